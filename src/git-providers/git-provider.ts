@@ -1,0 +1,34 @@
+import type {
+  ForgeKind,
+  ProviderAuth,
+  ProviderCall,
+  ProviderUser,
+  ProviderWork,
+  TokenCheck,
+} from './git-provider.types.js';
+
+/**
+ * Port to a git host. Implementations translate only: they hold no user's state, take credentials per call,
+ * and never call another host than the one the credentials name.
+ */
+export abstract class GitProvider {
+  abstract readonly kind: ForgeKind;
+
+  /**
+   * Reads the user's open change requests, assigned issues, recent repositories and their agent instructions.
+   * Whatever part can be read is returned, with the reasons for missing parts in `gaps`.
+   *
+   * @throws GitProviderError when nothing at all could be read
+   */
+  abstract findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork>;
+
+  /** Asks the provider (one request) whether it accepts the token. Never throws for what the provider answers. */
+  abstract checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck>;
+
+  /**
+   * The account behind the token.
+   *
+   * @throws GitProviderError when the provider does not answer with one
+   */
+  abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
+}
