@@ -1,0 +1,50 @@
+/** What a fake git host contains, in no vendor's words; every fake serves the same world in its own wire format. */
+export interface FakeWorld {
+  /** The one token the fake accepts. */
+  token: string;
+  user: { id: string; login: string; name: string | null; email: string | null };
+  repositories: FakeRepository[];
+  changeRequests: FakeChangeRequest[];
+  issues: FakeIssue[];
+}
+
+export interface FakeRepository {
+  /** `owner/name` (any depth on GitLab; `workspace/slug`; `PROJ/slug`). */
+  name: string;
+  /** ISO 8601. */
+  activeAt: string;
+  archived?: boolean;
+  fork?: boolean;
+  mirror?: boolean;
+  empty?: boolean;
+  /** The user may push. Default true. */
+  writable?: boolean;
+  /** Names of root entries. Default `['README.md', 'src']`. */
+  rootEntries?: string[];
+  /** File names in `.openhands/microagents`. */
+  microagents?: string[];
+  /** File names in `.openhands/skills`. */
+  skills?: string[];
+}
+
+export interface FakeChangeRequest {
+  repository: string;
+  number: number;
+  title: string;
+  /** ISO 8601. */
+  updatedAt: string;
+  draft?: boolean;
+  /** `later`: UNKNOWN on the first read, conflicting from the second (GitHub computes it in the background). */
+  conflicts?: 'yes' | 'no' | 'unknown' | 'later';
+  checks?: 'none' | 'passing' | 'pending' | 'failing' | 'error';
+  /** What is left to answer: an open review thread, a reviewer who requested changes, or an open task. */
+  unresolved?: 'none' | 'thread' | 'changes_requested' | 'task';
+}
+
+export interface FakeIssue {
+  repository: string;
+  number: number;
+  title: string;
+  /** ISO 8601. */
+  updatedAt: string;
+}
