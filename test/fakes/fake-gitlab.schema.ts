@@ -1,0 +1,77 @@
+import { buildSchema } from 'graphql';
+
+/**
+ * The part of GitLab's schema that the service may rely on, with GitLab's names and nullability
+ * (https://docs.gitlab.com/api/graphql/reference/). A query that asks for anything else fails, as it would there.
+ */
+export function gitlabSchema(options: { discussionCounts: boolean }) {
+  return buildSchema(`
+    scalar Time
+    enum MergeRequestState { merged opened closed locked all }
+    enum MergeRequestSort { CREATED_ASC CREATED_DESC UPDATED_ASC UPDATED_DESC MERGED_AT_DESC }
+    enum MergeStatus { UNCHECKED CHECKING CAN_BE_MERGED CANNOT_BE_MERGED CANNOT_BE_MERGED_RECHECK }
+    enum PipelineStatusEnum {
+      CREATED WAITING_FOR_RESOURCE PREPARING PENDING RUNNING FAILED SUCCESS CANCELED SKIPPED MANUAL SCHEDULED
+    }
+    type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }
+    type Query {
+      currentUser: CurrentUser
+      projects(
+        membership: Boolean, sort: String, search: String, ids: [ID!]
+        after: String, before: String, first: Int, last: Int
+      ): ProjectConnection
+      queryComplexity: QueryComplexity
+    }
+    type QueryComplexity { limit: Int score: Int }
+    type CurrentUser {
+      id: ID!
+      username: String!
+      name: String!
+      authoredMergeRequests(
+        state: MergeRequestState, sort: MergeRequestSort = CREATED_DESC
+        after: String, before: String, first: Int, last: Int
+      ): MergeRequestConnection
+    }
+    type MergeRequestConnection { nodes: [MergeRequest] pageInfo: PageInfo! count: Int! }
+    type MergeRequest {
+      id: ID!
+      iid: String!
+      title: String!
+      draft: Boolean!
+      updatedAt: Time!
+      conflicts: Boolean!
+      mergeStatusEnum: MergeStatus
+      project: Project!
+      headPipeline: Pipeline
+      discussions(after: String, before: String, first: Int, last: Int): DiscussionConnection!
+      ${options.discussionCounts ? 'resolvableDiscussionsCount: Int resolvedDiscussionsCount: Int' : ''}
+    }
+    type DiscussionConnection { nodes: [Discussion] pageInfo: PageInfo! }
+    type Discussion { id: ID! resolvable: Boolean! resolved: Boolean! }
+    type Pipeline { id: ID! status: PipelineStatusEnum! }
+    type ProjectConnection { nodes: [Project] pageInfo: PageInfo! count: Int }
+    type Project {
+      id: ID!
+      fullPath: ID!
+      archived: Boolean
+      lastActivityAt: Time
+      userPermissions: ProjectPermissions!
+      repository: Repository
+    }
+    type ProjectPermissions { pushCode: Boolean! readProject: Boolean! }
+    type Repository {
+      empty: Boolean!
+      exists: Boolean!
+      rootRef: String
+      tree(path: String = "", ref: String = "head", recursive: Boolean = false): Tree
+    }
+    type Tree {
+      blobs(after: String, before: String, first: Int, last: Int): BlobConnection!
+      trees(after: String, before: String, first: Int, last: Int): TreeEntryConnection!
+    }
+    type BlobConnection { nodes: [Blob] pageInfo: PageInfo! }
+    type Blob { id: ID! name: String! path: String! }
+    type TreeEntryConnection { nodes: [TreeEntry] pageInfo: PageInfo! }
+    type TreeEntry { id: ID! name: String! path: String! }
+  `);
+}
