@@ -1,12 +1,27 @@
+import { lookup } from 'node:dns/promises';
+import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { AddressRefusedError, checkedLookup, type ResolveHost } from './checked-lookup.js';
 import type { HostAllowlist } from './host-allowlist.js';
+import { isPublicHostName } from './host-name.js';
+import { bypassesProxy } from './no-proxy.js';
+import { ACCEPT_ENCODING, readBody } from './read-body.js';
+import { runWithDeadline } from './run-with-deadline.js';
+import { UpstreamError } from './upstream-error.js';
 
 export interface GuardedHttpOptions {
   /** Hosts and origins the operator trusts; everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
-  /** Largest accepted answer in bytes. */
+  /** Largest accepted answer in bytes, both on the wire and unpacked. */
   maxResponseBytes: number;
   /** Deadline of a request in milliseconds unless the request names its own. */
   timeoutMs: number;
+  /**
+   * Proxy for https addresses (`HTTPS_PROXY`), reached with CONNECT; `noProxy` has the form of `NO_PROXY`.
+   * The proxy resolves names, so the address check is the proxy's. Allowlisted loopback is never proxied.
+   */
+  proxy?: { url: string; noProxy?: string };
+  /** Name resolution; the operating system's by default. */
+  lookup?: ResolveHost;
 }
 
 export interface GuardedRequestInit {
@@ -16,4 +31,220 @@ export interface GuardedRequestInit {
   signal?: AbortSignal;
   /** Deadline in milliseconds; the client's own by default. */
   timeoutMs?: number;
+}
+
+interface Exchange {
+  method: string;
+  headers: Record<string, string>;
+  body: string | undefined;
+}
+
+/** Open connections per origin; further requests wait in line within their deadline. */
+const MAX_CONNECTIONS_PER_ORIGIN = 64;
+/** How long an idle connection is kept unless the server names a time. */
+const KEEP_ALIVE_MS = 30_000;
+const MAX_REDIRECTS = 2;
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/**
+ * HTTP to servers whose address comes from users. Unless an address is allowlisted it must be https, a public
+ * host name (no IP literal), and resolve to public addresses only; the checked address is the one dialled.
+ * Answers are read completely within the deadline and the size cap; at most two redirects are followed, to the
+ * same origin. Connections are kept alive and shared by all callers, one request at a time on each.
+ */
+export class GuardedHttpClient {
+  /** Dials public addresses only. */
+  private readonly publicAgent: Dispatcher;
+  /** Dials whatever an allowlisted name resolves to. */
+  private readonly trustedAgent: Dispatcher;
+  private readonly proxyAgent: Dispatcher | null;
+
+  constructor(private readonly options: GuardedHttpOptions) {
+    const resolve = options.lookup ?? resolveHost;
+    this.publicAgent = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, true) } });
+    this.trustedAgent = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, false) } });
+    this.proxyAgent = options.proxy ? createProxyAgent(options.proxy.url) : null;
+  }
+
+  /**
+   * Sends a request and answers with the whole body in memory, so `text()` and `json()` cannot fail late.
+   * Any status is an answer. Members of `init` that are not listed in its type are ignored.
+   *
+   * @throws UpstreamError whose message and cause hold no path, query or header.
+   */
+  async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
+    const target = this.checkedTarget(url);
+    const exchange: Exchange = {
+      method: (init.method ?? 'GET').toUpperCase(),
+      headers: requestHeaders(init.headers ?? {}),
+      body: init.body ?? undefined,
+    };
+    try {
+      return await runWithDeadline(
+        init.timeoutMs ?? this.options.timeoutMs,
+        init.signal,
+        target.origin,
+        (signal) => this.followRedirects(target, exchange, signal),
+      );
+    } catch (error) {
+      throw toUpstreamError(error, target.origin);
+    }
+  }
+
+  /** Waits for requests under way (their deadlines bound it) and closes the connections. */
+  async close(): Promise<void> {
+    await Promise.all([this.publicAgent.close(), this.trustedAgent.close(), this.proxyAgent?.close()]);
+  }
+
+  private checkedTarget(address: string | URL): URL {
+    const text = String(address);
+    if (!URL.canParse(text)) {
+      throw new UpstreamError('refused', 'an invalid address');
+    }
+    const url = new URL(text);
+    const isWeb = url.protocol === 'https:' || url.protocol === 'http:';
+    const isCallable =
+      this.options.allowlist.allows(url) || (url.protocol === 'https:' && isPublicHostName(url.hostname));
+    if (!isWeb || !isCallable || url.username !== '' || url.password !== '') {
+      throw new UpstreamError('refused', url.origin);
+    }
+    return url;
+  }
+
+  private async followRedirects(start: URL, first: Exchange, signal: AbortSignal): Promise<Response> {
+    let url = start;
+    let exchange = first;
+    for (let hops = 0; ; hops += 1) {
+      const answer = await this.dispatcherFor(url).request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: exchange.method,
+        headers: exchange.headers,
+        body: exchange.body ?? null,
+        signal,
+      });
+      const location = REDIRECT_STATUSES.has(answer.statusCode) ? single(answer.headers.location) : '';
+      if (location === '') {
+        return await this.toResponse(answer, exchange.method, url.origin);
+      }
+      await answer.body.dump({ limit: this.options.maxResponseBytes, signal });
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
+      if (
+        !next ||
+        next.origin !== start.origin ||
+        next.username !== '' ||
+        next.password !== '' ||
+        hops >= MAX_REDIRECTS
+      ) {
+        throw new UpstreamError('redirect', start.origin);
+      }
+      exchange = redirectedExchange(exchange, answer.statusCode);
+      url = next;
+    }
+  }
+
+  private dispatcherFor(url: URL): Dispatcher {
+    const isTrusted = this.options.allowlist.allows(url);
+    const direct = isTrusted ? this.trustedAgent : this.publicAgent;
+    if (!this.proxyAgent || url.protocol !== 'https:' || (isTrusted && isLoopbackName(url.hostname))) {
+      return direct;
+    }
+    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? direct : this.proxyAgent;
+  }
+
+  private async toResponse(
+    answer: Dispatcher.ResponseData,
+    method: string,
+    origin: string,
+  ): Promise<Response> {
+    const status = answer.statusCode;
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(answer.headers)) {
+      for (const item of [value ?? []].flat()) {
+        headers.append(name, item);
+      }
+    }
+    const limit = this.options.maxResponseBytes;
+    if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > limit) {
+      answer.body.destroy();
+      throw new UpstreamError('too_large', origin);
+    }
+    const body = await readBody(answer.body, headers.get('content-encoding') ?? '', limit, origin);
+    if (status < 200 || status > 599) {
+      throw new UpstreamError('malformed', origin);
+    }
+    // The body is decoded now, these two described what was on the wire.
+    headers.delete('content-encoding');
+    headers.delete('content-length');
+    return new Response(BODYLESS_STATUSES.has(status) || method === 'HEAD' ? null : body, {
+      status,
+      headers,
+    });
+  }
+}
+
+function agentOptions(): Agent.Options {
+  return {
+    connections: MAX_CONNECTIONS_PER_ORIGIN,
+    // One request at a time per connection: a slow answer never delays another user's.
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
+}
+
+function createProxyAgent(url: string): Dispatcher {
+  if (!URL.canParse(url)) {
+    // The address may hold the proxy's password, so it is not repeated.
+    throw new Error('The proxy address is not a valid URL.');
+  }
+  return new ProxyAgent({ ...agentOptions(), uri: url, proxyTls: { allowH2: false } });
+}
+
+async function resolveHost(hostname: string): ReturnType<ResolveHost> {
+  return await lookup(hostname, { all: true });
+}
+
+function requestHeaders(given: Record<string, string>): Record<string, string> {
+  const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
+  for (const [name, value] of Object.entries(given)) {
+    headers[name.toLowerCase()] = value;
+  }
+  return { ...headers, 'accept-encoding': ACCEPT_ENCODING };
+}
+
+/** As the fetch standard has it: 303, and 301 or 302 after a POST, go on as a GET without a body. */
+function redirectedExchange(exchange: Exchange, status: number): Exchange {
+  const becomesGet =
+    (status === 303 && exchange.method !== 'HEAD') || (status <= 302 && exchange.method === 'POST');
+  if (!becomesGet) {
+    return exchange;
+  }
+  const headers = Object.fromEntries(
+    Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
+  );
+  return { method: 'GET', headers, body: undefined };
+}
+
+function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function single(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? '';
+}
+
+/** Keeps name and code of what went wrong; the message and fields of transport errors can hold parts of the exchange. */
+function toUpstreamError(error: unknown, origin: string): UpstreamError {
+  if (error instanceof UpstreamError) {
+    return error;
+  }
+  if (error instanceof AddressRefusedError) {
+    return new UpstreamError('refused', origin);
+  }
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return new UpstreamError('network', origin, {
+    cause: new Error(typeof code === 'string' ? code : 'connection failed'),
+  });
 }

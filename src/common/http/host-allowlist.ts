@@ -1,0 +1,107 @@
+import { isIP } from 'node:net';
+
+type Scheme = 'http' | 'https';
+
+interface Rule {
+  scheme: Scheme;
+  /** Exact host name, or the part after `*` (with its leading dot) when `wildcard` is set. */
+  host: string;
+  wildcard: boolean;
+  port: string;
+}
+
+const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
+
+/**
+ * Hosts that an operator trusts. An entry is
+ * - a host name or IP literal (`git.example.com`): https on port 443;
+ * - the same with a port (`git.example.com:8443`): https on that port only;
+ * - `*.suffix`, optionally with a port: every name below the suffix, not the suffix itself, never an IP literal;
+ * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form admits http.
+ */
+export class HostAllowlist {
+  private constructor(private readonly rules: readonly Rule[]) {}
+
+  /**
+   * Reads the entries; blank ones are skipped.
+   *
+   * @throws Error naming the first entry that has none of the accepted forms.
+   */
+  static parse(entries: readonly string[]): HostAllowlist {
+    return new HostAllowlist(
+      entries
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== '')
+        .map((entry) => parseRule(entry)),
+    );
+  }
+
+  /** Whether scheme, host and port of the address match an entry. Path and query play no part. */
+  allows(url: URL): boolean {
+    const scheme = schemeOf(url);
+    if (!scheme) {
+      return false;
+    }
+    const host = withoutTrailingDot(url.hostname);
+    const port = url.port === '' ? DEFAULT_PORT[scheme] : url.port;
+    return this.rules.some((rule) => rule.scheme === scheme && rule.port === port && matchesHost(rule, host));
+  }
+}
+
+function matchesHost(rule: Rule, host: string): boolean {
+  if (!rule.wildcard) {
+    return rule.host === host;
+  }
+  return host.length > rule.host.length && host.endsWith(rule.host) && !isIpLiteral(host);
+}
+
+function parseRule(entry: string): Rule {
+  const wildcard = entry.startsWith('*.');
+  const rest = wildcard ? entry.slice(2) : entry;
+  const isOrigin = rest.includes('://');
+  // The URL parser drops tabs and line breaks, reads a backslash as a slash and keeps an asterisk.
+  if (/[\s\\*@?#]/.test(rest) || (wildcard && isOrigin) || (!isOrigin && rest.includes('/'))) {
+    throw badEntry(entry);
+  }
+  const text = isOrigin ? rest : `https://${rest}`;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const scheme = url && schemeOf(url);
+  if (!url || !scheme || url.hostname === '' || url.pathname !== '/') {
+    throw badEntry(entry);
+  }
+  const host = withoutTrailingDot(url.hostname);
+  if (host === '' || (wildcard && isIpLiteral(host))) {
+    throw badEntry(entry);
+  }
+  return {
+    scheme,
+    host: wildcard ? `.${host}` : host,
+    wildcard,
+    port: url.port === '' ? DEFAULT_PORT[scheme] : url.port,
+  };
+}
+
+function schemeOf(url: URL): Scheme | null {
+  switch (url.protocol) {
+    case 'https:':
+      return 'https';
+    case 'http:':
+      return 'http';
+    default:
+      return null;
+  }
+}
+
+function isIpLiteral(host: string): boolean {
+  return host.startsWith('[') || isIP(host) !== 0;
+}
+
+function withoutTrailingDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host;
+}
+
+function badEntry(entry: string): Error {
+  return new Error(
+    `"${entry}" is not a host name, host:port, *.suffix or origin such as https://git.example.com`,
+  );
+}
