@@ -1,0 +1,78 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { SecretDecryptionError } from './secret-decryption.error.js';
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** A 256-bit key and the id that records encrypted with it carry. */
+export interface CipherKey {
+  id: string;
+  bytes: Buffer;
+}
+
+/**
+ * AES-256-GCM with the key's id in the record: `keyId.base64url(iv ‖ tag ‖ ciphertext)`.
+ * `binding` names the place the record is stored in (table, column, owner) and is authenticated with it,
+ * so a record copied to another row or column does not decrypt.
+ */
+export class SecretCipher {
+  private readonly keys: Map<string, Buffer>;
+  private readonly current: CipherKey;
+
+  /** @param keys the first encrypts, all decrypt */
+  constructor(keys: readonly CipherKey[]) {
+    const [first] = keys;
+    if (!first) {
+      throw new Error('SecretCipher needs at least one key');
+    }
+    this.current = first;
+    this.keys = new Map(keys.map((key) => [key.id, key.bytes]));
+  }
+
+  get currentKeyId(): string {
+    return this.current.id;
+  }
+
+  encrypt(plaintext: string, binding: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.current.bytes, iv);
+    cipher.setAAD(Buffer.from(binding, 'utf8'));
+    const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
+    return `${this.current.id}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`;
+  }
+
+  /** @throws SecretDecryptionError for an unknown key id or a record that does not belong to `binding` */
+  decrypt(record: string, binding: string): string {
+    const keyId = keyIdOf(record);
+    const key = this.keys.get(keyId);
+    if (!key) {
+      throw new SecretDecryptionError(`no encryption key with id "${keyId}" is configured`);
+    }
+    const bytes = Buffer.from(record.slice(keyId.length + 1), 'base64url');
+    if (bytes.length < IV_BYTES + TAG_BYTES) {
+      throw new SecretDecryptionError('the encrypted record is too short');
+    }
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES));
+      decipher.setAAD(Buffer.from(binding, 'utf8'));
+      decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+      return Buffer.concat([
+        decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)),
+        decipher.final(),
+      ]).toString('utf8');
+    } catch (error) {
+      throw new SecretDecryptionError(`a record under encryption key "${keyId}" does not decrypt`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Whether the record should be written again under the first key. */
+  isOutdated(record: string): boolean {
+    return keyIdOf(record) !== this.current.id;
+  }
+}
+
+function keyIdOf(record: string): string {
+  return record.slice(0, Math.max(record.indexOf('.'), 0));
+}

@@ -1,0 +1,148 @@
+import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { allowedMethods } from '../requests/allowed-methods.js';
+import { currentRequest } from '../requests/request-context.js';
+import { isDatabaseAway } from './database-failure.js';
+import { DomainError } from './domain-error.js';
+import { InvalidInputError } from './invalid-input.error.js';
+import { MalformedBodyError, type MalformedBodyReason } from './malformed-body.error.js';
+import { problem, problemOf, type Problem } from './problem.js';
+
+interface Answer {
+  body: Problem | { detail: unknown };
+  status: number;
+  headers?: Record<string, string>;
+}
+
+/** The one place that turns errors into HTTP answers. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  private readonly logger = new Logger(ProblemFilter.name);
+
+  catch(exception: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const request = http.getRequest<Request>();
+    const response = http.getResponse<Response>();
+    const { status, body, headers } = this.answer(exception, request);
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    response.status(status);
+    response.set(headers ?? {});
+    response.set('Cache-Control', 'no-store');
+    response.type('code' in body ? 'application/problem+json' : 'application/json');
+    response.send(JSON.stringify(body));
+  }
+
+  private answer(exception: unknown, request: Request): Answer {
+    const requestId = currentRequest()?.requestId ?? null;
+    const error = unwrap(exception);
+    if (error instanceof InvalidInputError) {
+      return { status: 422, body: { detail: error.problems } };
+    }
+    if (error instanceof MalformedBodyError) {
+      return malformedBody(error.reason, requestId);
+    }
+    if (error instanceof DomainError) {
+      return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
+    }
+    if (error instanceof HttpException) {
+      return httpException(error, request, requestId);
+    }
+    if (error instanceof URIError) {
+      return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+    }
+    if (isDatabaseAway(error)) {
+      this.logger.error('database away', { error: String(error) });
+      return withStatus(
+        problem(503, 'unavailable', 'The database cannot be reached at the moment; try again.', requestId),
+        retryAfter(1),
+      );
+    }
+    this.logger.error('unexpected error', error instanceof Error ? error.stack : String(error));
+    return withStatus(
+      problem(500, 'internal', 'Something went wrong here; the log has it under this request id.', requestId),
+    );
+  }
+}
+
+/** Nest wraps what middleware passes to `next` in an HttpException with the original as cause. */
+function unwrap(exception: unknown): unknown {
+  if (exception instanceof HttpException && exception.cause !== undefined) {
+    const { cause } = exception;
+    if (
+      cause instanceof InvalidInputError ||
+      cause instanceof MalformedBodyError ||
+      cause instanceof DomainError
+    ) {
+      return cause;
+    }
+  }
+  return exception;
+}
+
+function malformedBody(reason: MalformedBodyReason, requestId: string | null): Answer {
+  switch (reason) {
+    case 'too_large':
+      return withStatus(
+        problem(413, 'payload_too_large', 'The request body may have at most 1 MiB.', requestId),
+      );
+    case 'media_type':
+      return withStatus(
+        problem(
+          415,
+          'unsupported_media_type',
+          'Send JSON in UTF-8, with the header Content-Type: application/json.',
+          requestId,
+        ),
+      );
+    case 'encoding':
+      return invalidJson('Expected JSON in UTF-8.');
+    case 'syntax':
+    case 'aborted':
+      return invalidJson('Expected one complete JSON value.');
+  }
+}
+
+function invalidJson(msg: string): Answer {
+  return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
+}
+
+function httpException(error: HttpException, request: Request, requestId: string | null): Answer {
+  const status = error.getStatus();
+  if (status === 404) {
+    const methods = allowedMethods(request);
+    if (methods.length > 0 && !methods.includes(request.method)) {
+      const allow = methods.join(', ');
+      return withStatus(problem(405, 'method_not_allowed', `This address answers to ${allow}.`, requestId), {
+        Allow: allow,
+      });
+    }
+    return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+  }
+  if (status === 429) {
+    return withStatus(
+      problem(
+        429,
+        'rate_limited',
+        'Too many requests with this key; wait as long as Retry-After says.',
+        requestId,
+      ),
+    );
+  }
+  if (status === 413) {
+    return malformedBody('too_large', requestId);
+  }
+  return withStatus(
+    problem(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.', requestId),
+  );
+}
+
+function withStatus(body: Problem, headers?: Record<string, string>): Answer {
+  return { status: body.status, body, ...(headers && { headers }) };
+}
+
+function retryAfter(seconds: number | undefined): Record<string, string> {
+  return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
+}

@@ -1,0 +1,69 @@
+import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import { currentRequest } from '../requests/request-context.js';
+
+const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
+  debug: ['fatal', 'error', 'warn', 'log', 'debug'],
+  info: ['fatal', 'error', 'warn', 'log'],
+  warn: ['fatal', 'error', 'warn'],
+  error: ['fatal', 'error'],
+};
+
+/** Members that are masked wherever they turn up in logged data. */
+const SECRET_MEMBERS = [
+  'authorization',
+  'x-session-api-key',
+  'x-access-token',
+  'token',
+  'key',
+  'secret',
+  'password',
+  'api_key',
+  'llm_api_key',
+  'search_api_key',
+  'sandbox_api_key',
+  'env',
+  'parameters',
+];
+
+export interface AppLoggerOptions {
+  level: 'debug' | 'info' | 'warn' | 'error';
+  format: 'json' | 'pretty';
+}
+
+/** Nest's logger with our levels and masks, and the request's id and user in every line. */
+export class AppLogger extends ConsoleLogger {
+  constructor(options: AppLoggerOptions) {
+    const json = options.format === 'json';
+    super({
+      json,
+      colors: !json && process.stdout.isTTY,
+      compact: true,
+      flattenParams: json,
+      logLevels: LEVELS[options.level],
+      redact: SECRET_MEMBERS,
+    });
+  }
+
+  protected override getJsonLogObject(
+    ...args: Parameters<ConsoleLogger['getJsonLogObject']>
+  ): ReturnType<ConsoleLogger['getJsonLogObject']> {
+    const line = super.getJsonLogObject(...args);
+    return { time: new Date(line.timestamp).toISOString(), ...line, ...requestMembers() };
+  }
+
+  protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
+    const [messages, context, level, stream, stack, params] = args;
+    const members = this.options.json === true ? {} : requestMembers();
+    const shown =
+      params !== undefined || Object.keys(members).length > 0 ? { ...params, ...members } : params;
+    super.printMessages(messages, context, level, stream, stack, shown);
+  }
+}
+
+function requestMembers(): { request_id?: string; user_id?: string } {
+  const request = currentRequest();
+  if (!request) {
+    return {};
+  }
+  return { request_id: request.requestId, ...(request.userId !== undefined && { user_id: request.userId }) };
+}

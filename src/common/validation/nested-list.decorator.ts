@@ -1,0 +1,43 @@
+import { Transform } from 'class-transformer';
+import { ValidateNested } from 'class-validator';
+import { composeDecorators } from './compose-decorators.js';
+import { documentedField, type FieldOptions } from './field-options.js';
+import { fieldRule, type FieldProblem } from './field-rule.js';
+import { isPlainObject } from './plain-object.js';
+import { toDto, type DtoClass } from './to-dto.js';
+
+export interface NestedListOptions<T extends object> extends FieldOptions {
+  type: DtoClass<T>;
+  /** Accepts a bare string as an element and says which object it stands for. */
+  fromText?: (text: string) => Record<string, unknown>;
+  /** Rules over the whole list, given the elements that are objects; `path` starts with the index. */
+  listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
+}
+
+/** A list of objects with rules of their own. */
+export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
+  const toElement = (value: unknown): unknown => {
+    const plain = typeof value === 'string' && options.fromText ? options.fromText(value) : value;
+    return isPlainObject(plain) ? toDto(options.type, plain) : plain;
+  };
+  return composeDecorators(
+    documentedField(options, { type: [options.type] }),
+    Transform(({ value }: { value: unknown }) => (Array.isArray(value) ? value.map(toElement) : value)),
+    ValidateNested({ each: true }),
+    fieldRule('nestedList', options, (value) => {
+      if (!Array.isArray(value)) {
+        return [{ type: 'list_type', msg: 'Expected a list.' }];
+      }
+      const problems: FieldProblem[] = [];
+      const elements: { index: number; element: T }[] = [];
+      value.forEach((element: unknown, index) => {
+        if (element instanceof options.type) {
+          elements.push({ index, element });
+        } else {
+          problems.push({ type: 'model_attributes_type', msg: 'Expected an object.', path: [String(index)] });
+        }
+      });
+      return [...problems, ...(options.listRule?.(elements) ?? [])];
+    }),
+  );
+}

@@ -1,0 +1,34 @@
+import type { CipherKey } from '../common/crypto/secret-cipher.js';
+import { ConfigError } from './config.error.js';
+
+const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
+
+/**
+ * Parses `id:base64-32-bytes,…`; the first key encrypts, all decrypt.
+ *
+ * @throws ConfigError naming the entry by position (never its value)
+ */
+export function parseEncryptionKeys(text: string): CipherKey[] {
+  const keys = text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+    .map((entry, index) => {
+      const separator = entry.indexOf(':');
+      const id = entry.slice(0, Math.max(separator, 0));
+      const bytes = Buffer.from(entry.slice(separator + 1), 'base64');
+      if (!KEY_ID.test(id) || bytes.length !== 32) {
+        throw new ConfigError(
+          `ENCRYPTION_KEYS: entry ${index + 1} must be id:base64-of-32-bytes; make one with: echo "k1:$(openssl rand -base64 32)"`,
+        );
+      }
+      return { id, bytes };
+    });
+  if (keys.length === 0) {
+    throw new ConfigError('ENCRYPTION_KEYS: must hold at least one id:base64-of-32-bytes');
+  }
+  if (new Set(keys.map((key) => key.id)).size !== keys.length) {
+    throw new ConfigError('ENCRYPTION_KEYS: every key needs an id of its own');
+  }
+  return keys;
+}

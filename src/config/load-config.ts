@@ -1,0 +1,128 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
+import { AppConfig, type EnterpriseSsoConfig } from './app-config.js';
+import { ConfigError } from './config.error.js';
+import { parseEncryptionKeys } from './encryption-keys.js';
+import { Environment } from './environment.js';
+
+/**
+ * Turns environment variables into the typed configuration.
+ *
+ * @param terminal whether standard output is a terminal (chooses the log format)
+ * @throws ConfigError one line that names the variable and what would be right
+ */
+export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+  const env = plainToInstance(Environment, given);
+  const [error] = validateSync(env, { whitelist: true, validationError: { target: false, value: false } });
+  if (error) {
+    throw new ConfigError(
+      `${error.property}: ${Object.values(error.constraints ?? {})[0] ?? 'is not valid'}`,
+    );
+  }
+  if (env.DATABASE_URL !== undefined && env.ENCRYPTION_KEYS === undefined) {
+    throw new ConfigError(
+      'ENCRYPTION_KEYS: is required with DATABASE_URL; make one with: echo "k1:$(openssl rand -base64 32)"',
+    );
+  }
+  return new AppConfig({
+    http: {
+      port: env.PORT,
+      host: env.HOST,
+      publicUrl: withoutTrailingSlash(env.PUBLIC_URL ?? `http://localhost:${env.PORT}`),
+      corsOrigins: parseOrigins(env.CORS_ORIGINS),
+      rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    },
+    log: {
+      level: env.LOG_LEVEL,
+      format: env.LOG_FORMAT ?? (terminal ? 'pretty' : 'json'),
+      requests: env.LOG_REQUESTS,
+    },
+    database: { url: env.DATABASE_URL ?? null, poolSize: env.DATABASE_POOL_SIZE },
+    dataDir: path.resolve(env.DATA_DIR),
+    trust: {
+      bootstrapApiKey: env.BOOTSTRAP_API_KEY ?? null,
+      encryptionKeys: env.ENCRYPTION_KEYS === undefined ? null : parseEncryptionKeys(env.ENCRYPTION_KEYS),
+    },
+    git: {
+      hostAllowlist: list(env.GIT_HOST_ALLOWLIST),
+      githubApiUrl: withoutTrailingSlash(env.GITHUB_API_URL),
+      gitlabApiUrl: withoutTrailingSlash(env.GITLAB_API_URL),
+      bitbucketApiUrl: withoutTrailingSlash(env.BITBUCKET_API_URL),
+      enterpriseSso: enterpriseSso(env),
+    },
+    outbound: {
+      allowlist: env.OUTBOUND_ALLOWLIST === undefined ? null : list(env.OUTBOUND_ALLOWLIST),
+      proxyUrl: env.HTTPS_PROXY ?? null,
+      noProxy: env.NO_PROXY ?? null,
+    },
+  });
+}
+
+/** Reads `.env` in the working directory (real variables win) and the environment. */
+export function loadConfig(): AppConfig {
+  if (existsSync('.env')) {
+    process.loadEnvFile('.env');
+  }
+  const { env } = process;
+  return parseConfig(
+    {
+      ...env,
+      HTTPS_PROXY: env['HTTPS_PROXY'] ?? env['https_proxy'],
+      NO_PROXY: env['NO_PROXY'] ?? env['no_proxy'],
+    },
+    process.stdout.isTTY,
+  );
+}
+
+function enterpriseSso(env: Environment): EnterpriseSsoConfig | null {
+  if (
+    env.ENTERPRISE_SSO_ISSUER === undefined ||
+    env.ENTERPRISE_SSO_ALIAS === undefined ||
+    env.ENTERPRISE_SSO_KIND === undefined
+  ) {
+    return null;
+  }
+  if (env.ENTERPRISE_SSO_KIND === 'bitbucket_dc' && env.ENTERPRISE_SSO_HOST === undefined) {
+    throw new ConfigError('ENTERPRISE_SSO_HOST: is required when ENTERPRISE_SSO_KIND is bitbucket_dc');
+  }
+  if (
+    env.ENTERPRISE_SSO_API_VERSION === 'v2' &&
+    (env.ENTERPRISE_SSO_CLIENT_ID === undefined || env.ENTERPRISE_SSO_CLIENT_SECRET === undefined)
+  ) {
+    throw new ConfigError(
+      'ENTERPRISE_SSO_CLIENT_ID: and ENTERPRISE_SSO_CLIENT_SECRET are required when ENTERPRISE_SSO_API_VERSION is v2',
+    );
+  }
+  return {
+    issuer: withoutTrailingSlash(env.ENTERPRISE_SSO_ISSUER),
+    alias: env.ENTERPRISE_SSO_ALIAS,
+    kind: env.ENTERPRISE_SSO_KIND,
+    host: env.ENTERPRISE_SSO_HOST ?? null,
+    clientId: env.ENTERPRISE_SSO_CLIENT_ID ?? null,
+    clientSecret: env.ENTERPRISE_SSO_CLIENT_SECRET ?? null,
+    apiVersion: env.ENTERPRISE_SSO_API_VERSION,
+  };
+}
+
+function list(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+function parseOrigins(text: string | undefined): string[] {
+  return list(text).map((entry) => {
+    if (!URL.canParse(entry) || new URL(entry).origin !== entry) {
+      throw new ConfigError('CORS_ORIGINS: must be a comma list of origins such as https://app.example.com');
+    }
+    return entry;
+  });
+}
+
+function withoutTrailingSlash(address: string): string {
+  return address.replace(/\/+$/, '');
+}

@@ -1,0 +1,4 @@
+import { CreateUsersSettingsAndTokens1763700000000 } from './migrations/1763700000000-create-users-settings-and-tokens.js';
+
+/** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
+export const MIGRATIONS = [CreateUsersSettingsAndTokens1763700000000];

@@ -1,0 +1,20 @@
+/** A tool server reached over HTTP; `api_key` is null or the mask. */
+export interface StoredRemoteMcpServer {
+  url: string;
+  api_key: string | null;
+}
+
+/** A tool server started as a command; the values of `env` are masks. */
+export interface StoredStdioMcpServer {
+  name: string;
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+}
+
+/** The MCP configuration as it is stored and shown: secrets are masked. */
+export interface StoredMcpConfig {
+  sse_servers: StoredRemoteMcpServer[];
+  stdio_servers: StoredStdioMcpServer[];
+  shttp_servers: StoredRemoteMcpServer[];
+}
