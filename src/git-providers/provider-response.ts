@@ -11,6 +11,9 @@ export interface ProviderResponseHead {
 /** Seconds to wait when a provider says "too many requests" without saying how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
+/** How far a chain of causes is followed; it could be a circle. */
+const MAX_CAUSES = 5;
+
 /** Requests per hour that GitHub grants an anonymous caller. */
 const GITHUB_ANONYMOUS_LIMIT = '60';
 
@@ -62,11 +65,8 @@ export function providerErrorFromResponse(
  * can hold the request.
  */
 export function providerErrorFromUpstream(error: unknown): GitProviderError {
-  for (
-    let current = error, depth = 0;
-    depth < 5 && current instanceof Error;
-    current = current.cause, depth += 1
-  ) {
+  let current = error;
+  for (let depth = 0; depth < MAX_CAUSES && isErrorLike(current); depth += 1) {
     if (current instanceof GitProviderError) {
       return current;
     }
@@ -78,8 +78,14 @@ export function providerErrorFromUpstream(error: unknown): GitProviderError {
     if (current.name === 'AbortError' || current.name === 'TimeoutError') {
       return new GitProviderError('timeout', { cause: current });
     }
+    current = current.cause;
   }
   return new GitProviderError('unavailable', { cause: error });
+}
+
+/** By shape: a `DOMException` and errors of another realm are not always `instanceof Error`. */
+function isErrorLike(value: unknown): value is { name: unknown; cause?: unknown } {
+  return typeof value === 'object' && value !== null && 'name' in value;
 }
 
 function isRateLimited(headers: Headers, bodyText: string): boolean {
