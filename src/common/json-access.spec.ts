@@ -1,0 +1,28 @@
+import { describe, expect, it } from '@jest/globals';
+import { jsonAt, jsonList, jsonNumber, jsonText } from './json-access.js';
+
+const document: unknown = { a: { text: 'x', blank: '', count: 0, list: [1], none: null } };
+
+describe('json access', () => {
+  it.each<[string[], unknown]>([
+    [['a', 'text'], 'x'],
+    [['a', 'none'], null],
+    [['a', 'none', 'deeper'], undefined],
+    [['a', 'list', '0'], undefined],
+    [['a', 'toString'], undefined],
+    [['b', 'text'], undefined],
+  ])('reads %j', (path, expected) => {
+    expect(jsonAt(document, ...path)).toEqual(expected);
+  });
+
+  it('answers only the type that was asked for', () => {
+    expect([
+      jsonText(document, 'a', 'text'),
+      jsonText(document, 'a', 'blank'),
+      jsonText(document, 'a', 'count'),
+    ]).toEqual(['x', null, null]);
+    expect([jsonNumber(document, 'a', 'count'), jsonNumber(document, 'a', 'text')]).toEqual([0, null]);
+    expect([jsonList(document, 'a', 'list'), jsonList(document, 'a')]).toEqual([[1], []]);
+    expect(jsonText(null)).toBeNull();
+  });
+});

@@ -1,0 +1,37 @@
+/**
+ * The value below a path of object keys in a parsed JSON answer; undefined where the path leaves the document.
+ * For answers of other servers: nothing about them is known until it was looked at.
+ */
+export function jsonAt(value: unknown, ...path: string[]): unknown {
+  let current = value;
+  for (const key of path) {
+    if (
+      typeof current !== 'object' ||
+      current === null ||
+      Array.isArray(current) ||
+      !Object.hasOwn(current, key)
+    ) {
+      return undefined;
+    }
+    current = (current as Record<string, unknown>)[key];
+  }
+  return current;
+}
+
+/** The non-empty text at the path, else null. */
+export function jsonText(value: unknown, ...path: string[]): string | null {
+  const found = jsonAt(value, ...path);
+  return typeof found === 'string' && found !== '' ? found : null;
+}
+
+/** The finite number at the path, else null. */
+export function jsonNumber(value: unknown, ...path: string[]): number | null {
+  const found = jsonAt(value, ...path);
+  return typeof found === 'number' && Number.isFinite(found) ? found : null;
+}
+
+/** The array at the path, else an empty one. */
+export function jsonList(value: unknown, ...path: string[]): unknown[] {
+  const found = jsonAt(value, ...path);
+  return Array.isArray(found) ? found : [];
+}
