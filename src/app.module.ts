@@ -1,0 +1,32 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { AuthModule } from './auth/auth.module.js';
+import { ClockModule } from './common/clock.module.js';
+import { CryptoModule } from './common/crypto/crypto.module.js';
+import type { CipherKey } from './common/crypto/secret-cipher.js';
+import type { AppConfig } from './config/app-config.js';
+import { ConfigModule } from './config/config.module.js';
+import { DatabaseModule } from './database/database.module.js';
+import { HealthModule } from './health/health.module.js';
+
+/** What configuration alone does not know: the database that was opened, and the keys that were found. */
+export interface AppResources {
+  databaseUrl: string;
+  encryptionKeys: readonly CipherKey[];
+}
+
+@Module({})
+export class AppModule {
+  static register(config: AppConfig, resources: AppResources): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        ConfigModule.register(config),
+        ClockModule,
+        CryptoModule.register(resources.encryptionKeys),
+        DatabaseModule.register(resources.databaseUrl, config.database.poolSize),
+        AuthModule,
+        HealthModule,
+      ],
+    };
+  }
+}

@@ -1,0 +1,38 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { SwaggerModule } from '@nestjs/swagger';
+import helmet from 'helmet';
+import { ProblemFilter } from './common/errors/problem.filter.js';
+import { buildOpenApiDocument } from './common/openapi/build-openapi-document.js';
+import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
+import { requestContextMiddleware } from './common/requests/request-context.middleware.js';
+import { requestLogMiddleware } from './common/requests/request-log.middleware.js';
+import { InputValidationPipe } from './common/validation/validation.pipe.js';
+import { AppConfig } from './config/app-config.js';
+
+const BODY_LIMIT_BYTES = 1_048_576;
+/** Headers a browser client may read. */
+const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
+
+/** Everything between the socket and the controllers; the same for the service and for the tests. */
+export function configureApp(app: NestExpressApplication): void {
+  const { http, log } = app.get(AppConfig);
+  app.set('etag', false);
+  app.set('x-powered-by', false);
+  app.set('query parser', 'simple');
+  app.use(requestContextMiddleware);
+  if (log.requests) {
+    app.use(requestLogMiddleware);
+  }
+  app.use(helmet({ contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } } }));
+  if (http.corsOrigins.length > 0) {
+    app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
+  }
+  app.use(jsonBodyMiddleware(BODY_LIMIT_BYTES));
+  app.useGlobalPipes(new InputValidationPipe());
+  app.useGlobalFilters(new ProblemFilter());
+  SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {
+    jsonDocumentUrl: 'openapi.json',
+    customSiteTitle: 'Slipway API',
+    swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
+  });
+}

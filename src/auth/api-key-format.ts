@@ -1,0 +1,54 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ISSUED = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
+const CHOSEN = /^[\x21-\x7e]{16,512}$/;
+
+/** A presented key, taken apart. */
+export interface ParsedApiKey {
+  id: string;
+  /** SHA-256 of the secret part. */
+  secretHash: Buffer;
+}
+
+/** Makes a key: `slw_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
+export function generateApiKey(): string {
+  return `slw_${randomBase62(8)}_${randomBase62(43)}`;
+}
+
+/**
+ * Takes a presented key apart. A key that an operator chose (`BOOTSTRAP_API_KEY`, any 16 to 512 printable characters)
+ * gets an id derived from its hash, so both kinds are found by id.
+ *
+ * @returns null for anything that cannot be a key
+ */
+export function parseApiKey(text: string): ParsedApiKey | null {
+  const issued = ISSUED.exec(text);
+  if (issued) {
+    const [, id = '', secret = ''] = issued;
+    return { id, secretHash: sha256(secret) };
+  }
+  if (!CHOSEN.test(text)) {
+    return null;
+  }
+  const secretHash = sha256(text);
+  const id = [...sha256(`id:${text}`).subarray(0, 8)].map((byte) => BASE62.charAt(byte % 62)).join('');
+  return { id, secretHash };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text, 'utf8').digest();
+}
+
+/** Uniform over base62: bytes of 248 and more are drawn again. */
+function randomBase62(length: number): string {
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < 248 && text.length < length) {
+        text += BASE62.charAt(byte % 62);
+      }
+    }
+  }
+  return text;
+}

@@ -1,0 +1,34 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { ERROR_CODES, type ErrorCode } from '../errors/error-code.js';
+
+/** A problem document (RFC 9457): every error that is not a failed validation. */
+export class ProblemDto {
+  @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
+  type: string;
+
+  @ApiProperty({ example: 'Unauthorized' })
+  title: string;
+
+  @ApiProperty({ type: 'integer', example: 401 })
+  status: number;
+
+  @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' })
+  detail: string;
+
+  @ApiProperty({
+    description: 'Same text as `detail`, for clients that read this member.',
+    example: 'Unauthorized',
+  })
+  error: string;
+
+  @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' })
+  code: ErrorCode;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Also in the header X-Request-Id and in the log.',
+    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
+  })
+  request_id: string | null;
+}

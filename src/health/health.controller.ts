@@ -1,0 +1,60 @@
+import { Controller, Get } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { Public } from '../auth/public.decorator.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
+import { HealthDto } from './dto/health.dto.js';
+import { ServerInfoDto } from './dto/server-info.dto.js';
+import { serviceVersion } from './service-version.js';
+
+/** For load balancers and operators; open to everyone and free of secrets. */
+@ApiTags('Health')
+@Public()
+@Controller()
+export class HealthController {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  @Get('health/live')
+  @ApiOperation({ summary: 'The process answers' })
+  @ApiOkResponse({ type: HealthDto })
+  live(): HealthDto {
+    return { status: 'ok' };
+  }
+
+  @Get('health/ready')
+  @ApiOperation({ summary: 'The process answers and reaches its database' })
+  @ApiOkResponse({ type: HealthDto })
+  @ApiProblems(503)
+  async ready(): Promise<HealthDto> {
+    try {
+      await this.dataSource.query('SELECT 1');
+    } catch (error) {
+      throw new DomainError(
+        'unavailable',
+        'unavailable',
+        'The database cannot be reached at the moment; try again.',
+        {
+          cause: error,
+          retryAfterSeconds: 1,
+        },
+      );
+    }
+    return { status: 'ok' };
+  }
+
+  @Get('alive')
+  @ApiOperation({ summary: 'Same as /health/live, under the name that older clients know' })
+  @ApiOkResponse({ type: HealthDto })
+  alive(): HealthDto {
+    return { status: 'ok' };
+  }
+
+  @Get('server_info')
+  @ApiOperation({ summary: 'Name, version and uptime of this replica' })
+  @ApiOkResponse({ type: ServerInfoDto })
+  serverInfo(): ServerInfoDto {
+    return { title: 'Slipway', version: serviceVersion(), uptime: Math.floor(process.uptime()) };
+  }
+}

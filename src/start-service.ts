@@ -1,0 +1,56 @@
+import type { AddressInfo } from 'node:net';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { configureApp } from './app.setup.js';
+import type { AppLogger } from './common/logging/app-logger.js';
+import { AppConfig } from './config/app-config.js';
+import { localEncryptionKeys } from './config/local-encryption-keys.js';
+import { openDatabase } from './database/open-database.js';
+import { runMigrations } from './database/run-migrations.js';
+import { AppModule } from './app.module.js';
+import { welcomeText } from './welcome-text.js';
+
+/** A service that answers requests. */
+export interface RunningService {
+  port: number;
+  /** Lets requests in flight finish, then closes everything, the embedded database last. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens the database, brings it up to date and listens.
+ *
+ * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
+ */
+export async function startService(config: AppConfig, logger: AppLogger): Promise<RunningService> {
+  const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
+  const database = await openDatabase(config, (line) => {
+    logger.log(line, 'Database');
+  });
+  try {
+    for (const migration of await runMigrations(database.url)) {
+      logger.log('migration applied', { migration }, 'Database');
+    }
+    const app = await NestFactory.create<NestExpressApplication>(
+      AppModule.register(config, { databaseUrl: database.url, encryptionKeys }),
+      { bodyParser: false, logger, abortOnError: false },
+    );
+    configureApp(app);
+    await app.listen(config.http.port, config.http.host);
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    logger.log('listening', { host: config.http.host, port }, 'Service');
+    if (config.log.format === 'pretty') {
+      process.stdout.write(welcomeText(config, port));
+    }
+    return {
+      port,
+      stop: async () => {
+        await app.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

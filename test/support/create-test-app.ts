@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { DataSource } from 'typeorm';
+import { AppModule } from '../../src/app.module.js';
+import { configureApp } from '../../src/app.setup.js';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { UsersService } from '../../src/auth/users.service.js';
+import { parseConfig } from '../../src/config/load-config.js';
+import { createTestDatabase } from './test-database.js';
+
+/** A user with a key, ready to send requests. */
+export interface TestUser {
+  id: string;
+  key: string;
+  headers: { 'X-Session-API-Key': string };
+}
+
+/** The whole application on a database of its own, listening on a free loopback port. */
+export interface TestApp {
+  app: NestExpressApplication;
+  /** `http://127.0.0.1:PORT`, for supertest or fetch. */
+  url: string;
+  dataSource: DataSource;
+  databaseUrl: string;
+  /** The administrator, through BOOTSTRAP_API_KEY. */
+  admin: TestUser;
+  /** One ordinary user. */
+  user: TestUser;
+  createUser(): Promise<TestUser>;
+  close(): Promise<void>;
+}
+
+const ADMIN_KEY = 'test-administrator-key';
+
+/** Starts the application; `environment` adds or replaces environment variables. */
+export async function createTestApp(environment: Record<string, string> = {}): Promise<TestApp> {
+  const database = await createTestDatabase();
+  const config = parseConfig(
+    {
+      PORT: '0',
+      DATABASE_URL: database.url,
+      DATABASE_POOL_SIZE: '5',
+      DATA_DIR: path.join(tmpdir(), 'slipway-test-unused'),
+      ENCRYPTION_KEYS: `test:${randomBytes(32).toString('base64')}`,
+      BOOTSTRAP_API_KEY: ADMIN_KEY,
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_REQUESTS: 'false',
+      ...environment,
+    },
+    false,
+  );
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.register(config, {
+      databaseUrl: database.url,
+      encryptionKeys: config.trust.encryptionKeys ?? [],
+    }),
+    { bodyParser: false, logger: false, abortOnError: false },
+  );
+  configureApp(app);
+  await app.listen(0, '127.0.0.1');
+  const dataSource = app.get(DataSource);
+  const createUser = async (): Promise<TestUser> => {
+    const user = await app.get(UsersService).create(`${randomBytes(6).toString('hex')}@example.com`, null);
+    const { key } = await app.get(ApiKeysService).issue(user.id, 'test', null);
+    return { id: user.id, key, headers: { 'X-Session-API-Key': key } };
+  };
+  const administrator = await app.get(UsersService).findByEmail('admin@localhost');
+  return {
+    app,
+    url: await app.getUrl(),
+    dataSource,
+    databaseUrl: database.url,
+    admin: { id: administrator?.id ?? '', key: ADMIN_KEY, headers: { 'X-Session-API-Key': ADMIN_KEY } },
+    user: await createUser(),
+    createUser,
+    close: async () => {
+      await app.close();
+      await database.drop();
+    },
+  };
+}
