@@ -1,0 +1,146 @@
+import { LRUCache } from 'lru-cache';
+import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { jsonAt } from '../../common/json-access.js';
+import { exchangeJson, type JsonAnswer } from '../exchange-json.js';
+import { gitHostBaseUrl } from '../git-host.js';
+import { GitProviderError } from '../git-provider.error.js';
+import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
+import type { RetryTiming } from '../retry-once.js';
+import {
+  CURRENT_USER_DOCUMENT,
+  SUGGESTED_TASKS_DOCUMENT,
+  SUGGESTED_TASKS_FALLBACK_DOCUMENT,
+} from './gitlab.documents.js';
+import { lacksDiscussionCounts } from './gitlab.errors.js';
+
+export interface GitlabClientOptions {
+  /** API root of a token without host, `/v4` and `/graphql` below it. */
+  apiUrl: string;
+  timing: RetryTiming;
+}
+
+/** One page of issues. */
+export interface GitlabIssuePage {
+  issues: unknown[];
+  hasMore: boolean;
+}
+
+const ISSUES_PATH = '/v4/issues?scope=assigned_to_me&state=opened&order_by=updated_at&sort=desc&per_page=50';
+
+/** Servers remembered as old, and for how long: they get updated, and must not fill the memory. */
+const MAX_OLD_SERVERS = 500;
+const OLD_SERVER_TTL_MS = 3_600_000;
+
+/** GitLab over HTTP: addresses, authentication, status codes. What the answers say is the mapper's business. */
+export class GitlabClient {
+  private readonly oldServers: LRUCache<string, true>;
+
+  constructor(
+    private readonly http: GuardedHttpClient,
+    private readonly options: GitlabClientOptions,
+  ) {
+    this.oldServers = new LRUCache({
+      max: MAX_OLD_SERVERS,
+      ttl: OLD_SERVER_TTL_MS,
+      perf: { now: () => options.timing.now() },
+    });
+  }
+
+  /**
+   * The GraphQL answer with `data` and `errors`. A server that does not know the discussion counters is asked again
+   * with the fallback document, and straight away with that one for the next hour.
+   *
+   * @throws GitProviderError
+   */
+  async suggestedTasks(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
+    const base = this.baseUrl(auth);
+    if (!this.oldServers.has(base)) {
+      const body = await this.query(auth, call, SUGGESTED_TASKS_DOCUMENT);
+      if (!lacksDiscussionCounts(body)) {
+        return body;
+      }
+      this.oldServers.set(base, true);
+    }
+    return this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT);
+  }
+
+  /**
+   * Open issues assigned to the user, newest update first, at most 50.
+   *
+   * @throws GitProviderError
+   */
+  async assignedIssues(auth: ProviderAuth, call: ProviderCall): Promise<GitlabIssuePage> {
+    const { body, headers } = await this.get(auth, call, ISSUES_PATH);
+    if (!Array.isArray(body)) {
+      throw new GitProviderError('unavailable', { cause: new Error('GET /issues answered no list') });
+    }
+    return { issues: body, hasMore: (headers.get('x-next-page') ?? '') !== '' };
+  }
+
+  /**
+   * The GraphQL answer to "who am I".
+   *
+   * @throws GitProviderError
+   */
+  async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
+    return this.query(auth, call, CURRENT_USER_DOCUMENT);
+  }
+
+  /**
+   * The account as REST tells it.
+   *
+   * @throws GitProviderError
+   */
+  async user(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
+    const { body } = await this.get(auth, call, '/v4/user');
+    return body;
+  }
+
+  private async query(auth: ProviderAuth, call: ProviderCall, document: string): Promise<unknown> {
+    const { body } = await exchangeJson(
+      this.http,
+      {
+        url: `${this.baseUrl(auth)}/graphql`,
+        headers: bearer(auth),
+        body: { query: document },
+      },
+      call,
+      this.options.timing,
+    );
+    if (body === null) {
+      throw noGitlab();
+    }
+    if (jsonAt(body, 'data') === undefined && jsonAt(body, 'errors') === undefined) {
+      throw new GitProviderError('unavailable', { cause: new Error('the answer is no GraphQL') });
+    }
+    return body;
+  }
+
+  private async get(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
+    const answer = await exchangeJson(
+      this.http,
+      { url: `${this.baseUrl(auth)}${path}`, headers: bearer(auth) },
+      call,
+      this.options.timing,
+    );
+    if (answer.body === null) {
+      throw noGitlab();
+    }
+    return answer;
+  }
+
+  /** API root, without a slash at its end. */
+  private baseUrl(auth: ProviderAuth): string {
+    return auth.host === null ? this.options.apiUrl.replace(/\/+$/, '') : `${gitHostBaseUrl(auth.host)}/api`;
+  }
+}
+
+/** For personal, project and OAuth tokens alike (https://docs.gitlab.com/api/rest/authentication/). */
+function bearer(auth: ProviderAuth): Record<string, string> {
+  return { authorization: `Bearer ${auth.token}` };
+}
+
+/** 404 on an address that every GitLab has. */
+function noGitlab(): GitProviderError {
+  return new GitProviderError('unsupported', { cause: new Error('the address is not found') });
+}
