@@ -1,0 +1,285 @@
+import { createHash } from 'node:crypto';
+import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
+import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+import { partialResponse } from './partial-response.js';
+
+export interface FakeBitbucketOptions {
+  latencyMs?: number;
+  port?: number;
+  /** Every answer waits for it: lets a test hold requests back and watch which ones come without an answer. */
+  gate?: (request: FakeRequest) => Promise<void>;
+  /** Sent with every answer (rate-limit headers). */
+  headers?: Record<string, string>;
+  /** The newest commit of a change request's source branch; constant by default. */
+  headOf?: (change: FakeChangeRequest) => string;
+}
+
+interface Context {
+  world: FakeWorld;
+  options: FakeBitbucketOptions;
+  origin: string;
+  /** Change requests whose conflicts were asked for before (`later` becomes `yes`). */
+  seen: Set<FakeChangeRequest>;
+}
+
+type Route = (context: Context, request: FakeRequest, parameters: string[]) => FakeResponse;
+
+const COLLEAGUE = { uuid: '{colleague}', display_name: 'A colleague' };
+
+const ROUTES: [RegExp, Route][] = [
+  [/^\/user$/, (context) => ({ body: account(context.world) })],
+  [/^\/user\/workspaces$/, listWorkspaces],
+  [/^\/workspaces\/([^/]+)\/pullrequests\/([^/]+)$/, listPullRequests],
+  [/^\/repositories\/([^/]+)$/, listRepositories],
+  [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/conflicts$/, redirectToConflicts],
+  [/^\/repositories\/([^/]+\/[^/]+)\/file-conflicts\/(\d+)\.\.[^/]+$/, listConflicts],
+  [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/statuses$/, listStatuses],
+  [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/comments$/, listComments],
+  [/^\/repositories\/([^/]+\/[^/]+)\/src\/HEAD\/(.*)$/, listFolder],
+  // Removed by CHANGE-2770 and before; nobody may use them again.
+  [/^\/(workspaces|repositories|user\/permissions\/\w+|pullrequests\/[^/]+)$/, gone],
+];
+
+/** Bitbucket Cloud's REST API below `/2.0`, as far as the adapter uses it, over a world named `workspace/slug`. */
+export async function startFakeBitbucket(
+  world: FakeWorld,
+  options: FakeBitbucketOptions = {},
+): Promise<FakeServer> {
+  const context: Context = { world, options, origin: '', seen: new Set() };
+  const server = await FakeServer.start(async (request) => {
+    await options.gate?.(request);
+    const answer = respond(context, request);
+    return { ...answer, headers: { ...options.headers, ...answer.headers } };
+  }, options);
+  context.origin = server.origin;
+  return server;
+}
+
+function respond(context: Context, request: FakeRequest): FakeResponse {
+  if (!isAuthorized(context.world.token, request.headers['authorization'])) {
+    return failure(401, 'Token is invalid, expired, or not supported for this endpoint.');
+  }
+  const path = request.path.startsWith('/2.0/') ? request.path.slice('/2.0'.length) : '';
+  for (const [pattern, route] of ROUTES) {
+    const match = pattern.exec(path);
+    if (match) {
+      const answer = route(context, request, match.slice(1).map(decodeURIComponent));
+      const fields = answer.status === undefined ? request.query.get('fields') : null;
+      return { ...answer, body: partialResponse(answer.body, fields) };
+    }
+  }
+  return failure(404, 'Resource not found');
+}
+
+/** `email:api_token` is Basic; everything else is a Bearer token. */
+function isAuthorized(token: string, header: string | undefined): boolean {
+  return (
+    header === (token.includes(':') ? `Basic ${Buffer.from(token).toString('base64')}` : `Bearer ${token}`)
+  );
+}
+
+function failure(status: number, message: string): FakeResponse {
+  return { status, body: { type: 'error', error: { message } } };
+}
+
+function gone(): FakeResponse {
+  return failure(410, 'CHANGE-2770 - Functionality has been deprecated');
+}
+
+function account({ user }: FakeWorld): Record<string, unknown> {
+  return {
+    type: 'user',
+    uuid: `{${user.id}}`,
+    account_id: user.id,
+    username: user.login,
+    nickname: user.login,
+    display_name: user.name,
+    links: { avatar: { href: `https://avatars.example.com/${user.login}` } },
+  };
+}
+
+function page(context: Context, request: FakeRequest, all: unknown[]): FakeResponse {
+  const size = Number(request.query.get('pagelen') ?? 10);
+  const number = Number(request.query.get('page') ?? 1);
+  const next = new URL(`${context.origin}${request.path}?${request.query.toString()}`);
+  next.searchParams.set('page', String(number + 1));
+  return {
+    body: {
+      pagelen: size,
+      page: number,
+      size: all.length,
+      values: all.slice((number - 1) * size, number * size),
+      ...(all.length > number * size ? { next: next.href } : {}),
+    },
+  };
+}
+
+function listWorkspaces(context: Context, request: FakeRequest): FakeResponse {
+  const slugs = new Set(context.world.repositories.map((repository) => workspaceOf(repository.name)));
+  return page(
+    context,
+    request,
+    [...slugs].map((slug) => ({ type: 'workspace_access', workspace: { type: 'workspace_base', slug } })),
+  );
+}
+
+function listPullRequests(context: Context, request: FakeRequest, [workspace, user]: string[]): FakeResponse {
+  const { world } = context;
+  const mine = user === `{${world.user.id}}` && request.query.get('state') === 'OPEN';
+  const changes = world.changeRequests.filter(
+    (change) => mine && workspaceOf(change.repository) === workspace,
+  );
+  return page(
+    context,
+    request,
+    changes
+      .toSorted((a, b) => Date.parse(b.updatedAt) - Date.parse(a.updatedAt))
+      .map((change) => pullRequest(context, change)),
+  );
+}
+
+function pullRequest(context: Context, change: FakeChangeRequest): Record<string, unknown> {
+  const unresolved = change.unresolved ?? 'none';
+  return {
+    type: 'pullrequest',
+    id: change.number,
+    title: change.title,
+    state: 'OPEN',
+    draft: change.draft ?? false,
+    updated_on: change.updatedAt,
+    comment_count: comments(context.world, change).length,
+    task_count: unresolved === 'task' ? 1 : 0,
+    source: { commit: { hash: context.options.headOf?.(change) ?? hash('source', change) } },
+    destination: {
+      commit: { hash: hash('destination', change) },
+      repository: { full_name: change.repository },
+    },
+    participants: [
+      { user: COLLEAGUE, state: unresolved === 'changes_requested' ? 'changes_requested' : 'approved' },
+      { user: account(context.world), state: null },
+    ],
+  };
+}
+
+function hash(side: string, change: FakeChangeRequest): string {
+  return createHash('sha1')
+    .update(`${side} ${change.repository} ${change.number}`)
+    .digest('hex')
+    .slice(0, 12);
+}
+
+function listRepositories(context: Context, request: FakeRequest, [workspace]: string[]): FakeResponse {
+  const role = request.query.get('role');
+  const visible = context.world.repositories.filter(
+    (repository) =>
+      workspaceOf(repository.name) === workspace && (role !== 'contributor' || repository.writable !== false),
+  );
+  return page(
+    context,
+    request,
+    visible
+      .toSorted((a, b) => Date.parse(b.activeAt) - Date.parse(a.activeAt))
+      .map((repository) => ({
+        type: 'repository',
+        full_name: repository.name,
+        updated_on: repository.activeAt,
+        mainbranch: repository.empty ? null : { type: 'branch', name: 'main' },
+        ...(repository.fork ? { parent: { type: 'repository', full_name: 'upstream/original' } } : {}),
+      })),
+  );
+}
+
+function redirectToConflicts(context: Context, _: FakeRequest, parameters: string[]): FakeResponse {
+  return withChange(context, parameters, (change) => {
+    const first = !context.seen.has(change);
+    context.seen.add(change);
+    if (change.conflicts === 'unknown' || (change.conflicts === 'later' && first)) {
+      return failure(403, 'This resource does not support authentication using the provided token.');
+    }
+    const spec = `${change.number}..${hash('destination', change)}`;
+    const location = `${context.origin}/2.0/repositories/${change.repository}/file-conflicts/${spec}?pagelen=1`;
+    return { status: 302, headers: { location } };
+  });
+}
+
+function listConflicts(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
+  return withChange(context, parameters, (change) => {
+    const conflicting = change.conflicts === 'yes' || change.conflicts === 'later';
+    return page(context, request, conflicting ? [{ path: 'package.json', scenario: 'content' }] : []);
+  });
+}
+
+function listStatuses(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
+  return withChange(context, parameters, (change) => {
+    const states = {
+      none: [],
+      passing: ['FAILED', 'SUCCESSFUL'],
+      pending: ['FAILED', 'INPROGRESS'],
+      failing: ['SUCCESSFUL', 'FAILED'],
+      error: ['FAILED'],
+    }[change.checks ?? 'none'];
+    // Every run of the same check stays listed; only the newest one says how it stands.
+    const runs = states.map((state, index) => ({
+      key: 'ci',
+      state,
+      updated_on: `2026-01-0${index + 1}T00:00:00+00:00`,
+    }));
+    return page(context, request, runs);
+  });
+}
+
+function listComments(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
+  return withChange(context, parameters, (change) => page(context, request, comments(context.world, change)));
+}
+
+/** Conversation that asks for nothing, and one open review comment where the world says so. */
+function comments(world: FakeWorld, change: FakeChangeRequest): Record<string, unknown>[] {
+  const quiet = [
+    { id: 1, deleted: false, pending: false, user: COLLEAGUE },
+    {
+      id: 2,
+      deleted: false,
+      pending: false,
+      user: COLLEAGUE,
+      inline: { path: 'a.ts' },
+      resolution: { type: 'comment_resolution' },
+    },
+    { id: 3, deleted: false, pending: false, user: { uuid: `{${world.user.id}}` }, inline: { path: 'a.ts' } },
+  ];
+  const open = { id: 4, deleted: false, pending: false, user: COLLEAGUE, inline: { path: 'b.ts' } };
+  return change.unresolved === 'thread' ? [...quiet, open] : quiet;
+}
+
+function listFolder(context: Context, request: FakeRequest, [name, folder = '']: string[]): FakeResponse {
+  const repository = context.world.repositories.find((candidate) => candidate.name === name);
+  const entries = repository && !repository.empty ? folderEntries(repository, folder.replace(/\/$/, '')) : [];
+  return entries.length === 0 ? failure(404, 'No such file or directory') : page(context, request, entries);
+}
+
+function folderEntries(repository: FakeRepository, folder: string): Record<string, unknown>[] {
+  const { microagents = [], skills = [], rootEntries = ['README.md', 'src'] } = repository;
+  const byFolder: Record<string, string[]> = {
+    '': [...rootEntries, ...(microagents.length + skills.length > 0 ? ['.openhands'] : [])],
+    '.openhands/microagents': microagents,
+    '.openhands/skills': skills,
+  };
+  return (byFolder[folder] ?? []).map((entry) => ({
+    type: entry === '.openhands' || !entry.includes('.') ? 'commit_directory' : 'commit_file',
+    path: folder === '' ? entry : `${folder}/${entry}`,
+  }));
+}
+
+function withChange(
+  { world }: Context,
+  [repository, number]: string[],
+  answer: (change: FakeChangeRequest) => FakeResponse,
+): FakeResponse {
+  const found = world.changeRequests.find(
+    (change) => change.repository === repository && String(change.number) === number,
+  );
+  return found ? answer(found) : failure(404, 'Resource not found');
+}
+
+function workspaceOf(name: string): string {
+  return name.split('/')[0] ?? '';
+}
