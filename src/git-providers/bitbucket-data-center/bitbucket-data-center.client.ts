@@ -1,0 +1,58 @@
+import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { exchangeJson, type JsonAnswer } from '../exchange-json.js';
+import { gitHostBaseUrl } from '../git-host.js';
+import { GitProviderError } from '../git-provider.error.js';
+import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
+import type { RetryTiming } from '../retry-once.js';
+
+/**
+ * Bitbucket Data Center's REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one
+ * user. Paths say `latest` where the resource has not changed since Bitbucket Server 5: the alias has always been
+ * served. A server without a resource answers 404, which callers get as a null body.
+ */
+export class BitbucketDataCenterClient {
+  private readonly restUrl: string;
+  private readonly headers: Record<string, string>;
+
+  /** @throws GitProviderError when the credentials name no server: this software has no default address */
+  constructor(
+    private readonly http: GuardedHttpClient,
+    private readonly timing: RetryTiming,
+    auth: ProviderAuth,
+    private readonly call: ProviderCall,
+  ) {
+    if (auth.host === null) {
+      throw new GitProviderError('unsupported', { cause: new Error('a Data Center token needs a host') });
+    }
+    this.restUrl = `${gitHostBaseUrl(auth.host).replace(/\/+$/, '')}/rest`;
+    this.headers = { authorization: `Bearer ${auth.token}` };
+  }
+
+  /**
+   * @param path Below `/rest`, encoded, with its query
+   * @throws GitProviderError
+   */
+  async get(path: string): Promise<JsonAnswer> {
+    return await exchangeJson(
+      this.http,
+      { url: `${this.restUrl}${path}`, headers: this.headers },
+      this.call,
+      this.timing,
+    );
+  }
+
+  /**
+   * A question that needs a body; changes nothing on the server.
+   *
+   * @throws GitProviderError
+   */
+  async ask(path: string, body: unknown): Promise<JsonAnswer> {
+    const headers = { ...this.headers, 'x-atlassian-token': 'no-check' };
+    return await exchangeJson(
+      this.http,
+      { url: `${this.restUrl}${path}`, headers, body },
+      this.call,
+      this.timing,
+    );
+  }
+}

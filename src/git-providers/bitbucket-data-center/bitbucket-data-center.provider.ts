@@ -1,0 +1,242 @@
+import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { jsonAt, jsonList } from '../../common/json-access.js';
+import { hasAgentInstructions } from '../agent-instructions.js';
+import { GapLog } from '../gap-log.js';
+import { GitProviderError } from '../git-provider.error.js';
+import { GitProvider } from '../git-provider.js';
+import type {
+  ProbedRepository,
+  ProviderAuth,
+  ProviderCall,
+  ProviderUser,
+  ProviderWork,
+  Signal,
+  TokenCheck,
+} from '../git-provider.types.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
+import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
+import {
+  type DataCenterFolder,
+  type DataCenterPullRequest,
+  type DataCenterRepository,
+  toFailingChecks,
+  toFolder,
+  toProviderUser,
+  toPullRequest,
+  toRepository,
+  toUserSlug,
+} from './bitbucket-data-center.mapper.js';
+
+export interface BitbucketDataCenterProviderOptions {
+  timing?: RetryTiming;
+}
+
+const DASHBOARD = '/api/latest/dashboard/pull-requests?role=AUTHOR&state=OPEN&order=NEWEST&limit=50';
+const RECENT_REPOSITORIES = '/api/latest/profile/recent/repos?limit=25&permission=REPO_WRITE';
+const BUILD_STATS = '/build-status/latest/commits/stats';
+/** Says who asks in a response header, also on servers that have no resource for it. */
+const WHO_AM_I = '/api/1.0/application-properties';
+const MAX_PROBES = 5;
+const UNSUGGESTED_SLUGS: readonly string[] = ['.openhands', 'openhands-config'];
+
+/**
+ * Bitbucket Data Center (and its predecessor, Server). Two rounds of requests: the user's pull requests beside the
+ * recently used repositories, then the builds of all pull requests in one question beside repository probes.
+ *
+ * Servers before 5.10 lack one list or the other, and some OAuth apps may not use the dashboard: a missing list is
+ * a gap `unsupported`, the other is still used. There are no issues.
+ */
+export class BitbucketDataCenterProvider extends GitProvider {
+  readonly kind = 'bitbucket_dc';
+  private readonly timing: RetryTiming;
+
+  constructor(
+    private readonly http: GuardedHttpClient,
+    options: BitbucketDataCenterProviderOptions = {},
+  ) {
+    super();
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+  }
+
+  /** @inheritdoc */
+  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(auth, call);
+    const gaps = new GapLog();
+    const dashboard = readList(client, DASHBOARD, toPullRequest);
+    const recent = readList(client, RECENT_REPOSITORIES, toRepository);
+    const [pulls, repositories, failing, probes] = await Promise.all([
+      dashboard,
+      recent,
+      dashboard.then(({ items }) => this.failingChecks(client, items, gaps)),
+      recent.then(({ items }) =>
+        Promise.all(probeCandidates(items).map((item) => this.probe(client, item, gaps))),
+      ),
+    ]);
+    const failures = [pulls.failure, repositories.failure].filter((failure) => failure !== null);
+    if (pulls.failure && repositories.failure) {
+      throw failures.find(({ code }) => code === 'unauthorized') ?? pulls.failure;
+    }
+    for (const failure of failures) {
+      gaps.note(failure);
+    }
+    return {
+      changeRequests: pulls.items.map(({ commit, ...pull }) => ({ ...pull, failingChecks: failing(commit) })),
+      issues: [],
+      recentRepositories: repositories.items.map(({ activity }) => activity),
+      probedRepositories: probes.filter((probe): probe is ProbedRepository => probe !== null),
+      truncated: pulls.hasMore,
+      gaps: gaps.codes(),
+    };
+  }
+
+  /** @inheritdoc */
+  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+    try {
+      await this.userName(this.clientFor(auth, call));
+      return { status: 'valid' };
+    } catch (error) {
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      return error.code === 'unauthorized'
+        ? { status: 'invalid' }
+        : { status: 'unverified', code: error.code };
+    }
+  }
+
+  /** @inheritdoc */
+  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
+    const client = this.clientFor(auth, call);
+    const slug = toUserSlug(await this.userName(client));
+    const user = toProviderUser((await client.get(`/api/latest/users/${slug}?avatarSize=64`)).body);
+    if (!user) {
+      throw new GitProviderError('unavailable', {
+        cause: new Error('the user resource answered no account'),
+      });
+    }
+    return user;
+  }
+
+  private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {
+    return new BitbucketDataCenterClient(this.http, this.timing, auth, call);
+  }
+
+  /** The resource is public: a server that lets a request in without naming its user has taken it as anonymous. */
+  private async userName(client: BitbucketDataCenterClient): Promise<string> {
+    const { headers } = await client.get(WHO_AM_I);
+    const encoded = headers.get('x-ausername') ?? '';
+    if (encoded === '') {
+      throw new GitProviderError('unsupported', { cause: new Error('the server named no user') });
+    }
+    return decoded(encoded);
+  }
+
+  /** The verdict per commit, from one question for all. */
+  private async failingChecks(
+    client: BitbucketDataCenterClient,
+    pulls: readonly DataCenterPullRequest[],
+    gaps: GapLog,
+  ): Promise<(commit: string | null) => Signal> {
+    const commits = [...new Set(pulls.map(({ commit }) => commit).filter((commit) => commit !== null))];
+    if (commits.length === 0) {
+      return () => 'unknown';
+    }
+    try {
+      const { body } = await client.ask(BUILD_STATS, commits);
+      if (body === null) {
+        throw new GitProviderError('unsupported');
+      }
+      return (commit) => (commit === null ? 'unknown' : toFailingChecks(body, commit));
+    } catch (error) {
+      gaps.note(error);
+      return () => 'unknown';
+    }
+  }
+
+  /** Three looks at once; null when one of them failed or nothing can be added to the repository. */
+  private async probe(
+    client: BitbucketDataCenterClient,
+    { activity }: DataCenterRepository,
+    gaps: GapLog,
+  ): Promise<ProbedRepository | null> {
+    const [project, slug] = activity.name.split('/');
+    const browse = `/api/latest/projects/${project}/repos/${slug}/browse`;
+    const [root, microagents, skills] = await Promise.all(
+      ['', '/.openhands/microagents', '/.openhands/skills'].map((folder) =>
+        readFolder(client, `${browse}${folder}?limit=500`, gaps),
+      ),
+    );
+    // Without commits there is no default branch and no root (404).
+    if (!root || !microagents || !skills || root.names.length === 0) {
+      return null;
+    }
+    const found = hasAgentInstructions({
+      repository: activity.name,
+      rootEntries: root.names,
+      microagents: microagents.names,
+      skills: skills.names,
+    });
+    return found || root.complete ? { ...activity, writable: true, hasAgentInstructions: found } : null;
+  }
+}
+
+interface Reading<T> {
+  items: T[];
+  hasMore: boolean;
+  failure: GitProviderError | null;
+}
+
+async function readList<T>(
+  client: BitbucketDataCenterClient,
+  path: string,
+  toItem: (value: unknown) => T | null,
+): Promise<Reading<T>> {
+  try {
+    const { body } = await client.get(path);
+    return {
+      items: jsonList(body, 'values')
+        .map(toItem)
+        .filter((item) => item !== null),
+      hasMore: jsonAt(body, 'isLastPage') === false,
+      failure: body === null ? new GitProviderError('unsupported') : null,
+    };
+  } catch (error) {
+    if (!(error instanceof GitProviderError)) {
+      throw error;
+    }
+    return { items: [], hasMore: false, failure: error };
+  }
+}
+
+async function readFolder(
+  client: BitbucketDataCenterClient,
+  path: string,
+  gaps: GapLog,
+): Promise<DataCenterFolder | null> {
+  try {
+    return toFolder((await client.get(path)).body);
+  } catch (error) {
+    gaps.note(error);
+    return null;
+  }
+}
+
+/** The most recently used repositories an agent's instructions could be added to. */
+function probeCandidates(repositories: readonly DataCenterRepository[]): DataCenterRepository[] {
+  return repositories
+    .filter(({ activity, fork }) => activity.usable && !fork)
+    .filter(({ activity }) => !UNSUGGESTED_SLUGS.includes(activity.name.split('/')[1] ?? ''))
+    .slice(0, MAX_PROBES);
+}
+
+/** User names travel percent-encoded; one that is not is taken as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) {
+      return text;
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import { ConcurrencyLimit } from '../../common/concurrency-limit.js';
+import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { jsonList, jsonText } from '../../common/json-access.js';
+import { exchangeJson } from '../exchange-json.js';
+
+import { GitProviderError } from '../git-provider.error.js';
+import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
+import type { RetryTiming } from '../retry-once.js';
+
+export interface BitbucketClientOptions {
+  /** Such as `https://api.bitbucket.org/2.0`. */
+  apiUrl: string;
+  timing: RetryTiming;
+}
+
+/** `optional` requests are the first to be given up when the hourly limit comes near. */
+export type BitbucketNeed = 'needed' | 'optional';
+
+export interface BitbucketList {
+  values: unknown[];
+  /** False when there were more pages than could or should be read. */
+  complete: boolean;
+}
+
+export interface BitbucketListOptions {
+  /** Pages read at most, each costs a round trip. */
+  maxPages: number;
+  need?: BitbucketNeed;
+  /** Ends the reading early, once an element is all that matters. */
+  until?: (value: unknown) => boolean;
+}
+
+/** Requests in flight at the same time for one refresh: kind to the limit, and no user fills the connection pool alone. */
+const MAX_IN_FLIGHT = 24;
+
+/**
+ * Bitbucket Cloud over HTTP for one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/).
+ * Make a new one per refresh: once the provider refuses for too many requests, this one asks nothing more.
+ */
+export class BitbucketClient {
+  private readonly limit = new ConcurrencyLimit(MAX_IN_FLIGHT);
+  private readonly apiUrl: string;
+  private readonly headers: Record<string, string>;
+  private refusal: GitProviderError | null = null;
+  private nearLimit = false;
+
+  constructor(
+    private readonly http: GuardedHttpClient,
+    private readonly options: BitbucketClientOptions,
+    auth: ProviderAuth,
+    private readonly call: ProviderCall,
+  ) {
+    this.apiUrl = options.apiUrl.replace(/\/+$/, '');
+    this.headers = { authorization: authorization(auth.token) };
+  }
+
+  /**
+   * Reads one resource; null when there is none (404).
+   *
+   * @param path Below the API address, encoded, with its query
+   * @throws GitProviderError
+   */
+  async get(path: string, need: BitbucketNeed = 'needed'): Promise<unknown> {
+    return await this.request(`${this.apiUrl}${path}`, need);
+  }
+
+  /**
+   * Reads a paged list, following `next` as long as it stays on the API's origin: the token goes nowhere else.
+   * Null when there is none (404).
+   *
+   * @throws GitProviderError
+   */
+  async list(path: string, options: BitbucketListOptions): Promise<BitbucketList | null> {
+    const values: unknown[] = [];
+    let url: string | null = `${this.apiUrl}${path}`;
+    for (let page = 1; url !== null; page += 1) {
+      const body = await this.request(url, options.need ?? 'needed');
+      if (body === null) {
+        return page === 1 ? null : { values, complete: false };
+      }
+      const elements = jsonList(body, 'values');
+      values.push(...elements);
+      const next = jsonText(body, 'next');
+      if (next === null || elements.some((element) => options.until?.(element) ?? false)) {
+        return { values, complete: next === null };
+      }
+      url = page < options.maxPages && this.isOwn(next) ? next : null;
+    }
+    return { values, complete: false };
+  }
+
+  private isOwn(address: string): boolean {
+    return URL.canParse(address) && new URL(address).origin === new URL(this.apiUrl).origin;
+  }
+
+  private async request(url: string, need: BitbucketNeed): Promise<unknown> {
+    return await this.limit.run(async () => {
+      if (this.refusal) {
+        throw this.refusal;
+      }
+      if (this.nearLimit && need === 'optional') {
+        throw new GitProviderError('rate_limited');
+      }
+      try {
+        const { http, call, headers, options } = this;
+        const answer = await exchangeJson(http, { url, headers }, call, options.timing);
+        this.nearLimit ||= answer.headers.get('x-ratelimit-nearlimit')?.toLowerCase() === 'true';
+        return answer.body;
+      } catch (error) {
+        if (error instanceof GitProviderError && error.code === 'rate_limited') {
+          this.refusal = error;
+        }
+        throw error;
+      }
+    });
+  }
+}
+
+/** An API token comes with its account (`email:token`) and is a password; every other kind is a bearer token. */
+function authorization(token: string): string {
+  return token.includes(':') ? `Basic ${Buffer.from(token, 'utf8').toString('base64')}` : `Bearer ${token}`;
+}

@@ -1,0 +1,272 @@
+import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { jsonText } from '../../common/json-access.js';
+import { GapLog } from '../gap-log.js';
+import { GitProviderError } from '../git-provider.error.js';
+import { GitProvider } from '../git-provider.js';
+import type {
+  ChangeRequest,
+  ProbedRepository,
+  ProviderAuth,
+  ProviderCall,
+  ProviderUser,
+  ProviderWork,
+  TokenCheck,
+} from '../git-provider.types.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
+import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
+import { BitbucketDetails } from './bitbucket.details.js';
+import {
+  type BitbucketPullRequest,
+  type BitbucketRepository,
+  PULL_REQUEST_FIELDS,
+  REPOSITORY_FIELDS,
+  toProviderUser,
+  toPullRequest,
+  toRepository,
+  toWorkspaceSlugs,
+} from './bitbucket.mapper.js';
+import { type BitbucketIdentity, BitbucketMemory } from './bitbucket.memory.js';
+
+export interface BitbucketProviderOptions {
+  /** Such as `https://api.bitbucket.org/2.0`. */
+  apiUrl: string;
+  timing?: RetryTiming;
+}
+
+/** What the second round trip found in all workspaces together. */
+interface Listing<T> {
+  items: T[];
+  hasMore: boolean;
+  /** Failures, one per workspace that gave nothing. */
+  failures: GitProviderError[];
+}
+
+/** Pull requests whose details are asked for: three requests each, out of 1,000 an hour. */
+const MAX_PULL_REQUESTS = 20;
+const MAX_RECENT_REPOSITORIES = 100;
+const MAX_PROBES = 5;
+/** Workspaces looked into, two requests each. */
+const MAX_WORKSPACES = 20;
+const MAX_WORKSPACE_PAGES = 2;
+const UNSUGGESTED_SLUGS: readonly string[] = ['.openhands', 'openhands-config'];
+
+/**
+ * Bitbucket Cloud, which has neither GraphQL nor a list across workspaces. Three rounds of requests: who and where
+ * (remembered for an hour), then lists per workspace, then details per pull request beside repository probes.
+ *
+ * Recent repositories are those the user may write to (`role=contributor`): one request tells recency and
+ * permission together. A pull request in a repository that is only readable stays; its repository has no known
+ * activity. There are no issues (the provider removed them on 2026-08-20) and no archived repositories.
+ */
+export class BitbucketProvider extends GitProvider {
+  readonly kind = 'bitbucket';
+  private readonly memory: BitbucketMemory;
+  private readonly timing: RetryTiming;
+
+  constructor(
+    private readonly http: GuardedHttpClient,
+    private readonly options: BitbucketProviderOptions,
+  ) {
+    super();
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    this.memory = new BitbucketMemory(this.timing.now);
+  }
+
+  /** @inheritdoc */
+  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(auth, call);
+    const owner = this.memory.ownerOf(this.options.apiUrl, auth.token);
+    const identity = this.memory.identity(owner) ?? (await this.identify(client, owner));
+    const gaps = new GapLog();
+    const details = new BitbucketDetails({
+      client,
+      memory: this.memory,
+      owner,
+      userUuid: identity.uuid,
+      gaps,
+    });
+    const pullLists = this.pullRequests(client, identity);
+    const repositoryLists = this.repositories(client, identity);
+    // Either kind of detail waits for its own lists only.
+    const [pulls, repositories, signals, probes] = await Promise.all([
+      pullLists,
+      repositoryLists,
+      pullLists.then(({ items }) => Promise.all(items.map((pull) => details.signalsOf(pull)))),
+      repositoryLists.then(({ items }) =>
+        Promise.all(probeCandidates(items).map((item) => details.probe(item))),
+      ),
+    ]);
+    this.checkFailures(owner, identity, [...pulls.failures, ...repositories.failures], gaps);
+    return {
+      changeRequests: toChangeRequests(pulls.items, signals, repositories.items),
+      issues: [],
+      recentRepositories: repositories.items.map(({ name, activeAt }) => ({ name, activeAt, usable: true })),
+      probedRepositories: probes.filter((probe): probe is ProbedRepository => probe !== null),
+      truncated: identity.truncated || pulls.hasMore,
+      gaps: gaps.codes(),
+    };
+  }
+
+  /** @inheritdoc */
+  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+    try {
+      await this.getUser(auth, call);
+      return { status: 'valid' };
+    } catch (error) {
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      return error.code === 'unauthorized'
+        ? { status: 'invalid' }
+        : { status: 'unverified', code: error.code };
+    }
+  }
+
+  /** @inheritdoc */
+  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
+    const user = toProviderUser(await this.clientFor(auth, call).get('/user'));
+    if (!user) {
+      throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
+    }
+    return user;
+  }
+
+  private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketClient {
+    return new BitbucketClient(this.http, { apiUrl: this.options.apiUrl, timing: this.timing }, auth, call);
+  }
+
+  private async identify(client: BitbucketClient, owner: string): Promise<BitbucketIdentity> {
+    const [user, access] = await Promise.all([
+      client.get('/user?fields=uuid,account_id,display_name'),
+      client.list('/user/workspaces?pagelen=100', { maxPages: MAX_WORKSPACE_PAGES }),
+    ]);
+    const uuid = jsonText(user, 'uuid');
+    if (uuid === null || access === null) {
+      throw new GitProviderError('unavailable', { cause: new Error('no account or no workspaces answered') });
+    }
+    const slugs = toWorkspaceSlugs(access.values);
+    const identity = {
+      uuid,
+      workspaces: slugs.slice(0, MAX_WORKSPACES),
+      truncated: !access.complete || slugs.length > MAX_WORKSPACES,
+    };
+    this.memory.rememberIdentity(owner, identity);
+    return identity;
+  }
+
+  private async pullRequests(
+    client: BitbucketClient,
+    { uuid, workspaces }: BitbucketIdentity,
+  ): Promise<Listing<BitbucketPullRequest>> {
+    const query = `state=OPEN&pagelen=50&sort=-updated_on&fields=${PULL_REQUEST_FIELDS}`;
+    const paths = workspaces.map(
+      (slug) => `/workspaces/${encodeURIComponent(slug)}/pullrequests/${encodeURIComponent(uuid)}?${query}`,
+    );
+    const listing = await listAll(client, paths, toPullRequest);
+    const newest = listing.items.toSorted((a, b) => b.updatedAt - a.updatedAt);
+    return {
+      ...listing,
+      items: newest.slice(0, MAX_PULL_REQUESTS),
+      hasMore: listing.hasMore || newest.length > MAX_PULL_REQUESTS,
+    };
+  }
+
+  private async repositories(
+    client: BitbucketClient,
+    { workspaces }: BitbucketIdentity,
+  ): Promise<Listing<BitbucketRepository>> {
+    const query = `role=contributor&sort=-updated_on&pagelen=30&fields=${REPOSITORY_FIELDS}`;
+    const paths = workspaces.map((slug) => `/repositories/${encodeURIComponent(slug)}?${query}`);
+    const listing = await listAll(client, paths, toRepository);
+    return {
+      ...listing,
+      items: listing.items.toSorted((a, b) => b.activeAt - a.activeAt).slice(0, MAX_RECENT_REPOSITORIES),
+    };
+  }
+
+  /**
+   * One workspace that refuses costs its own part only.
+   *
+   * @throws GitProviderError when no workspace answered at all
+   */
+  private checkFailures(
+    owner: string,
+    { workspaces }: BitbucketIdentity,
+    failures: readonly GitProviderError[],
+    gaps: GapLog,
+  ): void {
+    const [first] = failures;
+    if (!first) {
+      return;
+    }
+    // The account may have lost or renamed a workspace, or the token its account.
+    this.memory.forgetIdentity(owner);
+    if (failures.length === 2 * workspaces.length) {
+      throw failures.find(({ code }) => code === 'unauthorized') ?? first;
+    }
+    for (const failure of failures) {
+      gaps.note(failure);
+    }
+  }
+}
+
+async function listAll<T>(
+  client: BitbucketClient,
+  paths: readonly string[],
+  toItem: (value: unknown) => T | null,
+): Promise<Listing<T>> {
+  const answers = await Promise.all(paths.map((path) => listOrFailure(client, path)));
+  const lists = answers.filter((answer): answer is BitbucketList => !(answer instanceof GitProviderError));
+  return {
+    items: lists.flatMap(({ values }) => values.map(toItem)).filter((item) => item !== null),
+    hasMore: lists.some(({ complete }) => !complete),
+    failures: answers.filter((answer) => answer instanceof GitProviderError),
+  };
+}
+
+/** A workspace that is not there (404) is one the token may not see. */
+async function listOrFailure(
+  client: BitbucketClient,
+  path: string,
+): Promise<BitbucketList | GitProviderError> {
+  try {
+    return (await client.list(path, { maxPages: 1 })) ?? new GitProviderError('insufficient_scope');
+  } catch (error) {
+    if (error instanceof GitProviderError) {
+      return error;
+    }
+    throw error;
+  }
+}
+
+/** The newest repositories an agent's instructions could be added to. */
+function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
+  return repositories
+    .filter(
+      ({ name, fork, empty }) => !fork && !empty && !UNSUGGESTED_SLUGS.includes(name.split('/')[1] ?? ''),
+    )
+    .slice(0, MAX_PROBES);
+}
+
+function toChangeRequests(
+  pulls: readonly BitbucketPullRequest[],
+  signals: readonly Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>[],
+  repositories: readonly BitbucketRepository[],
+): ChangeRequest[] {
+  const activity = new Map(repositories.map(({ name, activeAt }) => [name, activeAt]));
+  return pulls.flatMap(({ repository, id, title, updatedAt, draft }, index) => {
+    const found = signals[index];
+    return found
+      ? [
+          {
+            repository: { name: repository, activeAt: activity.get(repository) ?? null, usable: true },
+            number: id,
+            title,
+            updatedAt,
+            draft,
+            ...found,
+          },
+        ]
+      : [];
+  });
+}
