@@ -1,0 +1,138 @@
+import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
+
+/** One realm with one identity provider and one user. A test may change it between requests. */
+export interface FakeRealm {
+  alias: string;
+  clientId: string;
+  clientSecret: string;
+  /** Access tokens the realm accepts. */
+  accessTokens: string[];
+  /** Refresh and offline tokens the realm accepts. */
+  refreshTokens: string[];
+  /** A used refresh token is replaced by a new one and refused from then on. */
+  rotates: boolean;
+  /** What the identity provider's token is right now. */
+  forgeToken: string;
+  expiresIn?: number;
+  /** Version 1 passes on what the identity provider once sent: JSON, or GitHub's form encoding. */
+  format: 'json' | 'form';
+  /** False for SAML, and where "Store Tokens" is off. */
+  storesTokens: boolean;
+  linked: boolean;
+  /** The user has the role `broker.read-token`. */
+  mayReadTokens: boolean;
+}
+
+export function sampleRealm(forgeToken: string): FakeRealm {
+  return {
+    alias: 'corporate-git',
+    clientId: 'slipway',
+    clientSecret: 'client-secret-of-slipway',
+    accessTokens: [keycloakToken('Bearer', 'first')],
+    refreshTokens: [keycloakToken('Offline', 'first')],
+    rotates: false,
+    forgeToken,
+    format: 'json',
+    storesTokens: true,
+    linked: true,
+    mayReadTokens: true,
+  };
+}
+
+/** Looks like a Keycloak token: three parts, the kind in the claim `typ`. */
+export function keycloakToken(typ: 'Bearer' | 'Refresh' | 'Offline', id: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'RS256' })}.${part({ typ, jti: id })}.c2lnbmF0dXJl`;
+}
+
+/** A Keycloak on loopback, both versions of the broker endpoint; the issuer is `{origin}/realms/main`. */
+export async function startFakeKeycloak(realm: FakeRealm): Promise<FakeServer> {
+  let exchanges = 0;
+  return FakeServer.start((request) => {
+    const form = new URLSearchParams(request.method === 'POST' ? request.body : '');
+    if (request.path === '/realms/main/protocol/openid-connect/token' && request.method === 'POST') {
+      exchanges += 1;
+      return exchange(realm, form, exchanges);
+    }
+    if (request.path === `/realms/main/broker/${realm.alias}/token`) {
+      return request.method === 'GET' ? brokerV1(realm, request) : brokerV2(realm, form);
+    }
+    return { status: 404, body: { error: 'Realm does not exist' } };
+  });
+}
+
+function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeResponse {
+  if (!isClient(realm, form)) {
+    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+  }
+  const used = form.get('refresh_token') ?? '';
+  if (form.get('grant_type') !== 'refresh_token' || !realm.refreshTokens.includes(used)) {
+    return oauthError(400, 'invalid_grant', 'Token is not active');
+  }
+  const accessToken = keycloakToken('Bearer', `exchanged-${count}`);
+  realm.accessTokens.push(accessToken);
+  if (!realm.rotates) {
+    return { body: { access_token: accessToken, expires_in: 300, token_type: 'Bearer' } };
+  }
+  const refreshToken = keycloakToken('Offline', `rotated-${count}`);
+  realm.refreshTokens.splice(realm.refreshTokens.indexOf(used), 1, refreshToken);
+  return {
+    body: { access_token: accessToken, refresh_token: refreshToken, expires_in: 300, token_type: 'Bearer' },
+  };
+}
+
+/** Errors as `IdentityBrokerService.getTokenV1` words them. */
+function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
+  const token = /^Bearer (.+)$/.exec(request.headers['authorization'] ?? '')?.[1] ?? '';
+  const refusal = (status: number, errorMessage: string) => ({ status, body: { errorMessage } });
+  if (!realm.accessTokens.includes(token)) {
+    return refusal(400, 'Invalid token.');
+  }
+  if (!realm.mayReadTokens) {
+    const text = `Client [${realm.clientId}] not authorized to retrieve tokens from identity provider [${realm.alias}].`;
+    return refusal(403, text);
+  }
+  if (!realm.storesTokens) {
+    return refusal(400, `Identity Provider [${realm.alias}] does not support this operation.`);
+  }
+  if (!realm.linked) {
+    return refusal(400, `User [b1946ac9] is not associated with identity provider [${realm.alias}].`);
+  }
+  if (realm.format === 'json') {
+    return { body: storedToken(realm) };
+  }
+  const form = new URLSearchParams({ access_token: realm.forgeToken, scope: 'repo', token_type: 'bearer' });
+  if (realm.expiresIn !== undefined) {
+    form.set('expires_in', String(realm.expiresIn));
+  }
+  return { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() };
+}
+
+/** Errors as `IdentityBrokerService.getTokenV2` words them. */
+function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
+  if (!isClient(realm, form)) {
+    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+  }
+  if (!realm.accessTokens.includes(form.get('token') ?? '')) {
+    return oauthError(400, 'invalid_token', 'Invalid token');
+  }
+  if (!realm.mayReadTokens) {
+    return oauthError(403, 'unauthorized_client', 'Client is not within the token audience');
+  }
+  if (!realm.linked) {
+    return oauthError(400, 'invalid_request', 'User not associated to identity provider');
+  }
+  return { body: storedToken(realm) };
+}
+
+function storedToken(realm: FakeRealm) {
+  return { access_token: realm.forgeToken, expires_in: realm.expiresIn, token_type: 'Bearer', scope: 'api' };
+}
+
+function isClient(realm: FakeRealm, form: URLSearchParams): boolean {
+  return form.get('client_id') === realm.clientId && form.get('client_secret') === realm.clientSecret;
+}
+
+function oauthError(status: number, error: string, description: string): FakeResponse {
+  return { status, body: { error, error_description: description } };
+}
