@@ -1,0 +1,162 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { removeAbandoned } from './binaries.js';
+import { syncFolder } from './data-folder.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { errorCode } from './error-code.js';
+import type { UnixUser } from './unprivileged-user.js';
+
+export const DATABASE_USER = 'slipway';
+
+const UNFINISHED = 'postgres-initdb-';
+
+/** A database cluster on disk: its real path, and who owns it. */
+export interface Cluster {
+  folder: string;
+  uid: number;
+  gid: number;
+}
+
+/**
+ * Finds the cluster at its place in the data folder, which may be a link to it; null when none was made yet.
+ *
+ * @throws EmbeddedPostgresError when the link leads nowhere
+ */
+export function findCluster(place: string): Cluster | null {
+  try {
+    lstatSync(place);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return null;
+    }
+    throw new EmbeddedPostgresError(`DATA_DIR: ${path.dirname(place)} cannot be read`, error);
+  }
+  try {
+    const folder = realpathSync(place);
+    const { uid, gid } = statSync(folder);
+    return { folder, uid, gid };
+  } catch (error) {
+    throw new EmbeddedPostgresError(`The database that ${place} leads to cannot be reached`, error);
+  }
+}
+
+/**
+ * Checks that the binaries can serve the cluster.
+ *
+ * @param runner user id that the server will have
+ * @throws EmbeddedPostgresError when it belongs to another user, or another major version made it
+ */
+export function checkCluster({ folder: cluster, uid }: Cluster, runner: number, major: number): void {
+  if (uid !== runner) {
+    throw new EmbeddedPostgresError(
+      `The database in ${cluster} belongs to user id ${uid}: start as that user or as root, or choose another DATA_DIR`,
+    );
+  }
+  const version = readFileSync(path.join(cluster, 'PG_VERSION'), 'utf8').trim();
+  if (version !== `${major}`) {
+    throw new EmbeddedPostgresError(
+      `The database in ${cluster} was made by PostgreSQL ${version}, but the installed binaries are PostgreSQL ${major}: ` +
+        `dump it with ${version} and restore it, or choose another DATA_DIR`,
+    );
+  }
+}
+
+export interface CreateClusterOptions {
+  /** Folder with the binaries. */
+  binaries: string;
+  /** Where the data folder expects it. */
+  place: string;
+  /** The folder that holds it; a link is left at `place` when that is elsewhere. */
+  home: string;
+  user: UnixUser | null;
+  password: string;
+  /** Further arguments of initdb. */
+  initdbArgs: string[];
+}
+
+/**
+ * Makes a new cluster with one superuser, who needs the password. It comes to its place in one step when it is
+ * complete, so that a start which dies on the way leaves nothing that looks like a database. Only call it while
+ * holding the start lock.
+ */
+export async function createCluster(options: CreateClusterOptions): Promise<void> {
+  const { home, place, user } = options;
+  await removeAbandoned(home, UNFINISHED);
+  const unfinished = await mkdtemp(path.join(home, UNFINISHED));
+  try {
+    await chmod(unfinished, 0o700);
+    const passwordFile = path.join(unfinished, 'password');
+    await writeFile(passwordFile, `${options.password}\n`, { mode: 0o600 });
+    if (user !== null) {
+      // initdb, running as that user, reads the password and makes the cluster here.
+      await chown(passwordFile, user.uid, user.gid);
+      await chown(unfinished, user.uid, user.gid);
+    }
+    const cluster = path.join(unfinished, 'cluster');
+    await runInitdb(options, cluster, passwordFile);
+    if (home === path.dirname(place)) {
+      await rename(cluster, place);
+    } else {
+      const folder = path.join(home, `postgres-${randomBytes(6).toString('hex')}`);
+      await rename(cluster, folder);
+      await syncFolder(home);
+      await symlink(folder, place);
+    }
+    await syncFolder(path.dirname(place));
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+}
+
+async function runInitdb(
+  options: CreateClusterOptions,
+  cluster: string,
+  passwordFile: string,
+): Promise<void> {
+  const args = [
+    `--pgdata=${cluster}`,
+    `--username=${DATABASE_USER}`,
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // The built-in provider sorts and compares alike on every machine; the C library's C.UTF-8 is not everywhere.
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    ...options.initdbArgs,
+  ];
+  const identity = options.user === null ? {} : { uid: options.user.uid, gid: options.user.gid };
+  try {
+    await promisify(execFile)(path.join(options.binaries, 'bin/initdb'), args, {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+      ...identity,
+    });
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL could not create its database: ${reasonOf(error)}`, error);
+  }
+}
+
+/** One line on why a program of ours failed. A file that exists but is "not found" lacks its program loader. */
+export function reasonOf(error: unknown): string {
+  if (errorCode(error) === 'ENOENT') {
+    return 'its binaries do not run here (they need glibc, so not Alpine): set DATABASE_URL instead';
+  }
+  const stderr =
+    typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string'
+      ? error.stderr
+      : '';
+  const line = stderr.split('\n').find((text) => /error|fatal/i.test(text)) ?? stderr.split('\n')[0];
+  return line?.trim() || errorCode(error) || 'unknown reason';
+}
+
+/** Makes the folder outside the data folder that everybody can pass through and only root can change. */
+export async function ensureSystemFolder(folder: string): Promise<void> {
+  if ((await mkdir(folder, { recursive: true })) !== undefined) {
+    await chmod(folder, 0o755);
+  }
+}

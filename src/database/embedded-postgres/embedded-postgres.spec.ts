@@ -1,0 +1,288 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
+import { readPostmasterPid } from './postmaster-pid.js';
+import { processIdentity } from './process-identity.js';
+
+const FAST = {
+  initdbArgs: ['--no-sync', '--wal-segsize=1'],
+  settings: { shared_buffers: '16MB', min_wal_size: '2MB' },
+};
+const asRoot = process.getuid?.() === 0;
+
+let base: string;
+let dataDir: string;
+let systemFolder: string;
+let notices: string[];
+let started: EmbeddedPostgres[];
+let helpers: ChildProcess[];
+
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-pg-')));
+  chmodSync(base, 0o755);
+  dataDir = path.join(base, 'data');
+  systemFolder = path.join(base, 'system');
+  notices = [];
+  started = [];
+  helpers = [];
+});
+
+afterEach(async () => {
+  for (const helper of helpers) {
+    helper.kill('SIGKILL');
+  }
+  for (const database of started) {
+    await database.stop();
+  }
+  await rm(base, { recursive: true, force: true });
+});
+
+async function start(folder = dataDir): Promise<EmbeddedPostgres> {
+  const database = await startEmbeddedPostgres({
+    ...FAST,
+    dataDir: folder,
+    systemFolder,
+    onNotice: (line) => notices.push(line),
+  });
+  started.push(database);
+  return database;
+}
+
+async function query(database: EmbeddedPostgres, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: connectionUrl(database.connection) });
+  await client.connect();
+  try {
+    const { rows } = await client.query<Record<string, unknown>>(sql);
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const clusterOf = (folder = dataDir) => realpathSync(path.join(folder, 'postgres'));
+
+async function serverPid(): Promise<number> {
+  const running = await readPostmasterPid(clusterOf());
+  if (running === null) {
+    throw new Error('no server is running');
+  }
+  return running.pid;
+}
+
+/** Kills the server the hard way and waits until it is gone. */
+async function killServer(): Promise<number> {
+  const pid = await serverPid();
+  process.kill(pid, 'SIGKILL');
+  await waitFor(() => processIdentity(pid) === null);
+  return pid;
+}
+
+async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) {
+    await delay(10);
+  }
+}
+
+describe('startEmbeddedPostgres', () => {
+  it('makes a private database on the first start and finds it again on the next', async () => {
+    const first = await start();
+    await query(first, `create table kept as select 'a row' as value`);
+    const [settings] = await query(
+      first,
+      `select current_setting('listen_addresses') as addresses, current_setting('fsync') as fsync,
+              current_setting('timezone') as timezone, current_database() as database, current_user as user,
+              (select datcollate || ' ' || datlocprovider::text from pg_database where datname = current_database()) as locale,
+              pg_encoding_to_char((select encoding from pg_database where datname = current_database())) as encoding`,
+    );
+    const passwordFile = path.join(dataDir, 'postgres-password');
+    expect(settings).toEqual({
+      addresses: '',
+      fsync: 'on',
+      timezone: 'UTC',
+      database: 'slipway',
+      user: 'slipway',
+      locale: 'C b',
+      encoding: 'UTF8',
+    });
+    expect(statSync(clusterOf()).mode & 0o777).toBe(0o700);
+    expect(statSync(passwordFile).mode & 0o777).toBe(0o600);
+    expect(statSync(passwordFile).uid).toBe(process.getuid?.());
+    expect(statSync(dataDir).mode & 0o007).toBe(0);
+    expect(readFileSync(path.join(dataDir, 'postgres.log'), 'utf8')).not.toContain(first.connection.password);
+    const pid = await serverPid();
+    await first.stop();
+    expect(processIdentity(pid)).toBeNull();
+
+    const second = await start();
+    expect(await query(second, 'select * from kept')).toEqual([{ value: 'a row' }]);
+    expect((await readdir(dataDir)).toSorted()).toEqual([
+      'postgres',
+      'postgres-password',
+      'postgres.lock',
+      'postgres.log',
+    ]);
+  });
+
+  it('refuses a connection without the password', async () => {
+    const { connection } = await start();
+    const client = new Client({ ...connection, password: 'wrong' });
+    await expect(client.connect()).rejects.toMatchObject({ code: '28P01' });
+  });
+
+  it('gives a URL that TypeORM takes too', async () => {
+    const { connection } = await start();
+    const dataSource = new DataSource({ type: 'postgres', url: connectionUrl(connection) });
+    await dataSource.initialize();
+    expect(await dataSource.query('select inet_server_addr() as address')).toEqual([{ address: null }]);
+    await dataSource.destroy();
+  });
+
+  it('joins the server of a service that was killed', async () => {
+    const first = await start();
+    const pid = await serverPid();
+    const second = await start();
+    expect(await serverPid()).toBe(pid);
+
+    await first.stop(); // The second still uses it.
+    expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await second.stop();
+    expect(processIdentity(pid)).toBeNull();
+    expect(notices.at(-1)).toContain('other programs are connected');
+  });
+
+  it('leaves the server to a program that is connected', async () => {
+    const database = await start();
+    const pid = await serverPid();
+    const other = new Client({ connectionString: connectionUrl(database.connection) });
+    await other.connect();
+    await database.stop();
+    expect(processIdentity(pid)).not.toBeNull();
+    await other.end();
+    await (await start()).stop();
+    expect(processIdentity(pid)).toBeNull();
+  });
+
+  it('loses nothing that was acknowledged when the server is killed', async () => {
+    const first = await start();
+    await query(first, 'create table numbers (n int)');
+    await query(first, 'insert into numbers select generate_series(1, 1000)');
+    const old = await killServer();
+    const second = await start();
+    expect(await serverPid()).not.toBe(old);
+    expect(await query(second, 'select count(*)::int from numbers')).toEqual([{ count: 1000 }]);
+    await first.stop();
+    expect(await query(second, 'select count(*)::int from numbers')).toEqual([{ count: 1000 }]);
+  });
+
+  it('is not held up by a pid file whose number belongs to another program now', async () => {
+    await start();
+    const cluster = clusterOf();
+    await killServer();
+    const file = path.join(cluster, 'postmaster.pid');
+    const lock = path.join(cluster, '.s.PGSQL.5432.lock');
+    const { uid, gid } = statSync(cluster);
+    // PostgreSQL itself only minds a living process of its own user.
+    const stranger = spawn('sleep', ['600'], { uid, gid, cwd: '/' });
+    helpers.push(stranger);
+    for (const pidFile of [file, lock]) {
+      await writeFile(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, `${stranger.pid}`));
+    }
+    const second = await start();
+    expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(stranger.exitCode).toBeNull();
+    expect(stranger.signalCode).toBeNull();
+  });
+
+  it('survives an initialisation that was killed midway', async () => {
+    const abandoned = path.join(dataDir, 'postgres-initdb-dead', 'cluster');
+    mkdirSync(abandoned, { recursive: true, mode: 0o711 });
+    chmodSync(dataDir, 0o711);
+    await writeFile(path.join(abandoned, 'PG_VERSION'), '18\n');
+    const database = await start();
+    expect(await query(database, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(existsSync(path.dirname(abandoned))).toBe(false);
+  });
+
+  it('starts one server for several starts at the same time', async () => {
+    const all = await Promise.all([start(), start(), start()]);
+    const pids = await Promise.all(
+      all.map((database) => query(database, 'select pg_postmaster_start_time()::text as t')),
+    );
+    expect(new Set(pids.map((rows) => rows[0]?.['t'])).size).toBe(1);
+  });
+
+  it.each(['a path with spaces, "quotes" and a comma', 'x'.repeat(120)])(
+    'works in the folder %s',
+    async (name) => {
+      const folder = path.join(base, name);
+      const database = await start(folder);
+      expect(await query(database, 'select 1 as one')).toEqual([{ one: 1 }]);
+      const socket = path.join(database.connection.host, '.s.PGSQL.5432');
+      expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(107);
+      expect(statSync(database.connection.host).mode & 0o777).toBe(0o700);
+      if (database.connection.host.startsWith(tmpdir()) && !database.connection.host.startsWith(base)) {
+        await database.stop();
+        await rm(database.connection.host, { recursive: true });
+      }
+    },
+  );
+
+  it('works in a folder that only its owner can enter', async () => {
+    mkdirSync(dataDir, { mode: 0o700 });
+    const first = await start();
+    await query(first, `create table kept as select 'a row' as value`);
+    await first.stop();
+    chmodSync(dataDir, 0o755); // Whatever the modes become, the database stays where it is.
+    const second = await start();
+    expect(await query(second, 'select * from kept')).toEqual([{ value: 'a row' }]);
+    expect(lstatSync(path.join(dataDir, 'postgres')).isSymbolicLink()).toBe(asRoot);
+    expect(notices.filter((line) => line.includes('cannot reach'))).toHaveLength(asRoot ? 1 : 0);
+    expect(path.dirname(clusterOf())).toBe(asRoot ? systemFolder : dataDir);
+  });
+
+  it('says so when another major version made the database', async () => {
+    await (await start()).stop();
+    await writeFile(path.join(clusterOf(), 'PG_VERSION'), '15\n');
+    await expect(start()).rejects.toThrow(
+      /made by PostgreSQL 15, but the installed binaries are PostgreSQL 18/,
+    );
+  });
+
+  it('says so when the password was lost', async () => {
+    await (await start()).stop();
+    await rm(path.join(dataDir, 'postgres-password'));
+    await expect(start()).rejects.toThrow(/postgres-password is missing/);
+  });
+
+  it("says what the server's complaint was", async () => {
+    await expect(
+      startEmbeddedPostgres({ ...FAST, dataDir, settings: { shared_buffers: 'many' } }),
+    ).rejects.toThrow(/could not be started: .*shared_buffers/);
+  });
+
+  it('runs the server in a session of its own, as an unprivileged user', async () => {
+    await start();
+    const pid = await serverPid();
+    const [session, uid] = execFileSync('ps', ['-o', 'sid=,uid=', '-p', `${pid}`], { encoding: 'utf8' })
+      .trim()
+      .split(/\s+/);
+    expect(Number(session)).toBe(pid);
+    expect(Number(uid)).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,204 @@
+import { realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { prepareBinaries } from './binaries.js';
+import { checkCluster, createCluster, DATABASE_USER, ensureSystemFolder, findCluster } from './cluster.js';
+import { createPassword, dataFolderPaths, ensureDataDir, readPassword } from './data-folder.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { findPlatformPackage } from './platform-package.js';
+import { readPostmasterPid } from './postmaster-pid.js';
+import { connectToPostmaster, stopPostmaster } from './postmaster.js';
+import { LEASE_NAME, probe, type EmbeddedConnection } from './probe.js';
+import { SOCKET_PORT, socketDirectoryFor } from './socket-directory.js';
+import { withStartLock } from './start-lock.js';
+import { canReach, chooseUser, readAccounts, type UnixUser } from './unprivileged-user.js';
+
+export interface EmbeddedPostgresOptions {
+  /** Absolute path of the data folder; made when it is missing. */
+  dataDir: string;
+  /** Settings of the server (`max_connections: '200'`); a server that runs already keeps its own. */
+  settings?: Record<string, string>;
+  /** Further arguments of initdb, for a new cluster. */
+  initdbArgs?: string[];
+  /** Gets one line when there is something that an operator should know. */
+  onNotice?: (line: string) => void;
+  /** Used instead of the data folder where the database's user cannot reach that. */
+  systemFolder?: string;
+}
+
+/** A running embedded PostgreSQL. */
+export interface EmbeddedPostgres {
+  readonly connection: EmbeddedConnection;
+  /**
+   * Stops the server, unless somebody else is connected to it: then it is theirs. Close your own connections first.
+   */
+  stop(): Promise<void>;
+}
+
+/** How long connections that were just closed may take to disappear from the server's list. */
+const GRACE_MS = 500;
+
+/**
+ * Runs the embedded PostgreSQL of a data folder: makes its database on the first start, recovers after a crash, and
+ * joins a server that runs already. It listens on a Unix socket only and asks for a password. Under root the server
+ * runs as an unprivileged user. One connection is held until `stop`, so that others see that it is in use.
+ *
+ * @throws EmbeddedPostgresError one line that says what to do
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const installed = findPlatformPackage();
+  const dataDir = path.resolve(options.dataDir);
+  const paths = dataFolderPaths(dataDir);
+  const user = chooseUser(process.getuid?.() ?? 0, findCluster(paths.cluster), readAccounts());
+  await ensureDataDir(dataDir, user);
+  const { client, connection, cluster } = await withStartLock(paths.lock, async () => {
+    const place = await prepare(options, dataDir, user);
+    const lease = await connectToPostmaster({
+      ...place,
+      log: paths.log,
+      user,
+      settings: options.settings ?? {},
+    });
+    return { client: lease, connection: place.connection, cluster: place.cluster };
+  });
+  let stopped: Promise<void> | undefined;
+  const release = () =>
+    withStartLock(paths.lock, () =>
+      leave(client, connection, cluster, options.onNotice ?? (() => undefined)),
+    );
+  return { connection, stop: () => (stopped ??= release()) };
+
+  async function prepare(given: EmbeddedPostgresOptions, folder: string, runner: UnixUser | null) {
+    const home = await chooseHome(given, folder, runner);
+    const binaries = await prepareBinaries(installed, runner, home);
+    const existing = findCluster(paths.cluster);
+    const password = await passwordFor(paths.password, existing !== null);
+    if (existing === null) {
+      given.onNotice?.(`Creating a PostgreSQL ${installed.major} database in ${home}`);
+      await createCluster({
+        binaries: binaries.folder,
+        place: paths.cluster,
+        home,
+        user: runner,
+        password,
+        initdbArgs: given.initdbArgs ?? [],
+      });
+    }
+    if (home !== folder && (binaries.copied || existing === null)) {
+      given.onNotice?.(
+        `The user ${runner?.name} cannot reach ${folder}: PostgreSQL and its data are in ${home}`,
+      );
+    } else if (binaries.copied) {
+      given.onNotice?.(
+        `PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`,
+      );
+    }
+    const made = findCluster(paths.cluster);
+    if (made === null) {
+      throw new EmbeddedPostgresError(`The database in ${paths.cluster} has disappeared`);
+    }
+    checkCluster(made, runner?.uid ?? process.getuid?.() ?? made.uid, installed.major);
+    return {
+      binaries: binaries.folder,
+      cluster: made.folder,
+      connection: await connectionTo(made.folder, password),
+    };
+  }
+}
+
+/** A URL for the connection that pg, TypeORM and libpq's programs take alike. */
+export function connectionUrl(connection: EmbeddedConnection): string {
+  const { host, port, user, password, database } = connection;
+  // The host in front is a placeholder that URL parsers ask for; the one in the query wins.
+  const url = new URL(`postgres://localhost:${port}/${encodeURIComponent(database)}`);
+  url.username = encodeURIComponent(user);
+  url.password = encodeURIComponent(password);
+  return `${url.href}?host=${encodeURIComponent(host)}&sslmode=disable`;
+}
+
+/** Where what npm's folder cannot serve and a new cluster go: the data folder, if the database's user gets there. */
+async function chooseHome(
+  options: EmbeddedPostgresOptions,
+  dataDir: string,
+  user: UnixUser | null,
+): Promise<string> {
+  if (user === null || canReach(user, realpathSync(dataDir))) {
+    return dataDir;
+  }
+  const folder = options.systemFolder ?? '/var/lib/slipway';
+  await ensureSystemFolder(folder);
+  return folder;
+}
+
+async function passwordFor(file: string, clusterExists: boolean): Promise<string> {
+  const known = await readPassword(file);
+  if (known === null && clusterExists) {
+    throw new EmbeddedPostgresError(`${file} is missing: restore it, or set DATABASE_URL`);
+  }
+  return known ?? createPassword(file);
+}
+
+async function connectionTo(cluster: string, password: string): Promise<EmbeddedConnection> {
+  // A running server says where it listens; its TMPDIR may have been another than ours.
+  const running = await readPostmasterPid(cluster);
+  return {
+    host: running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform),
+    port: SOCKET_PORT,
+    user: DATABASE_USER,
+    password,
+    database: 'slipway',
+  };
+}
+
+async function leave(
+  lease: Client,
+  connection: EmbeddedConnection,
+  cluster: string,
+  onNotice: (line: string) => void,
+): Promise<void> {
+  const client = await liveConnection(lease, connection);
+  if (client === null) {
+    return; // The server is gone already.
+  }
+  try {
+    if (await isUsedByOthers(client)) {
+      onNotice('PostgreSQL keeps running: other programs are connected to it');
+      return;
+    }
+  } finally {
+    await client.end();
+  }
+  if (!(await stopPostmaster(cluster))) {
+    onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
+  }
+}
+
+/** The connection if it still works, else a new one; null when there is no server any more. */
+async function liveConnection(lease: Client, connection: EmbeddedConnection): Promise<Client | null> {
+  try {
+    await lease.query('select 1');
+    return lease;
+  } catch {
+    // The server went down at some point; it may have come back by itself.
+    const found = await probe(connection);
+    return found.state === 'connected' ? found.client : null;
+  }
+}
+
+async function isUsedByOthers(client: Client): Promise<boolean> {
+  const deadline = Date.now() + GRACE_MS;
+  for (;;) {
+    const { rows } = await client.query<{ leases: number; others: number }>(
+      `select count(*) filter (where application_name = $1)::int as leases, count(*)::int as others
+         from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+      [LEASE_NAME],
+    );
+    const { leases, others } = rows[0] ?? { leases: 0, others: 0 };
+    if (others === 0 || leases > 0 || Date.now() > deadline) {
+      return others > 0;
+    }
+    await delay(10);
+  }
+}

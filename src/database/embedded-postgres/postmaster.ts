@@ -1,0 +1,184 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { reasonOf } from './cluster.js';
+import { openLog } from './data-folder.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './postmaster-pid.js';
+import { probe, type EmbeddedConnection } from './probe.js';
+import { ensureSocketDirectory } from './socket-directory.js';
+import type { UnixUser } from './unprivileged-user.js';
+
+export interface PostmasterOptions {
+  /** Folder with the binaries. */
+  binaries: string;
+  /** Real path of the cluster. */
+  cluster: string;
+  /** Where its output goes. */
+  log: string;
+  user: UnixUser | null;
+  connection: EmbeddedConnection;
+  settings: Record<string, string>;
+}
+
+const POLL_MS = 10;
+/** Crash recovery of a full write-ahead log can take a while. */
+const READY_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 60_000;
+
+/** Output of a server that would start a little later: its predecessor, or a worker of it, is not gone yet. */
+const TRY_AGAIN = /pre-existing shared memory block|lock file ".*" already exists/;
+
+/**
+ * Connects to the cluster's server, starting one where none runs. One that is running, for example because its
+ * service was killed, is taken as it is. Only call it while holding the start lock.
+ *
+ * @throws EmbeddedPostgresError when it cannot be made ready
+ */
+export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  let last: unknown;
+  while (Date.now() < deadline) {
+    const found = await probe(options.connection);
+    if (found.state === 'connected') {
+      return found.client;
+    }
+    if (found.state === 'no database') {
+      await createDatabase(options.connection);
+    } else if (found.state === 'not ready') {
+      last = found.error;
+      await delay(POLL_MS);
+    } else if (await isStartingOrStopping(options)) {
+      await delay(POLL_MS);
+    } else {
+      const failure = await startPostmaster(options, deadline);
+      if (failure !== null) {
+        last = failure;
+        await delay(POLL_MS * 10);
+      }
+    }
+  }
+  throw new EmbeddedPostgresError(`PostgreSQL did not become ready in time: see ${options.log}`, last);
+}
+
+/**
+ * Stops the cluster's server: connections are ended, everything is written. Returns when it is gone.
+ *
+ * @returns false when the server cannot be seen from here, as with one in another container
+ * @throws EmbeddedPostgresError when it does not stop in time
+ */
+export async function stopPostmaster(cluster: string): Promise<boolean> {
+  const running = await readPostmasterPid(cluster);
+  if (running === null || !isPostmasterOf(cluster, running.pid)) {
+    return running === null;
+  }
+  process.kill(running.pid, 'SIGINT'); // "fast" in PostgreSQL's words
+  const deadline = Date.now() + STOP_TIMEOUT_MS;
+  while (isPostmasterOf(cluster, running.pid)) {
+    if (Date.now() > deadline) {
+      throw new EmbeddedPostgresError(`PostgreSQL (process ${running.pid}) does not stop`);
+    }
+    await delay(POLL_MS);
+  }
+  return true;
+}
+
+async function createDatabase(connection: EmbeddedConnection): Promise<void> {
+  const found = await probe(connection, 'postgres');
+  if (found.state === 'connected') {
+    await found.client.query(`create database ${found.client.escapeIdentifier(connection.database)}`);
+    await found.client.end();
+  }
+}
+
+/** Whether a server of this cluster lives that does not listen; a pid file that only seems to say so is defused. */
+async function isStartingOrStopping({ cluster, connection }: PostmasterOptions): Promise<boolean> {
+  const running = await readPostmasterPid(cluster);
+  if (running === null) {
+    return false;
+  }
+  if (isPostmasterOf(cluster, running.pid)) {
+    return true;
+  }
+  await disownPostmasterPid(cluster, connection.host, connection.port);
+  return false;
+}
+
+/** Starts a server and returns null as soon as it answers, or why it ended when trying again makes sense. */
+async function startPostmaster(options: PostmasterOptions, deadline: number): Promise<string | null> {
+  if (options.connection.host !== options.cluster) {
+    await ensureSocketDirectory(options.connection.host, options.user);
+  }
+  const log = await openLog(options.log);
+  const identity = options.user === null ? {} : { uid: options.user.uid, gid: options.user.gid };
+  const child = spawn(
+    path.join(options.binaries, 'bin/postgres'),
+    ['-D', options.cluster, ...flags(options)],
+    {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+      // A session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+      ...identity,
+    },
+  );
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${reasonOf(error)}`, error);
+  } finally {
+    await log.close();
+  }
+  child.unref();
+  while (!hasEnded(child) && Date.now() < deadline) {
+    const found = await probe(options.connection, 'postgres');
+    if (found.state === 'connected') {
+      await found.client.end();
+      return null;
+    }
+    await delay(POLL_MS);
+  }
+  const output = await readFrom(options.log, log.size);
+  if (!hasEnded(child) || TRY_AGAIN.test(output)) {
+    return output;
+  }
+  const reason = output.split('\n').find((line) => /FATAL|PANIC|error/.test(line)) ?? `see ${options.log}`;
+  throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${reason.trim()}`);
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+/** Command-line settings; they win over the cluster's files. Statements and their values are kept out of the log. */
+function flags({ connection, settings }: PostmasterOptions): string[] {
+  const all: Record<string, string> = {
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
+    log_checkpoints: 'off',
+    cluster_name: 'slipway',
+    ...settings,
+    listen_addresses: '',
+    port: `${connection.port}`,
+    unix_socket_directories: `"${connection.host.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+  };
+  return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}
+
+async function readFrom(file: string, position: number): Promise<string> {
+  const handle = await open(file, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(16_384), position });
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,90 @@
+import { readFileSync, statSync, type Stats } from 'node:fs';
+import path from 'node:path';
+import { errorCode } from './error-code.js';
+
+/** The system user that PostgreSQL runs as, where that is not the service's own. */
+export interface UnixUser {
+  name: string;
+  uid: number;
+  gid: number;
+}
+
+/** What decides whether a user gets through: the members of `fs.Stats` that matter. */
+export type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
+
+const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
+
+/** The accounts of an `/etc/passwd` file (passwd(5)); lines that are no account are left out. */
+export function parsePasswd(text: string): UnixUser[] {
+  return text.split('\n').flatMap((line) => {
+    const [name, , uid, gid] = line.split(':');
+    return name && uid && gid && /^\d+$/.test(uid) && /^\d+$/.test(gid)
+      ? [{ name, uid: Number(uid), gid: Number(gid) }]
+      : [];
+  });
+}
+
+/**
+ * Who runs PostgreSQL, which refuses to run as root: whoever owns the cluster already, else the account
+ * `postgres`, else `nobody`.
+ *
+ * @param processUid user id of this process
+ * @param owner owner of an existing cluster folder
+ * @returns null when this process's own user does
+ */
+export function chooseUser(
+  processUid: number,
+  owner: { uid: number; gid: number } | null,
+  accounts: UnixUser[],
+): UnixUser | null {
+  if (processUid !== 0) {
+    return null;
+  }
+  if (owner !== null && owner.uid !== 0) {
+    const account = accounts.find(({ uid }) => uid === owner.uid);
+    return { name: account?.name ?? `uid ${owner.uid}`, uid: owner.uid, gid: owner.gid };
+  }
+  const named = (wanted: string) => accounts.find(({ name, uid }) => name === wanted && uid !== 0);
+  return named('postgres') ?? named('nobody') ?? NOBODY;
+}
+
+/** Whether the mode bits grant the user what is asked for (4 read, 1 execute or pass through; added up). */
+export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
+  const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
+  return ((mode >> shift) & wanted) === wanted;
+}
+
+/** A path and every folder above it, from the root down. */
+export function pathComponents(absolute: string): string[] {
+  const parent = path.dirname(absolute);
+  return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
+}
+
+/**
+ * Whether the user can come through every folder on the way to a path and has the wanted permission on its end.
+ * Only mode bits are looked at. Our own process can reach the path; false if it does not exist.
+ */
+export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean {
+  try {
+    return pathComponents(realPath).every((component) =>
+      isPermitted(user, statSync(component), component === realPath ? wanted : 1),
+    );
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return false;
+    }
+    throw error;
+  }
+}
+
+/** The accounts of this machine; none where there is no `/etc/passwd`. */
+export function readAccounts(): UnixUser[] {
+  try {
+    return parsePasswd(readFileSync('/etc/passwd', 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return [];
+    }
+    throw error;
+  }
+}
