@@ -41,8 +41,7 @@ export function sampleRealm(forgeToken: string): FakeRealm {
 
 /** Looks like a Keycloak token: three parts, the kind in the claim `typ`. */
 export function keycloakToken(typ: 'Bearer' | 'Refresh' | 'Offline', id: string): string {
-  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'RS256' })}.${part({ typ, jti: id })}.c2lnbmF0dXJl`;
+  return `${encoded({ alg: 'RS256' })}.${encoded({ typ, jti: id })}.c2lnbmF0dXJl`;
 }
 
 /** A Keycloak on loopback, both versions of the broker endpoint; the issuer is `{origin}/realms/main`. */
@@ -84,7 +83,6 @@ function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeR
 /** Errors as `IdentityBrokerService.getTokenV1` words them. */
 function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
   const token = /^Bearer (.+)$/.exec(request.headers['authorization'] ?? '')?.[1] ?? '';
-  const refusal = (status: number, errorMessage: string) => ({ status, body: { errorMessage } });
   if (!realm.accessTokens.includes(token)) {
     return refusal(400, 'Invalid token.');
   }
@@ -127,6 +125,14 @@ function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
 
 function storedToken(realm: FakeRealm) {
   return { access_token: realm.forgeToken, expires_in: realm.expiresIn, token_type: 'Bearer', scope: 'api' };
+}
+
+function refusal(status: number, errorMessage: string): FakeResponse {
+  return { status, body: { errorMessage } };
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
 function isClient(realm: FakeRealm, form: URLSearchParams): boolean {
