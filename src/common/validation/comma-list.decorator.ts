@@ -1,4 +1,3 @@
-import { Transform } from 'class-transformer';
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule } from './field-rule.js';
@@ -10,8 +9,7 @@ export interface CommaListOptions extends FieldOptions {
 /** A query parameter that holds a comma list of known words; arrives as an array. */
 export function CommaList(options: CommaListOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, { type: String }),
-    Transform(({ value }: { value: unknown }) =>
+    documentedField(options, { type: String }, (value) =>
       typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value,
     ),
     fieldRule('commaList', options, (value) => {

@@ -1,20 +1,14 @@
-import { Transform } from 'class-transformer';
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
-import { boundsProblems, type NumberBounds } from './number-bounds.js';
+import { boundsProblems, boundsSchema, type NumberBounds } from './number-bounds.js';
 
 const DECIMAL = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** A finite number, or one as text (`"1.5"`). */
 export function Decimal(options: FieldOptions & NumberBounds): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, {
-      type: 'number',
-      ...(options.minimum !== undefined && { minimum: options.minimum }),
-      ...(options.maximum !== undefined && { maximum: options.maximum }),
-    }),
-    Transform(({ value }: { value: unknown }) =>
+    documentedField(options, { type: 'number', ...boundsSchema(options) }, (value) =>
       typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value,
     ),
     fieldRule('decimal', options, (value) => decimalProblems(value, options)),

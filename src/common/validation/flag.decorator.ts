@@ -1,4 +1,3 @@
-import { Transform } from 'class-transformer';
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
@@ -13,8 +12,7 @@ const COERCED = new Map<unknown, boolean>([
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export function Flag(options: FieldOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, { type: Boolean }),
-    Transform(({ value }: { value: unknown }) => COERCED.get(value) ?? value),
+    documentedField(options, { type: Boolean }, (value) => COERCED.get(value) ?? value),
     fieldRule('flag', options, flagProblems),
   );
 }

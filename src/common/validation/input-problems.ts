@@ -14,7 +14,9 @@ export function inputProblems(errors: readonly ValidationError[], loc: readonly 
       .flatMap((context) => context.describe(error.value))
       .map(({ type, msg, path }) => ({ loc: [...here, ...(path ?? [])], msg, type }));
     const below = inputProblems(error.children ?? [], here);
-    return inElementOrder([...below, ...own], here.length, error.value);
+    // A map's keys are judged before its values; members that should not be there come after those that may.
+    const all = error.value instanceof Map ? [...own, ...below] : [...below, ...own];
+    return inElementOrder(all, here.length, error.value);
   });
 }
 
@@ -23,7 +25,7 @@ function inElementOrder(problems: InputProblem[], depth: number, value: unknown)
   if (!Array.isArray(value) && !(value instanceof Map)) {
     return problems;
   }
-  const keys = [...value.keys()].map(String);
-  const rank = (problem: InputProblem): number => keys.indexOf(problem.loc[depth] ?? '');
+  const ranks = new Map([...value.keys()].map((key, index) => [String(key), index]));
+  const rank = (problem: InputProblem): number => ranks.get(problem.loc[depth] ?? '') ?? -1;
   return problems.toSorted((a, b) => rank(a) - rank(b));
 }

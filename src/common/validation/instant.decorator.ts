@@ -1,4 +1,3 @@
-import { Transform } from 'class-transformer';
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule } from './field-rule.js';
@@ -8,8 +7,7 @@ const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2
 /** A moment as ISO 8601 text with a time zone; arrives as a `Date`. */
 export function Instant(options: FieldOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, { type: String, format: 'date-time' }),
-    Transform(({ value }: { value: unknown }) => {
+    documentedField(options, { type: String, format: 'date-time' }, (value) => {
       const date = typeof value === 'string' && ISO_8601.test(value) ? new Date(value) : undefined;
       return date && Number.isFinite(date.getTime()) ? date : value;
     }),

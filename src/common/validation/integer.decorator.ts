@@ -1,8 +1,7 @@
-import { Transform } from 'class-transformer';
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
-import { boundsProblems, type NumberBounds } from './number-bounds.js';
+import { boundsProblems, boundsSchema, type NumberBounds } from './number-bounds.js';
 
 /** PostgreSQL's `integer`: what a column can hold. */
 const LARGEST = 2_147_483_647;
@@ -10,12 +9,7 @@ const LARGEST = 2_147_483_647;
 /** A whole number, or its decimal digits as text (`"5"`). */
 export function Integer(options: FieldOptions & NumberBounds): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, {
-      type: 'integer',
-      ...(options.minimum !== undefined && { minimum: options.minimum }),
-      ...(options.maximum !== undefined && { maximum: options.maximum }),
-    }),
-    Transform(({ value }: { value: unknown }) => coerceInteger(value)),
+    documentedField(options, { type: 'integer', ...boundsSchema(options) }, coerceInteger),
     fieldRule('integer', options, (value) => integerProblems(value, options)),
   );
 }

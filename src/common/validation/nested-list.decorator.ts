@@ -1,10 +1,11 @@
-import { Transform } from 'class-transformer';
 import { ValidateNested } from 'class-validator';
 import { composeDecorators } from './compose-decorators.js';
+import type { DtoClass } from './dto-class.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
 import { isPlainObject } from './plain-object.js';
-import { toDto, type DtoClass } from './to-dto.js';
+import { toDto } from './to-dto.js';
+import { TooMany, unlessTooMany } from './too-many.js';
 
 export interface NestedListOptions<T extends object> extends FieldOptions {
   type: DtoClass<T>;
@@ -21,10 +22,14 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
     return isPlainObject(plain) ? toDto(options.type, plain) : plain;
   };
   return composeDecorators(
-    documentedField(options, { type: [options.type] }),
-    Transform(({ value }: { value: unknown }) => (Array.isArray(value) ? value.map(toElement) : value)),
+    documentedField(options, { type: [options.type] }, (value) =>
+      Array.isArray(value) ? unlessTooMany(value.length, () => value.map(toElement)) : value,
+    ),
     ValidateNested({ each: true }),
     fieldRule('nestedList', options, (value) => {
+      if (value instanceof TooMany) {
+        return [value.problem];
+      }
       if (!Array.isArray(value)) {
         return [{ type: 'list_type', msg: 'Expected a list.' }];
       }

@@ -1,10 +1,11 @@
-import { Transform } from 'class-transformer';
 import { ValidateNested } from 'class-validator';
 import { composeDecorators } from './compose-decorators.js';
+import type { DtoClass } from './dto-class.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
 import { isPlainObject } from './plain-object.js';
-import { toDto, type DtoClass } from './to-dto.js';
+import { toDto } from './to-dto.js';
+import { TooMany, unlessTooMany } from './too-many.js';
 
 export interface NestedMapOptions extends FieldOptions {
   type: DtoClass;
@@ -12,8 +13,6 @@ export interface NestedMapOptions extends FieldOptions {
   fromText?: (text: string) => Record<string, unknown>;
   /** null as a value is kept (it means "remove"). */
   nullableValues?: boolean;
-  /** null instead of the map counts as absent. */
-  nullIsAbsent?: boolean;
   /** The problem of a key, or null. */
   keyRule: (key: string) => Pick<FieldProblem, 'type' | 'msg'> | null;
   /** Schema of the values in OpenAPI. */
@@ -27,21 +26,25 @@ export function NestedMap(options: NestedMapOptions): PropertyDecorator {
     return isPlainObject(plain) ? toDto(options.type, plain) : plain;
   };
   return composeDecorators(
-    documentedField(options, { type: 'object', additionalProperties: options.schema }),
-    Transform(({ value }: { value: unknown }) => {
-      if (value === null && options.nullIsAbsent === true) {
-        return undefined;
+    documentedField(options, { type: 'object', additionalProperties: options.schema }, (value) => {
+      if (!isPlainObject(value)) {
+        return value;
       }
-      return isPlainObject(value)
-        ? new Map(Object.entries(value).map(([key, entry]) => [key, toValue(entry)]))
-        : value;
+      const entries = Object.entries(value);
+      return unlessTooMany(
+        entries.length,
+        () => new Map(entries.map(([key, entry]) => [key, toValue(entry)])),
+      );
     }),
     ValidateNested({ each: true }),
     fieldRule('nestedMap', options, (value) => {
+      if (value instanceof TooMany) {
+        return [value.problem];
+      }
       if (!(value instanceof Map)) {
         return [{ type: 'dict_type', msg: 'Expected an object.' }];
       }
-      return [...(value as Map<string, unknown>)].flatMap(([key, entry]) => {
+      return [...value].flatMap(([key, entry]: [string, unknown]) => {
         const problems: FieldProblem[] = [];
         const keyProblem = options.keyRule(key);
         if (keyProblem) {

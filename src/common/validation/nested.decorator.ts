@@ -1,10 +1,10 @@
-import { Transform } from 'class-transformer';
 import { ValidateNested } from 'class-validator';
 import { composeDecorators } from './compose-decorators.js';
+import type { DtoClass } from './dto-class.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule } from './field-rule.js';
 import { isPlainObject } from './plain-object.js';
-import { extraMembers, rememberExtraMembers, toDto, type DtoClass } from './to-dto.js';
+import { extraMembers, rememberExtraMembers, toDto } from './to-dto.js';
 
 export interface NestedOptions extends FieldOptions {
   type: DtoClass;
@@ -12,18 +12,12 @@ export interface NestedOptions extends FieldOptions {
   onlyMembers?: readonly string[];
   /** Machine type of the failure when the value is no object. */
   notAnObject?: string;
-  /** null counts as absent. */
-  nullIsAbsent?: boolean;
 }
 
 /** An object with rules of its own. */
 export function Nested(options: NestedOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, { type: options.type }),
-    Transform(({ value }: { value: unknown }) => {
-      if (value === null && options.nullIsAbsent === true) {
-        return undefined;
-      }
+    documentedField(options, { type: options.type }, (value) => {
       if (!isPlainObject(value)) {
         return value;
       }

@@ -15,3 +15,8 @@ export function boundsProblems(value: number, bounds: NumberBounds): FieldProble
   }
   return [];
 }
+
+/** The bounds as OpenAPI writes them. */
+export function boundsSchema({ minimum, maximum }: NumberBounds): NumberBounds {
+  return { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
+}

@@ -6,6 +6,8 @@ export interface TextOptions extends FieldOptions {
   /** A password in OpenAPI (`format: password`, `writeOnly`). */
   secret?: boolean;
   format?: string;
+  /** White space around the text does not count. */
+  trim?: boolean;
   /** A further rule: the sentence to answer with, or null. */
   rule?: (text: string) => string | null;
 }
@@ -13,11 +15,15 @@ export interface TextOptions extends FieldOptions {
 /** A string; nothing else is turned into one. */
 export function Text(options: TextOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, {
-      type: String,
-      ...(options.format !== undefined && { format: options.format }),
-      ...(options.secret === true && { format: 'password', writeOnly: true }),
-    }),
+    documentedField(
+      options,
+      {
+        type: String,
+        ...(options.format !== undefined && { format: options.format }),
+        ...(options.secret === true && { format: 'password', writeOnly: true }),
+      },
+      (value) => (options.trim === true && typeof value === 'string' ? value.trim() : value),
+    ),
     fieldRule('text', options, (value) => textProblems(value, options.rule)),
   );
 }

@@ -1,12 +1,24 @@
-import { plainToInstance } from 'class-transformer';
-
-export type DtoClass<T extends object = object> = new () => T;
+import type { DtoClass } from './dto-class.js';
+import { membersOf } from './field-registry.js';
 
 const EXTRA_MEMBERS = Symbol('extra members');
 
-/** Builds a DTO from a parsed JSON object: listed members only, absent ones stay absent. */
+/**
+ * Builds a DTO from a parsed JSON object: listed members only, absent ones stay absent.
+ *
+ * Done by hand, not with class-transformer: that one walks the whole input before the members' own coercions run,
+ * takes each value's `constructor` member for its class (so `{"constructor":5}` throws), and drops keys of that name
+ * from maps.
+ */
 export function toDto<T extends object>(type: DtoClass<T>, plain: Record<string, unknown>): T {
-  return plainToInstance(type, plain, { excludeExtraneousValues: true, exposeUnsetFields: false });
+  const dto = new type();
+  for (const [property, coerce] of membersOf(type)) {
+    const value = Object.hasOwn(plain, property) ? coerce(plain[property]) : undefined;
+    if (value !== undefined) {
+      Object.assign(dto, { [property]: value });
+    }
+  }
+  return dto;
 }
 
 /** Remembers, on the DTO, which members of the input it does not know (`extra_forbidden` needs them). */

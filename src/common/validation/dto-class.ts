@@ -1,0 +1,2 @@
+/** A class whose members carry rules. */
+export type DtoClass<T extends object = object> = new () => T;
