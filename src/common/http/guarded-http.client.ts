@@ -1,10 +1,11 @@
 import { lookup } from 'node:dns/promises';
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { bufferedResponse } from './buffered-response.js';
 import { AddressRefusedError, checkedLookup, type ResolveHost } from './checked-lookup.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { isPublicHostName } from './host-name.js';
+import { createExchange, type HttpExchange, redirectedExchange } from './http-exchange.js';
 import { bypassesProxy } from './no-proxy.js';
-import { ACCEPT_ENCODING, readBody } from './read-body.js';
 import { runWithDeadline } from './run-with-deadline.js';
 import { UpstreamError } from './upstream-error.js';
 
@@ -33,19 +34,12 @@ export interface GuardedRequestInit {
   timeoutMs?: number;
 }
 
-interface Exchange {
-  method: string;
-  headers: Record<string, string>;
-  body: string | undefined;
-}
-
 /** Open connections per origin; further requests wait in line within their deadline. */
 const MAX_CONNECTIONS_PER_ORIGIN = 64;
 /** How long an idle connection is kept unless the server names a time. */
 const KEEP_ALIVE_MS = 30_000;
 const MAX_REDIRECTS = 2;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
  * HTTP to servers whose address comes from users. Unless an address is allowlisted it must be https, a public
@@ -75,11 +69,7 @@ export class GuardedHttpClient {
    */
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
-    const exchange: Exchange = {
-      method: (init.method ?? 'GET').toUpperCase(),
-      headers: requestHeaders(init.headers ?? {}),
-      body: init.body ?? undefined,
-    };
+    const exchange = createExchange(init);
     try {
       return await runWithDeadline(
         init.timeoutMs ?? this.options.timeoutMs,
@@ -112,7 +102,7 @@ export class GuardedHttpClient {
     return url;
   }
 
-  private async followRedirects(start: URL, first: Exchange, signal: AbortSignal): Promise<Response> {
+  private async followRedirects(start: URL, first: HttpExchange, signal: AbortSignal): Promise<Response> {
     let url = start;
     let exchange = first;
     for (let hops = 0; ; hops += 1) {
@@ -121,12 +111,12 @@ export class GuardedHttpClient {
         path: url.pathname + url.search,
         method: exchange.method,
         headers: exchange.headers,
-        body: exchange.body ?? null,
+        body: exchange.body,
         signal,
       });
       const location = REDIRECT_STATUSES.has(answer.statusCode) ? single(answer.headers.location) : '';
       if (location === '') {
-        return await this.toResponse(answer, exchange.method, url.origin);
+        return await bufferedResponse(answer, exchange.method, this.options.maxResponseBytes, url.origin);
       }
       await answer.body.dump({ limit: this.options.maxResponseBytes, signal });
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
@@ -152,36 +142,6 @@ export class GuardedHttpClient {
     }
     return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? direct : this.proxyAgent;
   }
-
-  private async toResponse(
-    answer: Dispatcher.ResponseData,
-    method: string,
-    origin: string,
-  ): Promise<Response> {
-    const status = answer.statusCode;
-    const headers = new Headers();
-    for (const [name, value] of Object.entries(answer.headers)) {
-      for (const item of [value ?? []].flat()) {
-        headers.append(name, item);
-      }
-    }
-    const limit = this.options.maxResponseBytes;
-    if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > limit) {
-      answer.body.destroy();
-      throw new UpstreamError('too_large', origin);
-    }
-    const body = await readBody(answer.body, headers.get('content-encoding') ?? '', limit, origin);
-    if (status < 200 || status > 599) {
-      throw new UpstreamError('malformed', origin);
-    }
-    // The body is decoded now, these two described what was on the wire.
-    headers.delete('content-encoding');
-    headers.delete('content-length');
-    return new Response(BODYLESS_STATUSES.has(status) || method === 'HEAD' ? null : body, {
-      status,
-      headers,
-    });
-  }
 }
 
 function agentOptions(): Agent.Options {
@@ -204,27 +164,6 @@ function createProxyAgent(url: string): Dispatcher {
 
 async function resolveHost(hostname: string): ReturnType<ResolveHost> {
   return await lookup(hostname, { all: true });
-}
-
-function requestHeaders(given: Record<string, string>): Record<string, string> {
-  const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
-  for (const [name, value] of Object.entries(given)) {
-    headers[name.toLowerCase()] = value;
-  }
-  return { ...headers, 'accept-encoding': ACCEPT_ENCODING };
-}
-
-/** As the fetch standard has it: 303, and 301 or 302 after a POST, go on as a GET without a body. */
-function redirectedExchange(exchange: Exchange, status: number): Exchange {
-  const becomesGet =
-    (status === 303 && exchange.method !== 'HEAD') || (status <= 302 && exchange.method === 'POST');
-  if (!becomesGet) {
-    return exchange;
-  }
-  const headers = Object.fromEntries(
-    Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
-  );
-  return { method: 'GET', headers, body: undefined };
 }
 
 function isLoopbackName(hostname: string): boolean {

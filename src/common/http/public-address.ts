@@ -1,5 +1,8 @@
 import ipaddr from 'ipaddr.js';
 
+/** Well-known prefix of IPv4 addresses translated for IPv6-only networks. */
+const NAT64 = ipaddr.IPv6.parse('64:ff9b::');
+
 /**
  * Whether an IP address (text form, as DNS answers it) is ordinary public unicast.
  *
@@ -34,7 +37,7 @@ function translatedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   if (address.isIPv4MappedAddress()) {
     return address.toIPv4Address();
   }
-  if (address.range() === 'rfc6052') {
+  if (address.match(NAT64, 96)) {
     return new ipaddr.IPv4(address.toByteArray().slice(12));
   }
   return null;

@@ -1,0 +1,192 @@
+import type { RequestListener } from 'node:http';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { FakeServer } from '../../../test/fakes/fake-server.js';
+import { RawServer } from '../../../test/support/raw-server.js';
+import { upstreamFailure } from '../../../test/support/upstream-failure.js';
+import { GuardedHttpClient } from './guarded-http.client.js';
+import { HostAllowlist } from './host-allowlist.js';
+
+const MAX_BYTES = 100_000;
+
+describe('limits of GuardedHttpClient', () => {
+  let server: FakeServer;
+  let client: GuardedHttpClient;
+  let raw: RawServer | undefined;
+
+  beforeEach(async () => {
+    server = await FakeServer.start(() => ({ body: 'ok' }));
+    client = clientFor(server.origin);
+  });
+
+  afterEach(async () => {
+    await Promise.all([server.close(), raw?.close()]);
+    raw = undefined;
+    await client.close();
+  });
+
+  async function startRaw(listener: RequestListener): Promise<string> {
+    raw = await RawServer.start(listener);
+    await client.close();
+    client = clientFor(raw.origin);
+    return raw.origin;
+  }
+
+  describe('size', () => {
+    it('takes an answer of exactly the cap', async () => {
+      const body = 'x'.repeat(MAX_BYTES);
+      server.injectFault({ kind: 'status', status: 200, body });
+
+      expect(await (await client.fetch(server.origin)).text()).toBe(body);
+    });
+
+    it('refuses 10 MB', async () => {
+      server.injectFault({ kind: 'huge', bytes: 10_000_000 });
+
+      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('too_large');
+    });
+
+    it('refuses an announced size before it arrives', async () => {
+      const origin = await startRaw((_request, response) => {
+        response.writeHead(200, { 'content-length': MAX_BYTES + 1 });
+        response.write('x');
+      });
+
+      expect((await upstreamFailure(client.fetch(origin))).reason).toBe('too_large');
+    });
+
+    it('stops a stream that never ends', async () => {
+      let written = 0;
+      const origin = await startRaw((_request, response) => {
+        const pump = (): void => {
+          while (!response.destroyed && response.write('x'.repeat(10_000))) {
+            written += 10_000;
+          }
+        };
+        response.on('drain', pump);
+        pump();
+      });
+
+      expect((await upstreamFailure(client.fetch(origin))).reason).toBe('too_large');
+      expect(written).toBeLessThan(1_000 * MAX_BYTES);
+    });
+
+    it.each([
+      ['gzip', gzipSync],
+      ['br', brotliCompressSync],
+    ] as const)('reads %s and refuses a bomb', async (encoding, compress) => {
+      const origin = await startRaw((request, response) => {
+        const body = request.url === '/bomb' ? Buffer.alloc(5_000_000) : Buffer.from('{"a":1}');
+        response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding });
+        response.end(compress(body));
+      });
+
+      const response = await client.fetch(origin);
+      expect(await response.json()).toEqual({ a: 1 });
+      expect(response.headers.has('content-encoding')).toBe(false);
+      expect((await upstreamFailure(client.fetch(`${origin}/bomb`))).reason).toBe('too_large');
+    });
+
+    it.each([
+      ['an encoding that was not asked for', 'zstd', Buffer.from('x')],
+      ['stacked encodings', 'gzip, gzip', gzipSync(gzipSync('x'))],
+      ['a broken stream', 'gzip', Buffer.from('not gzip')],
+      ['a stream cut off', 'gzip', gzipSync('x'.repeat(100)).subarray(0, 20)],
+    ])('refuses %s', async (_name, encoding, body) => {
+      const origin = await startRaw((_request, response) => {
+        response.writeHead(200, { 'content-encoding': encoding }).end(body);
+      });
+
+      expect((await upstreamFailure(client.fetch(origin))).reason).toBe('malformed');
+    });
+  });
+
+  describe('time', () => {
+    it.each([
+      ['before the answer', false],
+      ['within the body', true],
+    ])('gives up at the deadline %s', async (_name, startsBody) => {
+      const origin = await startRaw((_request, response) => {
+        if (startsBody) {
+          response.writeHead(200).write('{');
+        }
+      });
+
+      expect((await upstreamFailure(client.fetch(origin, { timeoutMs: 50 }))).reason).toBe('timeout');
+    });
+
+    it('gives up when the caller does, and hangs up', async () => {
+      const controller = new AbortController();
+      const hungUp = Promise.withResolvers<void>();
+      const origin = await startRaw((request) => {
+        request.once('close', hungUp.resolve);
+        controller.abort();
+      });
+
+      expect((await upstreamFailure(client.fetch(origin, { signal: controller.signal }))).reason).toBe(
+        'timeout',
+      );
+      await hungUp.promise;
+    });
+
+    it('does not start when the caller has given up already', async () => {
+      expect(
+        (await upstreamFailure(client.fetch(server.origin, { signal: AbortSignal.abort() }))).reason,
+      ).toBe('timeout');
+      expect(server.requests).toHaveLength(0);
+    });
+
+    it('gives up on a name server that does not answer', async () => {
+      await client.close();
+      client = new GuardedHttpClient({
+        allowlist: HostAllowlist.parse([]),
+        maxResponseBytes: MAX_BYTES,
+        timeoutMs: 50,
+        lookup: () => new Promise(() => undefined),
+      });
+
+      expect((await upstreamFailure(client.fetch('https://git.example.com'))).reason).toBe('timeout');
+      // The pending connection would hold `close` up.
+      client = clientFor();
+    });
+  });
+
+  describe('broken connections', () => {
+    it('reports a reset', async () => {
+      server.injectFault({ kind: 'reset' });
+
+      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('network');
+    });
+
+    it('reports a closed port', async () => {
+      await server.close();
+
+      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('network');
+    });
+
+    it('reports a body that ends early', async () => {
+      const origin = await startRaw((_request, response) => {
+        response.writeHead(200, { 'content-length': 100 }).write('{"a":', () => {
+          response.destroy();
+        });
+      });
+
+      expect((await upstreamFailure(client.fetch(origin))).reason).toBe('network');
+    });
+
+    it('works again afterwards', async () => {
+      server.injectFault({ kind: 'reset' }, { times: 1 });
+      await upstreamFailure(client.fetch(server.origin));
+
+      expect((await client.fetch(server.origin)).status).toBe(200);
+    });
+  });
+});
+
+function clientFor(...allowed: string[]): GuardedHttpClient {
+  return new GuardedHttpClient({
+    allowlist: HostAllowlist.parse(allowed),
+    maxResponseBytes: MAX_BYTES,
+    timeoutMs: 20_000,
+  });
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from './host-allowlist.js';
+
+describe('HostAllowlist', () => {
+  it.each<[string, string, boolean]>([
+    ['git.example.com', 'https://git.example.com/any?path#x', true],
+    ['git.example.com', 'https://git.example.com:443', true],
+    ['git.example.com', 'https://GIT.example.com.', true],
+    ['GIT.Example.com.', 'https://git.example.com', true],
+    [' git.example.com ', 'https://git.example.com', true],
+    ['git.example.com:443', 'https://git.example.com', true],
+    ['git.example.com', 'https://git.example.com:8443', false],
+    ['git.example.com', 'http://git.example.com', false],
+    ['git.example.com', 'http://git.example.com:443', false],
+    ['git.example.com', 'https://sub.git.example.com', false],
+    ['git.example.com', 'https://evilgit.example.com', false],
+    ['git.example.com', 'https://git.example.com.evil.com', false],
+    ['git.example.com', 'ftp://git.example.com', false],
+    ['git.example.com:8443', 'https://git.example.com:8443', true],
+    ['git.example.com:8443', 'https://git.example.com', false],
+    ['*.example.com', 'https://git.example.com', true],
+    ['*.example.com', 'https://a.b.example.com.', true],
+    ['*.example.com', 'https://example.com', false],
+    ['*.example.com', 'https://.example.com', false],
+    ['*.example.com', 'https://evilexample.com', false],
+    ['*.example.com', 'https://git.example.com:8443', false],
+    ['*.example.com', 'http://git.example.com', false],
+    ['*.example.com:8443', 'https://git.example.com:8443', true],
+    ['http://127.0.0.1:9101', 'http://127.0.0.1:9101/x', true],
+    ['http://127.0.0.1:9101/', 'http://127.1:9101', true],
+    ['http://127.0.0.1:9101', 'http://127.0.0.1:9102', false],
+    ['http://127.0.0.1:9101', 'https://127.0.0.1:9101', false],
+    ['http://git.example.com', 'http://git.example.com:80', true],
+    ['http://git.example.com', 'https://git.example.com', false],
+    ['https://git.example.com:8443', 'https://git.example.com:8443', true],
+    ['10.0.0.7', 'https://10.0.0.7', true],
+    ['[::1]', 'https://[0:0:0:0:0:0:0:1]', true],
+    ['[::1]:8443', 'https://[::1]:8443', true],
+    ['localhost', 'https://localhost', true],
+    ['bücher.example', 'https://xn--bcher-kva.example', true],
+  ])('%j and %s: %s', (entry, address, allowed) => {
+    expect(HostAllowlist.parse([entry]).allows(new URL(address))).toBe(allowed);
+  });
+
+  it('allows what any entry allows, and nothing without entries', () => {
+    const list = HostAllowlist.parse(['a.example', '', '  ', '*.b.example']);
+
+    expect(list.allows(new URL('https://a.example'))).toBe(true);
+    expect(list.allows(new URL('https://x.b.example'))).toBe(true);
+    expect(list.allows(new URL('https://c.example'))).toBe(false);
+    expect(HostAllowlist.parse([]).allows(new URL('https://a.example'))).toBe(false);
+  });
+
+  it.each([
+    '*',
+    '*.',
+    '*.*.example.com',
+    'git.*.example.com',
+    '*example.com',
+    '*.0.0.1',
+    '*.1',
+    '*.[::1]',
+    '*.https://example.com',
+    'https://*.example.com',
+    'git.example.com/path',
+    'https://git.example.com/path',
+    'https://git.example.com?x',
+    'https://git.example.com#x',
+    'https://user@git.example.com',
+    'user:password@git.example.com',
+    'ftp://git.example.com',
+    'git.example.com:port',
+    'git.example.com:99999',
+    'git.example.com\\x',
+    'git.exa mple.com',
+    'git.exa\tmple.com',
+    'a.example,b.example/',
+    'https://',
+    '.',
+    '::1',
+  ])('refuses the entry %j by name', (entry) => {
+    expect(() => HostAllowlist.parse(['good.example', entry])).toThrow(entry);
+  });
+});

@@ -1,0 +1,24 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { listenOnLoopback } from './listen-on-loopback.js';
+
+/** An HTTP server whose listener writes what it likes, for answers that `FakeServer` would not give. */
+export class RawServer {
+  private constructor(
+    private readonly server: Server,
+    readonly origin: string,
+  ) {}
+
+  static async start(listener: RequestListener): Promise<RawServer> {
+    const server = createServer(listener);
+    return new RawServer(server, `http://127.0.0.1:${await listenOnLoopback(server)}`);
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      this.server.close(() => {
+        resolve();
+      });
+    });
+  }
+}
