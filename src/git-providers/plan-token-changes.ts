@@ -1,0 +1,134 @@
+import type { InputProblem } from '../common/errors/invalid-input.error.js';
+import type { HostAllowlist } from '../common/http/host-allowlist.js';
+import { parseGitHost } from './git-host.js';
+import type { ProviderType } from './git-provider.types.js';
+import type { ProviderTokenInput, ProviderTokenInputs } from './provider-token-input.js';
+import { tokenShapeProblem } from './token-shape.js';
+
+/** A token that is not stored yet. */
+export interface NewToken {
+  kind: 'set';
+  provider: ProviderType;
+  token: string;
+  /** Canonical host; null for the provider's default address. */
+  host: string | null;
+  accountId: string | null;
+}
+
+/** What to do with one provider's stored token; providers without a change are left alone. */
+export type TokenChange =
+  | NewToken
+  | { kind: 'account'; provider: ProviderType; accountId: string }
+  | { kind: 'remove'; provider: ProviderType };
+
+export interface TokenPlan {
+  changes: TokenChange[];
+  /** Broken rules in the order of the input; with any of them nothing may be changed. */
+  problems: InputProblem[];
+}
+
+export interface TokenPlanContext {
+  allowlist: HostAllowlist;
+  /** Canonical hosts of the stored tokens; a provider without a stored token has no entry. */
+  storedHosts: ReadonlyMap<ProviderType, string | null>;
+  /** The operator has configured enterprise_sso. */
+  ssoConfigured: boolean;
+  /** Location of the map in the request, such as `['body', 'provider_tokens']`. */
+  loc: readonly string[];
+}
+
+/** One text for every refused host, so that an answer tells nothing about what is behind it. */
+export const HOST_REFUSED =
+  'This host is not allowed here: use the public service or a host that the operator has allowed, without user name, query or fragment.';
+const HOST_NEEDS_TOKEN =
+  'A token is only ever sent to the host it was given with: send the token together with its host.';
+const SSO_TAKES_NO_HOST = 'The operator sets the host of enterprise_sso: leave it out.';
+const SSO_NOT_CONFIGURED = 'The operator has not configured enterprise_sso: no token of it can be used here.';
+
+/** Decides, without asking a provider, what a client's `provider_tokens` change. */
+export function planTokenChanges(inputs: ProviderTokenInputs, context: TokenPlanContext): TokenPlan {
+  const plan: TokenPlan = { changes: [], problems: [] };
+  for (const [provider, input] of inputs) {
+    const step = input === null ? removal(provider) : entryStep(provider, input, context);
+    plan.changes.push(...(step.change ? [step.change] : []));
+    plan.problems.push(
+      ...(step.problems ?? []).map(({ member, msg }) => ({
+        loc: [...context.loc, provider, member],
+        msg,
+        type: 'value_error',
+      })),
+    );
+  }
+  return plan;
+}
+
+interface Step {
+  change?: TokenChange;
+  problems?: { member: keyof ProviderTokenInput; msg: string }[];
+}
+
+/** A host read from the input, or the sentence that says why it is not used. */
+type HostChoice = { host: string | null } | { problem: string };
+
+function removal(provider: ProviderType): Step {
+  return { change: { kind: 'remove', provider } };
+}
+
+function entryStep(provider: ProviderType, input: ProviderTokenInput, context: TokenPlanContext): Step {
+  const token = unlessBlank(input.token);
+  return token === null
+    ? keptTokenStep(provider, input, context)
+    : newTokenStep(provider, token, input, context);
+}
+
+/** A blank token keeps what is stored, so a host beside it must be the stored one. */
+function keptTokenStep(provider: ProviderType, input: ProviderTokenInput, context: TokenPlanContext): Step {
+  const hostInput = unlessBlank(input.host);
+  if (hostInput !== null) {
+    const choice = chooseHost(provider, hostInput, context.allowlist);
+    if ('problem' in choice) {
+      return { problems: [{ member: 'host', msg: choice.problem }] };
+    }
+    if (choice.host !== (context.storedHosts.get(provider) ?? null)) {
+      return { problems: [{ member: 'host', msg: HOST_NEEDS_TOKEN }] };
+    }
+  }
+  const accountId = unlessBlank(input.user_id);
+  return accountId === null ? {} : { change: { kind: 'account', provider, accountId } };
+}
+
+function newTokenStep(
+  provider: ProviderType,
+  token: string,
+  input: ProviderTokenInput,
+  context: TokenPlanContext,
+): Step {
+  const hostInput = unlessBlank(input.host);
+  const choice = hostInput === null ? { host: null } : chooseHost(provider, hostInput, context.allowlist);
+  const problems: Step['problems'] = [];
+  const tokenProblem =
+    provider === 'enterprise_sso' && !context.ssoConfigured
+      ? SSO_NOT_CONFIGURED
+      : // Whether there is a host decides the form of a Bitbucket token, even when that host is refused.
+        tokenShapeProblem(provider, 'host' in choice ? choice.host : hostInput, token);
+  if (tokenProblem !== null) {
+    problems.push({ member: 'token', msg: tokenProblem });
+  }
+  if ('problem' in choice) {
+    return { problems: [...problems, { member: 'host', msg: choice.problem }] };
+  }
+  const accountId = unlessBlank(input.user_id);
+  return { change: { kind: 'set', provider, token, host: choice.host, accountId }, problems };
+}
+
+function chooseHost(provider: ProviderType, input: string, allowlist: HostAllowlist): HostChoice {
+  if (provider === 'enterprise_sso') {
+    return { problem: SSO_TAKES_NO_HOST };
+  }
+  const parsed = parseGitHost(input, provider, allowlist);
+  return parsed === 'refused' ? { problem: HOST_REFUSED } : parsed;
+}
+
+function unlessBlank(text: string | null | undefined): string | null {
+  return (text ?? '').trim() === '' ? null : (text ?? null);
+}
