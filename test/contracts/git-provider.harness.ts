@@ -1,0 +1,85 @@
+import { afterEach } from '@jest/globals';
+import type { GitProvider } from '../../src/git-providers/git-provider.js';
+import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
+import type { ProviderAuth, ProviderCall, ProviderUser } from '../../src/git-providers/git-provider.types.js';
+import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
+import type { FakeWorld } from '../fakes/fake-world.js';
+
+/** An adapter in front of the fake host it talks to. */
+export interface GitProviderHarness {
+  provider: GitProvider;
+  /** What the fake accepts. */
+  auth: ProviderAuth;
+  server: FakeServer;
+  close(): Promise<void>;
+}
+
+/** Builds the adapter over a world. Its retries must not wait, and its address check must allow the fake. */
+export type GitProviderSetUp = (
+  world: FakeWorld,
+  options?: { latencyMs?: number },
+) => Promise<GitProviderHarness>;
+
+/** What a host can know at all. */
+export interface GitProviderCapabilities {
+  issues: boolean;
+  /** Tells when a repository was last active. */
+  repositoryTimes: boolean;
+  /** Tells archived repositories from others. */
+  archives: boolean;
+  forks: boolean;
+  mirrors: boolean;
+  /** Change requests read at most; more of them make the answer `truncated`. */
+  maxChangeRequests: number;
+  /** Value of the `authorization` header that a token is sent in. */
+  authorization: (token: string) => string;
+  /** Members of the account in which the host differs from the world's user. */
+  user?: Partial<ProviderUser>;
+  /** For hosts with page addresses in their answers: which requests get a page, and one that names a next page. */
+  pages?: { match: (request: FakeRequest) => boolean; body: (nextPage: string) => unknown };
+}
+
+/** Opens harnesses and closes them after each test. Call it inside a `describe`. */
+export function harnessOpener(setUp: GitProviderSetUp): GitProviderSetUp {
+  const open: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((harness) => harness.close()));
+  });
+  return async (world, options) => {
+    const harness = await setUp(world, options);
+    open.push(harness);
+    return harness;
+  };
+}
+
+/** Opens servers that answer anything, and closes them after each test. Call it inside a `describe`. */
+export function foreignServerOpener(): () => Promise<FakeServer> {
+  const open: FakeServer[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((server) => server.close()));
+  });
+  return async () => {
+    const server = await FakeServer.start(() => ({ body: {} }));
+    open.push(server);
+    return server;
+  };
+}
+
+/** Bounds that no healthy call reaches. */
+export function relaxedCall(signal: AbortSignal = new AbortController().signal): ProviderCall {
+  return { signal, deadlineAt: Date.now() + 60_000 };
+}
+
+/** The error of a call that must fail with a `GitProviderError`. */
+export async function failureOf(work: Promise<unknown>): Promise<GitProviderError> {
+  let value: unknown;
+  try {
+    value = await work;
+  } catch (error) {
+    if (error instanceof GitProviderError) {
+      return error;
+    }
+    throw error;
+  }
+  throw new Error(`expected a GitProviderError, got ${JSON.stringify(value)}`);
+}
