@@ -1,0 +1,59 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const at = (...parts) => path.join(root, ...parts);
+
+const entry = at('dist/main.js');
+const stamp = at('dist/.built');
+const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package-lock.json'].map((name) =>
+  at(name),
+);
+
+/** Compiles the sources with the local TypeScript; false when they do not compile (it has said why). */
+export function build() {
+  const startedAt = new Date();
+  if (!existsSync(entry)) {
+    // Without it TypeScript believes its record of the last build and writes only what has changed since.
+    rmSync(at('dist/.tsbuildinfo'), { force: true });
+  }
+  rmSync(stamp, { force: true });
+  const compiler = at('node_modules/typescript/bin/tsc');
+  if (!existsSync(compiler)) {
+    process.stderr.write('TypeScript is not installed: run npm ci first\n');
+    return false;
+  }
+  const { status } = spawnSync(process.execPath, [compiler, '-p', at('tsconfig.build.json')], {
+    stdio: 'inherit',
+  });
+  if (status !== 0) {
+    return false;
+  }
+  mkdirSync(at('dist'), { recursive: true });
+  writeFileSync(stamp, '');
+  // What was saved while the compiler ran is newer than this.
+  utimesSync(stamp, startedAt, startedAt);
+  return true;
+}
+
+/** Builds if something changed since the last build; false when that fails. An image has no sources to build. */
+export function buildIfNeeded() {
+  if (!existsSync(at('src')) || isUpToDate()) {
+    return true;
+  }
+  process.stdout.write('Building…\n');
+  return build();
+}
+
+function isUpToDate() {
+  if (!existsSync(stamp) || !existsSync(entry)) {
+    return false;
+  }
+  const builtAt = statSync(stamp).mtimeMs;
+  const isOlder = (file) => !existsSync(file) || statSync(file).mtimeMs < builtAt;
+  // Folders count too: removing or renaming a file changes only those.
+  const folders = [at('src'), ...readdirSync(at('src'), { recursive: true }).map((name) => at('src', name))];
+  return [...inputs, ...folders].every(isOlder);
+}
