@@ -7,6 +7,8 @@ import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 export interface FakeGitlabOptions {
   latencyMs?: number;
   port?: number;
+  /** Awaited before each answer. */
+  gate?: (request: FakeRequest) => Promise<void>;
   /** A server of before the discussion counters: answers them with GitLab's own error. */
   old?: boolean;
 }
@@ -22,6 +24,7 @@ export async function startFakeGitlab(
   const schema = gitlabSchema({ discussionCounts: !options.old });
   const reads = new Map<FakeChangeRequest, number>();
   return FakeServer.start(async (request) => {
+    await options.gate?.(request);
     const token = credentials(request);
     if (request.path.endsWith('/graphql')) {
       if (token !== undefined && token !== world.token) {

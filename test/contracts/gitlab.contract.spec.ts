@@ -1,0 +1,228 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
+import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
+import type { ProviderAuth, ProviderCall } from '../../src/git-providers/git-provider.types.js';
+import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
+import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
+import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';
+import type { FakeWorld } from '../fakes/fake-world.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { RequestWaves } from '../support/request-waves.js';
+import { describeGitProvider } from './git-provider.contract.js';
+import {
+  failureOf,
+  type GitProviderCapabilities,
+  type GitProviderHarness,
+  relaxedCall,
+} from './git-provider.harness.js';
+
+const isGraphql = (request: FakeRequest) => request.path.endsWith('/graphql');
+const isRest = (request: FakeRequest) => request.path.includes('/v4/');
+
+function graphqlAnswers(server: FakeServer, body: unknown): void {
+  server.injectFault({ kind: 'status', status: 200, body }, { match: isGraphql });
+}
+
+function documentsOf(server: FakeServer): string[] {
+  return server.requests
+    .filter(isGraphql)
+    .map(({ body }) => (body.includes('resolvableDiscussionsCount') ? 'primary' : 'fallback'));
+}
+
+async function openGitlab(
+  world: FakeWorld,
+  options: FakeGitlabOptions & { now?: () => number } = {},
+): Promise<GitProviderHarness> {
+  const server = await startFakeGitlab(world, options);
+  const http = new GuardedHttpClient({
+    allowlist: HostAllowlist.parse([server.origin]),
+    maxResponseBytes: 5 * 1024 * 1024,
+    timeoutMs: 8_000,
+  });
+  const provider = new GitlabProvider(http, {
+    apiUrl: `${server.origin}/api`,
+    timing: { delay: () => Promise.resolve(), random: () => 0, now: options.now ?? Date.now },
+  });
+  return {
+    provider,
+    auth: { token: world.token, host: null },
+    server,
+    close: async () => {
+      await server.close();
+      await http.close();
+    },
+  };
+}
+
+const CAPABILITIES: GitProviderCapabilities = {
+  issues: true,
+  repositoryTimes: true,
+  archives: true,
+  forks: false,
+  mirrors: false,
+  maxChangeRequests: 50,
+  authorization: (token) => `Bearer ${token}`,
+};
+
+describeGitProvider('GitLab', openGitlab, CAPABILITIES);
+
+describeGitProvider(
+  'GitLab before the discussion counters',
+  (world, options) => openGitlab(world, { ...options, old: true }),
+  CAPABILITIES,
+);
+
+describe('GitLab specials', () => {
+  const open: GitProviderHarness[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((harness) => harness.close()));
+  });
+
+  async function start(
+    world: FakeWorld = sampleWorld(),
+    options: Parameters<typeof openGitlab>[1] = {},
+  ): Promise<GitProviderHarness> {
+    const harness = await openGitlab(world, options);
+    open.push(harness);
+    return harness;
+  }
+
+  it('needs one round trip: both requests are sent before either is answered', async () => {
+    const waves = new RequestWaves();
+    waves.expect(2);
+    const { provider, auth, server } = await start(sampleWorld(), { gate: waves.gate });
+    await provider.findWork(auth, relaxedCall());
+    expect({ outstanding: waves.outstanding, surplus: waves.surplus }).toEqual({
+      outstanding: 0,
+      surplus: [],
+    });
+    expect(server.requests.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+      'GET /api/v4/issues',
+      'POST /api/graphql',
+    ]);
+  });
+
+  it('keeps the relative root of a host', async () => {
+    const { provider, auth, server } = await start();
+    const nested: ProviderAuth = { ...auth, host: `${server.origin}/tools/gitlab` };
+    expect(await provider.checkToken(nested, relaxedCall())).toEqual({ status: 'valid' });
+    await provider.findWork(nested, relaxedCall());
+    expect(new Set(server.requests.map(({ path }) => path))).toEqual(
+      new Set(['/tools/gitlab/api/graphql', '/tools/gitlab/api/v4/issues']),
+    );
+  });
+
+  describe('one half', () => {
+    it.each([
+      [429, { 'retry-after': '9' }, 'rate_limited'],
+      [401, {}, 'unauthorized'],
+      [403, {}, 'insufficient_scope'],
+      [502, {}, 'unavailable'],
+      [404, {}, 'unsupported'],
+    ] as const)('GraphQL failing with %i leaves the issues', async (status, headers, code) => {
+      const { provider, auth, server } = await start();
+      server.injectFault({ kind: 'status', status, headers }, { match: isGraphql });
+      const work = await provider.findWork(auth, relaxedCall());
+      expect(work).toMatchObject({ changeRequests: [], recentRepositories: [], gaps: [code] });
+      // Nothing tells the repositories' times now: the issues' own stand for them.
+      expect(work.issues.map(({ repository }) => repository)).toEqual([
+        { name: 'octo/app', activeAt: Date.parse('2026-11-17T10:00:00Z'), usable: true },
+        { name: 'mona/notes', activeAt: Date.parse('2026-11-01T12:00:00Z'), usable: true },
+      ]);
+    });
+
+    it('REST failing leaves everything else', async () => {
+      const { provider, auth, server } = await start();
+      server.injectFault({ kind: 'status', status: 403 }, { match: isRest });
+      const work = await provider.findWork(auth, relaxedCall());
+      expect(work.changeRequests).toHaveLength(5);
+      expect(work).toMatchObject({ issues: [], gaps: ['insufficient_scope'] });
+    });
+
+    it('REST answering something else than a list is a gap', async () => {
+      const { provider, auth, server } = await start();
+      server.injectFault({ kind: 'status', status: 200, body: { message: 'hello' } }, { match: isRest });
+      expect(await provider.findWork(auth, relaxedCall())).toMatchObject({
+        issues: [],
+        gaps: ['unavailable'],
+      });
+    });
+
+    it('a rejection in either half decides when both fail', async () => {
+      const { provider, auth, server } = await start();
+      server.injectFault({ kind: 'status', status: 502 }, { match: isGraphql });
+      server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
+      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unauthorized');
+    });
+  });
+
+  describe('GraphQL that answers 200', () => {
+    it('without a user is a rejection', async () => {
+      const { provider, auth, server } = await start();
+      graphqlAnswers(server, { data: { currentUser: null, recent: { nodes: [] }, probe: { nodes: [] } } });
+      server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
+      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unauthorized');
+      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'invalid' });
+    });
+
+    it.each([
+      ['Timeout on validation of query', 'timeout'],
+      ['Internal server error', 'unavailable'],
+      ['Query has complexity of 300, which exceeds max complexity of 250', 'unsupported'],
+    ] as const)('with only the error "%s" gives no verdict on a token', async (message, code) => {
+      const { provider, auth, server } = await start();
+      graphqlAnswers(server, { errors: [{ message }] });
+      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'unverified', code });
+      expect(await provider.findWork(auth, relaxedCall())).toMatchObject({ gaps: [code] });
+    });
+
+    it('with data and errors keeps the data', async () => {
+      const { provider, auth, server } = await start();
+      graphqlAnswers(server, {
+        data: {
+          currentUser: { username: 'mona', authoredMergeRequests: { nodes: [] } },
+          recent: { nodes: [] },
+          probe: null,
+        },
+        errors: [{ message: 'Timeout on Project.repository', path: ['probe'] }],
+      });
+      const work = await provider.findWork(auth, relaxedCall());
+      expect(work).toMatchObject({ gaps: ['timeout'], probedRepositories: [] });
+      expect(work.issues).toHaveLength(2);
+    });
+
+    it('with a missing part and no reason is a gap all the same', async () => {
+      const { provider, auth, server } = await start();
+      graphqlAnswers(server, {
+        data: {
+          currentUser: { username: 'mona', authoredMergeRequests: null },
+          recent: { nodes: [] },
+          probe: null,
+        },
+      });
+      expect((await provider.findWork(auth, relaxedCall())).gaps).toEqual(['unavailable']);
+    });
+  });
+
+  describe('a server before the discussion counters', () => {
+    it('is remembered for an hour', async () => {
+      let now = Date.now();
+      const { provider, auth, server } = await start(sampleWorld(), { old: true, now: () => now });
+      const call = (): ProviderCall => ({ ...relaxedCall(), deadlineAt: now + 60_000 });
+      await provider.findWork(auth, call());
+      await provider.findWork(auth, call());
+      expect(documentsOf(server)).toEqual(['primary', 'fallback', 'fallback']);
+      now += 3_600_001;
+      await provider.findWork(auth, call());
+      expect(documentsOf(server).slice(3)).toEqual(['primary', 'fallback']);
+    });
+
+    it('says nothing about other servers', async () => {
+      const { provider, auth, server } = await start(sampleWorld(), { old: true });
+      await provider.findWork(auth, relaxedCall());
+      server.requests.length = 0;
+      await provider.findWork({ ...auth, host: `${server.origin}/other` }, relaxedCall());
+      expect(documentsOf(server)).toEqual(['primary', 'fallback']);
+    });
+  });
+});
