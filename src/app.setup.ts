@@ -23,7 +23,13 @@ export function configureApp(app: NestExpressApplication): void {
   if (log.requests) {
     app.use(requestLogMiddleware);
   }
-  app.use(helmet({ contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } } }));
+  // Transport security is the TLS terminator's to promise, not ours: we speak plain HTTP behind it.
+  app.use(
+    helmet({
+      contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
+      strictTransportSecurity: false,
+    }),
+  );
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }

@@ -45,6 +45,10 @@ export interface GitConfig {
   gitlabApiUrl: string;
   bitbucketApiUrl: string;
   enterpriseSso: EnterpriseSsoConfig | null;
+  /** Deadline of one request to a git host, milliseconds. */
+  requestTimeoutMs: number;
+  /** How long suggested tasks wait for all providers, milliseconds. */
+  tasksTimeoutMs: number;
 }
 
 export interface OutboundConfig {

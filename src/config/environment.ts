@@ -3,6 +3,7 @@ import {
   IsBoolean,
   IsIn,
   IsInt,
+  IsNumber,
   IsOptional,
   IsString,
   IsUrl,
@@ -100,6 +101,18 @@ export class Environment {
 
   @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
   BITBUCKET_API_URL: string = 'https://api.bitbucket.org/2.0';
+
+  @Transform(toNumber)
+  @IsNumber({}, { message: 'must be a number of seconds from 0.1 to 60' })
+  @Min(0.1, { message: 'must be a number of seconds from 0.1 to 60' })
+  @Max(60, { message: 'must be a number of seconds from 0.1 to 60' })
+  GIT_REQUEST_TIMEOUT_SECONDS: number = 8;
+
+  @Transform(toNumber)
+  @IsNumber({}, { message: 'must be a number of seconds from 0.1 to 120' })
+  @Min(0.1, { message: 'must be a number of seconds from 0.1 to 120' })
+  @Max(120, { message: 'must be a number of seconds from 0.1 to 120' })
+  SUGGESTED_TASKS_TIMEOUT_SECONDS: number = 12;
 
   @IsOptional()
   @IsUrl(HTTP_URL, { message: 'must be the full http(s) address of the realm, …/realms/NAME' })

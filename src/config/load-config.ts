@@ -52,6 +52,8 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       gitlabApiUrl: withoutTrailingSlash(env.GITLAB_API_URL),
       bitbucketApiUrl: withoutTrailingSlash(env.BITBUCKET_API_URL),
       enterpriseSso: enterpriseSso(env),
+      requestTimeoutMs: Math.round(env.GIT_REQUEST_TIMEOUT_SECONDS * 1000),
+      tasksTimeoutMs: Math.round(env.SUGGESTED_TASKS_TIMEOUT_SECONDS * 1000),
     },
     outbound: {
       allowlist: env.OUTBOUND_ALLOWLIST === undefined ? null : list(env.OUTBOUND_ALLOWLIST),

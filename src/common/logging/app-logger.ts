@@ -25,6 +25,9 @@ const SECRET_MEMBERS = [
   'parameters',
 ];
 
+/** Nest's own start-up chatter: one line per module and route. Shown at debug only. */
+const CHATTER = new Set(['InstanceLoader', 'NestApplication', 'NestFactory', 'RouterExplorer', 'RoutesResolver']);
+
 export interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';
   format: 'json' | 'pretty';
@@ -53,6 +56,9 @@ export class AppLogger extends ConsoleLogger {
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
     const [messages, context, level, stream, stack, params] = args;
+    if (level === 'log' && CHATTER.has(context ?? '') && !this.isLevelEnabled('debug')) {
+      return;
+    }
     const members = this.options.json === true ? {} : requestMembers();
     const shown =
       params !== undefined || Object.keys(members).length > 0 ? { ...params, ...members } : params;

@@ -1,0 +1,25 @@
+import type { ForgeKind, ProviderType } from '../git-providers/git-provider.types.js';
+import type { TaskType } from './task-type.js';
+
+/** A suggested task with what ranking needs to know about it. */
+export interface Candidate {
+  provider: ProviderType;
+  type: TaskType;
+  repository: string;
+  /** 0 for CREATE_MICROAGENT. */
+  number: number;
+  title: string;
+  /** Epoch milliseconds; the repository's time for CREATE_MICROAGENT. */
+  updatedAt: number;
+  /** Epoch milliseconds of the repository's newest activity; -Infinity when nothing tells. */
+  repositoryActiveAt: number;
+  /** Equal for the same work item, however it was reached. */
+  identity: string;
+}
+
+/** Where a provider's work came from. */
+export interface WorkSource {
+  provider: ProviderType;
+  kind: ForgeKind;
+  host: string | null;
+}

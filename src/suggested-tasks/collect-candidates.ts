@@ -1,0 +1,131 @@
+import { descending } from '../common/compare.js';
+import type {
+  AssignedIssue,
+  ChangeRequest,
+  ProviderWork,
+  RepositoryActivity,
+} from '../git-providers/git-provider.types.js';
+import type { Candidate, WorkSource } from './candidate.js';
+import { classifyChangeRequest, lacksAgentInstructions } from './classify.js';
+import { cleanTitle } from './clean-title.js';
+
+const MOST_REPOSITORIES = 100;
+const MOST_ISSUES = 50;
+const MOST_INSTRUCTION_TASKS = 3;
+
+export interface CollectedCandidates {
+  candidates: Candidate[];
+  /** Something was left out, here or at the provider. */
+  truncated: boolean;
+}
+
+/**
+ * Turns one provider's work into candidates: only repositories in scope (the 100 with the newest activity), only usable
+ * ones, within the limits per kind; the newest survive each cut.
+ */
+export function collectCandidates(source: WorkSource, work: ProviderWork): CollectedCandidates {
+  const scope = repositoriesInScope(work);
+  const inScope = (item: { repository: RepositoryActivity }): boolean =>
+    scope.get(scopeKey(item.repository.name))?.usable === true;
+  const candidate = (
+    item: ChangeRequest | AssignedIssue,
+    type: Candidate['type'],
+    workKind: 'change' | 'issue',
+  ): Candidate => ({
+    provider: source.provider,
+    type,
+    repository: item.repository.name,
+    number: item.number,
+    title: cleanTitle(item.title),
+    updatedAt: item.updatedAt,
+    repositoryActiveAt: scope.get(scopeKey(item.repository.name))?.activeAt ?? -Infinity,
+    identity: identity(source, item.repository.name, workKind, item.number),
+  });
+
+  const changes = newest(work.changeRequests.filter(inScope), source.kind.startsWith('bitbucket') ? 20 : 50);
+  const issues = newest(work.issues.filter(inScope), MOST_ISSUES);
+  const lacking = work.probedRepositories
+    .filter((probed) => lacksAgentInstructions(probed) && scope.get(scopeKey(probed.name))?.usable === true)
+    .map((probed) => ({
+      name: probed.name,
+      updatedAt: scope.get(scopeKey(probed.name))?.activeAt ?? -Infinity,
+    }));
+  const instructions = newest(lacking, MOST_INSTRUCTION_TASKS);
+
+  return {
+    candidates: [
+      ...changes.kept.flatMap((change) => {
+        const type = classifyChangeRequest(change);
+        return type === null ? [] : [candidate(change, type, 'change')];
+      }),
+      ...issues.kept.map((issue) => candidate(issue, 'OPEN_ISSUE', 'issue')),
+      ...instructions.kept.map(({ name, updatedAt }): Candidate => ({
+        provider: source.provider,
+        type: 'CREATE_MICROAGENT',
+        repository: name,
+        number: 0,
+        title: cleanTitle(`Add agent instructions to ${name}`),
+        updatedAt,
+        repositoryActiveAt: updatedAt,
+        identity: identity(source, name, 'instructions', 0),
+      })),
+    ],
+    truncated: work.truncated || changes.cut || issues.cut || instructions.cut,
+  };
+}
+
+interface ScopedRepository {
+  usable: boolean;
+  activeAt: number;
+}
+
+/**
+ * The repositories whose items count. A repository without a time of its own (Data Center) takes its newest item's,
+ * else it keeps its place in the list, after all others.
+ */
+function repositoriesInScope(work: ProviderWork): Map<string, ScopedRepository> {
+  const known = new Map<string, { usable: boolean; ownTime: number | null; itemTime: number | null }>();
+  const add = ({ name, usable, activeAt }: RepositoryActivity, itemTime: number | null): void => {
+    const before = known.get(scopeKey(name));
+    known.set(scopeKey(name), {
+      usable: usable && before?.usable !== false,
+      ownTime: latest(before?.ownTime ?? null, activeAt),
+      itemTime: latest(before?.itemTime ?? null, itemTime),
+    });
+  };
+  for (const repository of [...work.recentRepositories, ...work.probedRepositories]) {
+    add(repository, null);
+  }
+  for (const item of [...work.changeRequests, ...work.issues]) {
+    add(item.repository, item.updatedAt);
+  }
+  const entries = [...known].map(
+    ([name, { usable, ownTime, itemTime }]) =>
+      [name, { usable, activeAt: ownTime ?? itemTime ?? -Infinity }] as const,
+  );
+  // Stable: equal times keep the order in which the provider listed them.
+  return new Map(
+    entries.toSorted(([, a], [, b]) => descending(a.activeAt, b.activeAt)).slice(0, MOST_REPOSITORIES),
+  );
+}
+
+function newest<T extends { updatedAt: number }>(
+  items: readonly T[],
+  most: number,
+): { kept: T[]; cut: boolean } {
+  const sorted = items.toSorted((a, b) => descending(a.updatedAt, b.updatedAt));
+  return { kept: sorted.slice(0, most), cut: sorted.length > most };
+}
+
+function latest(a: number | null, b: number | null): number | null {
+  return a === null ? b : b === null ? a : Math.max(a, b);
+}
+
+function scopeKey(repository: string): string {
+  return repository.toLowerCase();
+}
+
+/** A forge is the same however it was reached, so kind and host count, not the provider. */
+function identity(source: WorkSource, repository: string, kind: string, number: number): string {
+  return [source.kind, source.host ?? '', repository.toLowerCase(), kind, number].join(' ');
+}

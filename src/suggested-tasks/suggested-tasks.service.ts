@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../common/errors/domain-error.js';
+import type { ProviderType } from '../git-providers/git-provider.types.js';
+import { ProviderTokensReader } from '../git-providers/provider-tokens.reader.js';
+import { allProvidersFailed } from './all-failed.error.js';
+import type { Candidate } from './candidate.js';
+import { collectCandidates } from './collect-candidates.js';
+import type { ProviderStatus } from './provider-status.js';
+import { rankTasks } from './rank-tasks.js';
+import type { TaskType } from './task-type.js';
+import { WorkReader, type ProviderOutcome } from './work.reader.js';
+
+const DEFAULT_LIMIT = 100;
+
+export interface TaskSelection {
+  taskTypes?: readonly TaskType[];
+  providers?: readonly ProviderType[];
+  limit?: number;
+}
+
+export interface SuggestedTasks {
+  tasks: Candidate[];
+  statuses: ProviderStatus[];
+}
+
+/** Finds a user's open work over all their providers at once. */
+@Injectable()
+export class SuggestedTasksService {
+  constructor(
+    private readonly tokens: ProviderTokensReader,
+    private readonly reader: WorkReader,
+  ) {}
+
+  /**
+   * The tasks of every provider that answers, ranked, and how each provider took part.
+   *
+   * @throws DomainError no_git_provider without any token, git_providers_failed when none of them answers
+   */
+  async find(userId: string, selection: TaskSelection): Promise<SuggestedTasks> {
+    const credentials = await this.tokens.list(userId);
+    if (credentials.length === 0) {
+      throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+    }
+    const asked = credentials.filter(({ provider }) => selection.providers?.includes(provider) ?? true);
+    const outcomes = await Promise.all(asked.map((credential) => this.reader.read(userId, credential)));
+    const failures = outcomes.flatMap((outcome) =>
+      'error' in outcome
+        ? [
+            {
+              provider: outcome.provider,
+              code: outcome.error.code,
+              retryAfter: outcome.error.retryAfterSeconds,
+            },
+          ]
+        : [],
+    );
+    if (failures.length > 0 && failures.length === outcomes.length) {
+      throw allProvidersFailed(failures);
+    }
+    return selectTasks(outcomes, selection);
+  }
+}
+
+function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelection): SuggestedTasks {
+  const collected = outcomes.map((outcome) => ({
+    outcome,
+    ...('error' in outcome
+      ? { candidates: [], truncated: false }
+      : collectCandidates(outcome.source, outcome.read.work)),
+  }));
+  const ranked = rankTasks(collected.flatMap(({ candidates }) => candidates)).filter(
+    ({ type }) => selection.taskTypes?.includes(type) ?? true,
+  );
+  const tasks = ranked.slice(0, selection.limit ?? DEFAULT_LIMIT);
+  const beyond = new Set(ranked.slice(tasks.length).map(({ provider }) => provider));
+  const statuses = collected.map(({ outcome, truncated }) =>
+    statusOf(outcome, tasks, truncated || beyond.has(outcome.provider)),
+  );
+  return { tasks, statuses };
+}
+
+function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncated: boolean): ProviderStatus {
+  const { provider } = outcome;
+  if ('error' in outcome) {
+    const { code, retryAfterSeconds } = outcome.error;
+    return {
+      provider,
+      status: 'error',
+      code,
+      ...(retryAfterSeconds !== null && { retryAfter: Math.ceil(retryAfterSeconds) }),
+    };
+  }
+  const { stale, age, work } = outcome.read;
+  const count = tasks.filter((task) => task.provider === provider).length;
+  const [gap] = work.gaps;
+  if (stale) {
+    return { provider, status: 'stale', age, count, truncated };
+  }
+  return gap === undefined
+    ? { provider, status: 'ok', count, truncated }
+    : { provider, status: 'partial', code: gap, count, truncated };
+}

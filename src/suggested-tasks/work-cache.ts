@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { Clock } from '../common/clock.js';
+import { GitProviderError } from '../git-providers/git-provider.error.js';
+import type { ForgeKind, ProviderWork } from '../git-providers/git-provider.types.js';
+import {
+  freshFor,
+  mayServeStale,
+  rememberFailureFor,
+  STALE_IF_ERROR_MS,
+  STALE_WHILE_REVALIDATE_MS,
+} from './freshness.js';
+
+/** Entries, and items over all entries, that are kept at most: about 100 MB. */
+const MOST_ENTRIES = 5_000;
+const MOST_ITEMS = 200_000;
+
+interface Entry {
+  work?: { value: ProviderWork; readAt: number };
+  failure?: { error: GitProviderError; at: number; until: number };
+}
+
+/** A provider's work out of the cache. */
+export interface CachedWork {
+  work: ProviderWork;
+  /** Seconds since it was read. */
+  age: number;
+  /** Older than it should be, and not refreshed for this request. */
+  stale: boolean;
+}
+
+/** Reads a provider's work anew; rejects with `GitProviderError` only. */
+export type RefreshWork = () => Promise<ProviderWork>;
+
+/**
+ * Keeps providers' work per credential: fresh for a minute or two, then served while it is refreshed in the background,
+ * then kept only for the case that the provider is down. Concurrent readers of one key share one refresh.
+ */
+@Injectable()
+export class WorkCache {
+  private readonly entries = new LRUCache<string, Entry>({
+    max: MOST_ENTRIES,
+    maxSize: MOST_ITEMS,
+    sizeCalculation: ({ work }) => 1 + (work ? countItems(work.value) : 0),
+  });
+  private readonly refreshes = new Map<string, Promise<ProviderWork>>();
+  private readonly successors = new Map<string, string>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /**
+   * @param waitMs how long this reader waits for a refresh, milliseconds
+   * @throws GitProviderError when there is nothing to serve
+   */
+  async read(key: string, kind: ForgeKind, refresh: RefreshWork, waitMs: number): Promise<CachedWork> {
+    const now = this.clock.now();
+    const { work, failure } = this.entries.get(key) ?? {};
+    const age = work ? now - work.readAt : Infinity;
+    if (work && age < freshFor(kind, work.value)) {
+      return served(work.value, age, false);
+    }
+    const known = failure && now < failure.until ? remaining(failure.error, now - failure.at) : null;
+    if (work && !known && age < STALE_WHILE_REVALIDATE_MS) {
+      // Its outcome lands in the cache; the refresh itself reports what went wrong.
+      this.refresh(key, refresh).catch(() => undefined);
+      return served(work.value, age, true);
+    }
+    try {
+      if (known) {
+        throw known;
+      }
+      return served(await within(this.refresh(key, refresh), waitMs), 0, false);
+    } catch (error) {
+      if (work && age < STALE_IF_ERROR_MS && error instanceof GitProviderError && mayServeStale(error.code)) {
+        return served(work.value, age, true);
+      }
+      throw error;
+    }
+  }
+
+  /** The credential behind a running refresh rotated: what it brings is kept under the successor's key. */
+  alias(from: string, to: string): void {
+    this.successors.set(from, to);
+  }
+
+  private async refresh(key: string, refresh: RefreshWork): Promise<ProviderWork> {
+    const running = this.refreshes.get(key);
+    if (running) {
+      return running;
+    }
+    const started = refresh().then(
+      (value) => {
+        this.entries.set(this.successors.get(key) ?? key, { work: { value, readAt: this.clock.now() } });
+        return value;
+      },
+      (error: unknown) => {
+        this.rememberFailure(key, error);
+        throw error;
+      },
+    );
+    this.refreshes.set(key, started);
+    try {
+      return await started;
+    } finally {
+      this.refreshes.delete(key);
+      this.successors.delete(key);
+    }
+  }
+
+  private rememberFailure(key: string, error: unknown): void {
+    if (!(error instanceof GitProviderError)) {
+      return;
+    }
+    const at = this.clock.now();
+    const ms = rememberFailureFor(error.code, error.retryAfterSeconds);
+    const { work } = this.entries.get(key) ?? {};
+    const keptWork = work && mayServeStale(error.code) ? work : undefined;
+    if (ms === 0 && !keptWork) {
+      this.entries.delete(key);
+      return;
+    }
+    this.entries.set(key, {
+      ...(keptWork && { work: keptWork }),
+      ...(ms > 0 && { failure: { error, at, until: at + ms } }),
+    });
+  }
+}
+
+function served(work: ProviderWork, ageMs: number, stale: boolean): CachedWork {
+  return { work, age: Math.floor(ageMs / 1000), stale };
+}
+
+function remaining(error: GitProviderError, elapsedMs: number): GitProviderError {
+  const left =
+    error.retryAfterSeconds === null
+      ? null
+      : Math.max(1, error.retryAfterSeconds - Math.floor(elapsedMs / 1000));
+  return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left });
+}
+
+/** The refresh goes on for others (and for the cache) when this reader stops waiting. */
+async function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new GitProviderError('timeout'));
+    }, ms);
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function countItems(work: ProviderWork): number {
+  return (
+    work.changeRequests.length +
+    work.issues.length +
+    work.recentRepositories.length +
+    work.probedRepositories.length
+  );
+}
