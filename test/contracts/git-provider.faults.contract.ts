@@ -61,7 +61,12 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
   const open = harnessOpener(setUp);
   const openForeign = foreignServerOpener();
 
-  describe.each(FAULTS)('$name, always', ({ fault, code, retryAfterSeconds }) => {
+  const faults = FAULTS.map((fault) => ({
+    ...fault,
+    code: fault.code === 'unauthorized' ? (capabilities.rejection ?? fault.code) : fault.code,
+  }));
+
+  describe.each(faults)('$name, always', ({ fault, code, retryAfterSeconds }) => {
     const openFaulty = async (): Promise<GitProviderHarness> => {
       const harness = await open(sampleWorld());
       harness.server.injectFault(fault);

@@ -1,7 +1,12 @@
 import { afterEach } from '@jest/globals';
 import type { GitProvider } from '../../src/git-providers/git-provider.js';
 import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
-import type { ProviderAuth, ProviderCall, ProviderUser } from '../../src/git-providers/git-provider.types.js';
+import type {
+  ProviderAuth,
+  ProviderCall,
+  ProviderErrorCode,
+  ProviderUser,
+} from '../../src/git-providers/git-provider.types.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 
@@ -33,6 +38,8 @@ export interface GitProviderCapabilities {
   maxChangeRequests: number;
   /** Value of the `authorization` header that a token is sent in. */
   authorization: (token: string) => string;
+  /** What a rejected token fails with; `unauthorized` unless the user's token is not the one the host sees. */
+  rejection?: ProviderErrorCode;
   /** Members of the account in which the host differs from the world's user. */
   user?: Partial<ProviderUser>;
   /** For hosts with page addresses in their answers: which requests get a page, and one that names a next page. */
