@@ -18,3 +18,24 @@ export interface StoredMcpConfig {
   stdio_servers: StoredStdioMcpServer[];
   shttp_servers: StoredRemoteMcpServer[];
 }
+
+/** A tool server reached over HTTP, with its key in clear. Never an answer, never a row. */
+export interface ClearRemoteMcpServer {
+  url: string;
+  apiKey: string | null;
+}
+
+/** A tool server started as a command, with its environment in clear. Never an answer, never a row. */
+export interface ClearStdioMcpServer {
+  name: string;
+  command: string;
+  args: string[];
+  env: ReadonlyMap<string, string>;
+}
+
+/** The MCP configuration with its secrets, as agents need it. */
+export interface ClearMcpConfig {
+  sseServers: ClearRemoteMcpServer[];
+  stdioServers: ClearStdioMcpServer[];
+  shttpServers: ClearRemoteMcpServer[];
+}

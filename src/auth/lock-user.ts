@@ -1,0 +1,17 @@
+import type { EntityManager } from 'typeorm';
+import { DomainError } from '../common/errors/domain-error.js';
+
+/**
+ * Makes transactions that write several of one user's rows take turns. The user's own row is locked, so rows that do
+ * not exist yet are covered and two such transactions cannot deadlock; foreign keys can still refer to the row.
+ *
+ * @throws DomainError unauthorized when the user has been removed since the request was let in
+ */
+export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
+  const rows = await manager.query<unknown[]>('SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE', [
+    userId,
+  ]);
+  if (rows.length === 0) {
+    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+  }
+}

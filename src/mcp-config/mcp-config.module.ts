@@ -1,0 +1,21 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { OutboundAddresses } from '../common/http/outbound-addresses.js';
+import { AppConfig } from '../config/app-config.js';
+import { McpConfig } from './mcp-config.entity.js';
+import { McpConfigStore } from './mcp-config.store.js';
+
+/** Tool-server configurations: rules, masks, storage. */
+@Module({
+  imports: [TypeOrmModule.forFeature([McpConfig])],
+  providers: [
+    McpConfigStore,
+    {
+      provide: OutboundAddresses,
+      useFactory: (config: AppConfig) => new OutboundAddresses(config.outbound.allowlist),
+      inject: [AppConfig],
+    },
+  ],
+  exports: [McpConfigStore, OutboundAddresses],
+})
+export class McpConfigModule {}

@@ -1,0 +1,79 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type EntityManager, Repository } from 'typeorm';
+import { lockUser } from '../auth/lock-user.js';
+import { SecretCipher } from '../common/crypto/secret-cipher.js';
+import { InvalidInputError, type InputProblem } from '../common/errors/invalid-input.error.js';
+import { OutboundAddresses } from '../common/http/outbound-addresses.js';
+import type { McpConfigDto } from './dto/mcp-config.dto.js';
+import { mcpAddressProblems } from './mcp-address-problems.js';
+import { mcpConfigBinding } from './mcp-config-binding.js';
+import { McpConfig } from './mcp-config.entity.js';
+import type { ClearMcpConfig } from './mcp-config.types.js';
+import { maskedConfig, secretsOf, unmaskedConfig, type McpSecrets } from './mcp-secrets.js';
+import { resolveMasks } from './resolve-masks.js';
+
+const UPSERT = `
+  INSERT INTO mcp_configs (user_id, config, secrets)
+  VALUES ($1, $2, $3)
+  ON CONFLICT (user_id) DO UPDATE
+  SET config = excluded.config, secrets = excluded.secrets, updated_at = now()`;
+
+/** Users' MCP configurations. Writers of one user take turns, so a mask always stands for what is stored right then. */
+@Injectable()
+export class McpConfigStore {
+  constructor(
+    @InjectRepository(McpConfig) private readonly configs: Repository<McpConfig>,
+    private readonly addresses: OutboundAddresses,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** Addresses of a configuration that the operator does not allow; `store` refuses them too. */
+  problems(dto: McpConfigDto, loc: readonly string[]): InputProblem[] {
+    return mcpAddressProblems(dto, this.addresses, loc);
+  }
+
+  /**
+   * Replaces a user's configuration within the caller's transaction; null removes it.
+   *
+   * @param loc where the configuration stands in the request, such as `['body', 'mcp_config']`
+   * @throws InvalidInputError for addresses that are not allowed and masks with nothing stored behind them
+   * @throws DomainError unauthorized when the user is gone by now
+   */
+  async store(
+    manager: EntityManager,
+    userId: string,
+    dto: McpConfigDto | null,
+    loc: readonly string[],
+  ): Promise<void> {
+    await lockUser(manager, userId);
+    if (dto === null) {
+      await manager.delete(McpConfig, { userId });
+      return;
+    }
+    const stored = await manager.findOneBy(McpConfig, { userId });
+    const { config, problems } = resolveMasks(dto, stored && this.inClear(stored), loc);
+    const all = [...this.problems(dto, loc), ...problems];
+    if (all.length > 0) {
+      throw new InvalidInputError(all);
+    }
+    const secrets = secretsOf(config);
+    await manager.query(UPSERT, [
+      userId,
+      JSON.stringify(maskedConfig(config)),
+      secrets && this.cipher.encrypt(JSON.stringify(secrets), mcpConfigBinding(userId)),
+    ]);
+  }
+
+  /** The configuration with its secrets, for agents; null when there is none. */
+  async read(userId: string): Promise<ClearMcpConfig | null> {
+    const stored = await this.configs.findOneBy({ userId });
+    return stored && this.inClear(stored);
+  }
+
+  private inClear({ userId, config, secrets }: McpConfig): ClearMcpConfig {
+    const known: McpSecrets | null =
+      secrets === null ? null : JSON.parse(this.cipher.decrypt(secrets, mcpConfigBinding(userId)));
+    return unmaskedConfig(config, known);
+  }
+}
