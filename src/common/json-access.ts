@@ -5,15 +5,10 @@
 export function jsonAt(value: unknown, ...path: string[]): unknown {
   let current = value;
   for (const key of path) {
-    if (
-      typeof current !== 'object' ||
-      current === null ||
-      Array.isArray(current) ||
-      !Object.hasOwn(current, key)
-    ) {
+    if (!isRecord(current) || !Object.hasOwn(current, key)) {
       return undefined;
     }
-    current = (current as Record<string, unknown>)[key];
+    current = current[key];
   }
   return current;
 }
@@ -34,4 +29,8 @@ export function jsonNumber(value: unknown, ...path: string[]): number | null {
 export function jsonList(value: unknown, ...path: string[]): unknown[] {
   const found = jsonAt(value, ...path);
   return Array.isArray(found) ? found : [];
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
