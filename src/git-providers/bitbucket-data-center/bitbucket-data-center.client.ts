@@ -11,6 +11,8 @@ import type { RetryTiming } from '../retry-once.js';
  * served. A server without a resource answers 404, which callers get as a null body.
  */
 export class BitbucketDataCenterClient {
+  /** Address of the server with its context path. */
+  readonly serverUrl: string;
   private readonly restUrl: string;
   private readonly headers: Record<string, string>;
 
@@ -24,7 +26,8 @@ export class BitbucketDataCenterClient {
     if (auth.host === null) {
       throw new GitProviderError('unsupported', { cause: new Error('a Data Center token needs a host') });
     }
-    this.restUrl = `${gitHostBaseUrl(auth.host).replace(/\/+$/, '')}/rest`;
+    this.serverUrl = gitHostBaseUrl(auth.host);
+    this.restUrl = `${this.serverUrl}/rest`;
     this.headers = { authorization: `Bearer ${auth.token}` };
   }
 

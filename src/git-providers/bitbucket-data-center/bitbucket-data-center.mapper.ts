@@ -85,8 +85,12 @@ export function toUserSlug(userName: string): string {
   return userName.toLowerCase().replace(/[^a-z0-9._-]/g, '_');
 }
 
-/** `/users/{slug}`; null without an account. */
-export function toProviderUser(value: unknown): ProviderUser | null {
+/**
+ * `/users/{slug}`; null without an account.
+ *
+ * @param serverUrl Address that a relative avatar belongs to
+ */
+export function toProviderUser(value: unknown, serverUrl: string): ProviderUser | null {
   const id = jsonNumber(value, 'id');
   const login = jsonText(value, 'name');
   if (id === null || login === null) {
@@ -95,11 +99,16 @@ export function toProviderUser(value: unknown): ProviderUser | null {
   return {
     id: String(id),
     login,
-    avatarUrl: jsonText(value, 'avatarUrl') ?? '',
+    avatarUrl: toAvatarUrl(jsonText(value, 'avatarUrl'), serverUrl),
     company: null,
     name: jsonText(value, 'displayName'),
     email: jsonText(value, 'emailAddress'),
   };
+}
+
+/** Uploaded pictures have an address relative to the server's host, with its context path. */
+function toAvatarUrl(address: string | null, serverUrl: string): string {
+  return address !== null && URL.canParse(address, serverUrl) ? new URL(address, serverUrl).href : '';
 }
 
 /**

@@ -37,7 +37,6 @@ const BUILD_STATS = '/build-status/latest/commits/stats';
 /** Says who asks in a response header, also on servers that have no resource for it. */
 const WHO_AM_I = '/api/1.0/application-properties';
 const MAX_PROBES = 5;
-const UNSUGGESTED_SLUGS: readonly string[] = ['.openhands', 'openhands-config'];
 
 /**
  * Bitbucket Data Center (and its predecessor, Server). Two rounds of requests: the user's pull requests beside the
@@ -108,7 +107,8 @@ export class BitbucketDataCenterProvider extends GitProvider {
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     const client = this.clientFor(auth, call);
     const slug = toUserSlug(await this.userName(client));
-    const user = toProviderUser((await client.get(`/api/latest/users/${slug}?avatarSize=64`)).body);
+    const { body } = await client.get(`/api/latest/users/${slug}?avatarSize=64`);
+    const user = toProviderUser(body, client.serverUrl);
     if (!user) {
       throw new GitProviderError('unavailable', {
         cause: new Error('the user resource answered no account'),
@@ -223,10 +223,7 @@ async function readFolder(
 
 /** The most recently used repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly DataCenterRepository[]): DataCenterRepository[] {
-  return repositories
-    .filter(({ activity, fork }) => activity.usable && !fork)
-    .filter(({ activity }) => !UNSUGGESTED_SLUGS.includes(activity.name.split('/')[1] ?? ''))
-    .slice(0, MAX_PROBES);
+  return repositories.filter(({ activity, fork }) => activity.usable && !fork).slice(0, MAX_PROBES);
 }
 
 /** User names travel percent-encoded; one that is not is taken as it is. */

@@ -48,7 +48,6 @@ const MAX_PROBES = 5;
 /** Workspaces looked into, two requests each. */
 const MAX_WORKSPACES = 20;
 const MAX_WORKSPACE_PAGES = 2;
-const UNSUGGESTED_SLUGS: readonly string[] = ['.openhands', 'openhands-config'];
 
 /**
  * Bitbucket Cloud, which has neither GraphQL nor a list across workspaces. Three rounds of requests: who and where
@@ -241,11 +240,7 @@ async function listOrFailure(
 
 /** The newest repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
-  return repositories
-    .filter(
-      ({ name, fork, empty }) => !fork && !empty && !UNSUGGESTED_SLUGS.includes(name.split('/')[1] ?? ''),
-    )
-    .slice(0, MAX_PROBES);
+  return repositories.filter(({ fork, empty }) => !fork && !empty).slice(0, MAX_PROBES);
 }
 
 function toChangeRequests(

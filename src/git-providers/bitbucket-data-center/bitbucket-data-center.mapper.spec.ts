@@ -1,0 +1,145 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  toFailingChecks,
+  toFolder,
+  toProviderUser,
+  toPullRequest,
+  toRepository,
+  toUserSlug,
+} from './bitbucket-data-center.mapper.js';
+
+const repository = { slug: 'service', project: { key: 'PROJ' }, archived: false };
+const pull = {
+  id: 7,
+  title: 'Fix it',
+  updatedDate: 1_795_000_000_000,
+  fromRef: { latestCommit: 'a1' },
+  toRef: { repository },
+  reviewers: [{ status: 'APPROVED' }],
+  properties: { openTaskCount: 0, mergeResult: { outcome: 'CLEAN' } },
+};
+
+describe('toPullRequest', () => {
+  it('reads what the dashboard tells', () => {
+    expect(toPullRequest(pull)).toEqual({
+      repository: { name: 'PROJ/service', activeAt: null, usable: true },
+      number: 7,
+      title: 'Fix it',
+      updatedAt: 1_795_000_000_000,
+      draft: false,
+      conflicts: 'no',
+      unresolvedComments: 'no',
+      commit: 'a1',
+    });
+  });
+
+  it.each<[string, object, object]>([
+    ['a draft', { draft: true }, { draft: true }],
+    ['a conflict', { properties: { mergeResult: { outcome: 'CONFLICTED' } } }, { conflicts: 'yes' }],
+    [
+      'an unfinished merge',
+      { properties: { mergeResult: { outcome: 'UNKNOWN' } } },
+      { conflicts: 'unknown' },
+    ],
+    [
+      'no merge result',
+      { properties: { openTaskCount: 1 } },
+      { conflicts: 'unknown', unresolvedComments: 'yes' },
+    ],
+    ['no properties', { properties: undefined }, { conflicts: 'unknown', unresolvedComments: 'no' }],
+    [
+      'work asked for',
+      { reviewers: [{ status: 'UNAPPROVED' }, { status: 'NEEDS_WORK' }] },
+      { unresolvedComments: 'yes' },
+    ],
+    ['no source commit', { fromRef: {} }, { commit: null }],
+  ])('notices %s', (_name, change, expected) => {
+    expect(toPullRequest({ ...pull, ...change })).toMatchObject(expected);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', null],
+    ['no number', { ...pull, id: null }],
+    ['no title', { ...pull, title: null }],
+    ['no time', { ...pull, updatedDate: 'today' }],
+    ['no repository', { ...pull, toRef: {} }],
+  ])('skips an element with %s', (_name, value) => {
+    expect(toPullRequest(value)).toBeNull();
+  });
+});
+
+describe('toRepository', () => {
+  it.each<[string, object, object | null]>([
+    [
+      'an archived one',
+      { archived: true },
+      { activity: { name: 'PROJ/service', activeAt: null, usable: false }, fork: false },
+    ],
+    [
+      'a fork',
+      { origin: { slug: 'service' } },
+      { activity: { name: 'PROJ/service', activeAt: null, usable: true }, fork: true },
+    ],
+    [
+      'a personal one',
+      { project: { key: '~jane' } },
+      { activity: { name: '~jane/service', activeAt: null, usable: true }, fork: false },
+    ],
+    ['a climbing key', { project: { key: '..' } }, null],
+    ['a slug with a path', { slug: 'a/b' }, null],
+  ])('reads %s', (_name, change, expected) => {
+    expect(toRepository({ ...repository, ...change })).toEqual(expected);
+  });
+});
+
+describe('toFailingChecks', () => {
+  it.each<[unknown, string]>([
+    [{ a1: { failed: 1, successful: 3 } }, 'yes'],
+    [{ a1: { failed: 0, successful: 3 } }, 'no'],
+    [{ other: { failed: 1 } }, 'no'],
+    [{}, 'no'],
+  ])('%j is %s', (stats, expected) => {
+    expect(toFailingChecks(stats, 'a1')).toBe(expected);
+  });
+});
+
+describe('folders and users', () => {
+  it.each<[unknown, object]>([
+    [
+      { children: { isLastPage: true, values: [{ path: { toString: 'AGENTS.md' } }, {}] } },
+      { names: ['AGENTS.md'], complete: true },
+    ],
+    [{ children: { isLastPage: false, values: [] } }, { names: [], complete: false }],
+    [null, { names: [], complete: true }],
+  ])('reads the folder %j', (value, expected) => {
+    expect(toFolder(value)).toEqual(expected);
+  });
+
+  it.each([
+    ['jane', 'jane'],
+    ['Jane.Doe', 'jane.doe'],
+    ['jane@example.com', 'jane_example.com'],
+    ['../admin', '.._admin'],
+  ])('the slug of %s is %s', (name, slug) => {
+    expect(toUserSlug(name)).toBe(slug);
+  });
+
+  it('reads an account', () => {
+    const body = {
+      id: 7,
+      name: 'jane',
+      displayName: 'Jane',
+      emailAddress: 'jane@example.com',
+      avatarUrl: '/context/avatar',
+    };
+    expect(toProviderUser(body, 'https://git.example.com/context')).toEqual({
+      id: '7',
+      login: 'jane',
+      avatarUrl: 'https://git.example.com/context/avatar',
+      company: null,
+      name: 'Jane',
+      email: 'jane@example.com',
+    });
+    expect(toProviderUser({ name: 'jane' }, 'https://git.example.com')).toBeNull();
+  });
+});

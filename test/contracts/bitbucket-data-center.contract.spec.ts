@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
+import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
+import { BitbucketDataCenterProvider } from '../../src/git-providers/bitbucket-data-center/bitbucket-data-center.provider.js';
+import {
+  type FakeBitbucketDataCenterOptions,
+  startFakeBitbucketDataCenter,
+} from '../fakes/fake-bitbucket-data-center.js';
+import type { FakeServer } from '../fakes/fake-server.js';
+import type { FakeWorld } from '../fakes/fake-world.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { RequestWaves } from '../support/request-waves.js';
+import { describeGitProvider } from './git-provider.contract.js';
+import { failureOf, type GitProviderHarness, relaxedCall } from './git-provider.harness.js';
+
+const DASHBOARD = '/rest/api/latest/dashboard/pull-requests';
+const RECENT = '/rest/api/latest/profile/recent/repos';
+const STATS = '/rest/build-status/latest/commits/stats';
+
+describeGitProvider('Bitbucket Data Center', openHarness, {
+  issues: false,
+  repositoryTimes: false,
+  archives: true,
+  forks: true,
+  mirrors: false,
+  maxChangeRequests: 50,
+  authorization: (token) => `Bearer ${token}`,
+});
+
+describe('BitbucketDataCenterProvider', () => {
+  let harness: GitProviderHarness;
+
+  afterEach(async () => {
+    await harness.close();
+  });
+
+  async function open(
+    options: FakeBitbucketDataCenterOptions = {},
+    world = sampleWorld(),
+  ): Promise<GitProviderHarness> {
+    harness = await openHarness(world, options);
+    return harness;
+  }
+
+  it('takes two round trips, with one question for all builds', async () => {
+    const waves = new RequestWaves();
+    const { provider, auth } = await open({ gate: waves.gate });
+    // Two lists; the builds of five pull requests beside three looks into each of three repositories.
+    waves.expect(2, 1 + 9);
+    const call = { signal: AbortSignal.timeout(10_000), deadlineAt: Date.now() + 10_000 };
+    expect((await provider.findWork(auth, call)).changeRequests).toHaveLength(5);
+    expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
+  });
+
+  it('works below a context path', async () => {
+    const { provider, auth, server } = await open({ contextPath: '/context' });
+    const there = { ...auth, host: `${server.origin}/context` };
+    expect(await provider.findWork(there, relaxedCall())).toMatchObject({ gaps: [], truncated: false });
+    expect(await provider.checkToken(there, relaxedCall())).toEqual({ status: 'valid' });
+  });
+
+  it.each([
+    [DASHBOARD, 403, 'insufficient_scope', { changeRequests: 0, recentRepositories: 3 }],
+    [DASHBOARD, 404, 'unsupported', { changeRequests: 0, recentRepositories: 3 }],
+    [RECENT, 404, 'unsupported', { changeRequests: 5, recentRepositories: 0 }],
+    [STATS, 404, 'unsupported', { changeRequests: 5, recentRepositories: 3 }],
+    [STATS, 500, 'unavailable', { changeRequests: 5, recentRepositories: 3 }],
+  ])('keeps the rest when %s answers %i', async (path, status, code, counts) => {
+    const { provider, auth, server } = await open();
+    server.injectFault({ kind: 'status', status }, { match: (request) => request.path === path });
+    const work = await provider.findWork(auth, relaxedCall());
+    expect(work.gaps).toEqual([code]);
+    expect({
+      changeRequests: work.changeRequests.length,
+      recentRepositories: work.recentRepositories.length,
+    }).toEqual(counts);
+  });
+
+  it('knows of no failing checks when builds cannot be asked for', async () => {
+    const { provider, auth, server } = await open();
+    server.injectFault({ kind: 'status', status: 403 }, { match: ({ path }) => path === STATS });
+    const { changeRequests } = await provider.findWork(auth, relaxedCall());
+    expect(new Set(changeRequests.map(({ failingChecks }) => failingChecks))).toEqual(new Set(['unknown']));
+  });
+
+  it('leaves out a repository that cannot be looked into', async () => {
+    const { provider, auth, server } = await open();
+    server.injectFault(
+      { kind: 'status', status: 403 },
+      { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
+    );
+    const work = await provider.findWork(auth, relaxedCall());
+    expect(work.probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
+    expect(work.gaps).toEqual(['insufficient_scope']);
+  });
+
+  it('looks into five repositories at most', async () => {
+    const repositories = Array.from({ length: 8 }, (_, index) => ({
+      name: `PROJ/service-${index}`,
+      activeAt: `2026-11-0${index + 1}T00:00:00Z`,
+    }));
+    const world: FakeWorld = { ...sampleWorld(), repositories, changeRequests: [] };
+    const { provider, auth, server } = await open({}, world);
+    const work = await provider.findWork(auth, relaxedCall());
+    expect(work.probedRepositories).toHaveLength(5);
+    expect(server.requests.filter(({ path }) => path === STATS)).toEqual([]);
+  });
+
+  it('gives no verdict on a token whose user the server does not name', async () => {
+    const { provider, auth, server } = await open();
+    server.injectFault({ kind: 'status', status: 200, body: { version: '9.4.0' } });
+    expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+      status: 'unverified',
+      code: 'unsupported',
+    });
+  });
+
+  it('finds the account of a user name that is a mail address', async () => {
+    const world = { ...sampleWorld(), user: { id: '7', login: 'Mona@example.com', name: null, email: null } };
+    const { provider, auth } = await open({}, world);
+    expect(await provider.getUser(auth, relaxedCall())).toMatchObject({ id: '7', login: 'Mona@example.com' });
+  });
+
+  it('has no default server', async () => {
+    const { provider, auth, server } = await open();
+    const nowhere = { ...auth, host: null };
+    expect((await failureOf(provider.findWork(nowhere, relaxedCall()))).code).toBe('unsupported');
+    expect(await provider.checkToken(nowhere, relaxedCall())).toEqual({
+      status: 'unverified',
+      code: 'unsupported',
+    });
+    expect(server.requests).toEqual([]);
+  });
+});
+
+async function openHarness(
+  world: FakeWorld,
+  options: FakeBitbucketDataCenterOptions = {},
+): Promise<GitProviderHarness> {
+  const server: FakeServer = await startFakeBitbucketDataCenter(world, options);
+  const http = new GuardedHttpClient({
+    allowlist: HostAllowlist.parse([server.origin]),
+    maxResponseBytes: 5 * 1024 * 1024,
+    timeoutMs: 8_000,
+  });
+  const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
+  return {
+    provider: new BitbucketDataCenterProvider(http, { timing }),
+    auth: { token: world.token, host: server.origin },
+    server,
+    close: async () => {
+      await server.close();
+      await http.close();
+    },
+  };
+}

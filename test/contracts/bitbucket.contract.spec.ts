@@ -1,0 +1,402 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
+import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
+import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
+import type { ProviderCall, ProviderWork } from '../../src/git-providers/git-provider.types.js';
+import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
+import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
+import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
+import { RequestWaves } from '../support/request-waves.js';
+import { describeGitProvider } from './git-provider.contract.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+
+/** Sees how many calls are open at once, which no server can see exactly. */
+class CountingHttpClient extends GuardedHttpClient {
+  peak = 0;
+  private open = 0;
+
+  override async fetch(url: string | URL, init?: GuardedRequestInit): Promise<Response> {
+    this.open += 1;
+    this.peak = Math.max(this.peak, this.open);
+    try {
+      return await super.fetch(url, init);
+    } finally {
+      this.open -= 1;
+    }
+  }
+}
+
+describeGitProvider(
+  'Bitbucket Cloud',
+  async (world, options) => {
+    const server = await startFakeBitbucket(world, options);
+    const client = clientOf(server);
+    const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
+    return {
+      provider: new BitbucketProvider(client, { apiUrl: `${server.origin}/2.0`, timing }),
+      auth: { token: world.token, host: null },
+      server,
+      close: async () => {
+        await server.close();
+        await client.close();
+      },
+    };
+  },
+  {
+    issues: false,
+    repositoryTimes: true,
+    archives: false,
+    forks: true,
+    mirrors: false,
+    maxChangeRequests: 20,
+    authorization: (token) => `Bearer ${token}`,
+    user: { email: null },
+    pages: {
+      match: ({ path }) => path.endsWith('/user/workspaces') || path.endsWith('/comments'),
+      body: (next) => ({ values: [{ workspace: { slug: 'octo' } }], next }),
+    },
+  },
+);
+
+describe('BitbucketProvider', () => {
+  let servers: FakeServer[];
+  let http: CountingHttpClient;
+  let provider: BitbucketProvider;
+  let delays: number[];
+  let elapsedMs: number;
+
+  beforeEach(() => {
+    servers = [];
+    delays = [];
+    elapsedMs = 0;
+  });
+
+  afterEach(async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    await http.close();
+  });
+
+  async function start(world: FakeWorld, options: FakeBitbucketOptions = {}): Promise<FakeServer> {
+    const fake = await startFakeBitbucket(world, options);
+    servers.push(fake);
+    http = clientOf(fake);
+    provider = new BitbucketProvider(http, {
+      apiUrl: `${fake.origin}/2.0`,
+      timing: {
+        now: () => Date.now() + elapsedMs,
+        random: () => 0.5,
+        delay: (ms) => {
+          delays.push(ms);
+          return Promise.resolve();
+        },
+      },
+    });
+    return fake;
+  }
+
+  async function findWork(token = TOKEN): Promise<ProviderWork> {
+    return await provider.findWork({ token, host: null }, callOf(elapsedMs));
+  }
+
+  describe('round trips', () => {
+    it('takes three cold and two warm, and one more for the redirect of conflicts', async () => {
+      const waves = new RequestWaves();
+      let head = 'first';
+      await start(twoWorkspaces(), { gate: waves.gate, headOf: () => head });
+
+      // Who and where; lists of two workspaces; three details of three requests beside two probes; redirects.
+      waves.expect(2, 4, 9 + 6, 3);
+      expect((await findWork()).changeRequests).toHaveLength(3);
+      expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
+
+      // Comments have not changed, the tips have.
+      head = 'second';
+      waves.expect(4, 6 + 6, 3);
+      expect((await findWork()).changeRequests).toHaveLength(3);
+      expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
+    });
+
+    it('asks who and where again after an hour', async () => {
+      const fake = await start(twoWorkspaces());
+      await findWork();
+      await findWork();
+      expect(countOf(fake, /\/user(\/workspaces)?$/)).toBe(2);
+      elapsedMs = HOUR_MS + 1;
+      await findWork();
+      expect(countOf(fake, /\/user(\/workspaces)?$/)).toBe(4);
+    });
+
+    it('never has more than 24 requests in flight, and keeps the 20 newest pull requests', async () => {
+      const changeRequests = Array.from({ length: 23 }, (_, index) =>
+        change({ number: index + 1, minute: index }),
+      );
+      await start({ ...twoWorkspaces(), changeRequests });
+      const work = await findWork();
+      expect(http.peak).toBe(24);
+      expect(work.truncated).toBe(true);
+      expect(work.changeRequests.map(({ number }) => number)).toEqual(
+        Array.from({ length: 20 }, (_, index) => 23 - index),
+      );
+    });
+
+    it('never uses a removed address', async () => {
+      const fake = await start(twoWorkspaces());
+      await findWork();
+      const removed = /^\/2\.0\/(workspaces|repositories|user\/permissions.*|pullrequests.*)$/;
+      expect(countOf(fake, removed)).toBe(0);
+      fake.injectFault({ kind: 'status', status: 410 }, { match: ({ path }) => path.endsWith('/user') });
+      await expect(provider.getUser({ token: TOKEN, host: null }, callOf())).rejects.toMatchObject({
+        code: 'unsupported',
+      });
+    });
+  });
+
+  describe('what is remembered', () => {
+    it('asks for conflicts and comments again only when something changed', async () => {
+      let head = 'first';
+      const world = twoWorkspaces();
+      const fake = await start(world, { headOf: () => head });
+      const first = await findWork();
+      const second = await findWork();
+      expect(second).toEqual(first);
+      expect([countOf(fake, /\/conflicts$/), countOf(fake, /\/comments$/)]).toEqual([3, 3]);
+      expect(countOf(fake, /\/statuses$/)).toBe(6);
+
+      head = 'second';
+      world.changeRequests[0] = change({ number: 1, unresolved: 'thread', minute: 30 });
+      const third = await findWork();
+      expect(third.changeRequests.find(({ number }) => number === 1)).toMatchObject({
+        unresolvedComments: 'yes',
+      });
+      expect([countOf(fake, /\/conflicts$/), countOf(fake, /\/comments$/)]).toEqual([6, 4]);
+    });
+
+    it('never shows one token what another one learned', async () => {
+      const world = twoWorkspaces();
+      await start(world);
+      await findWork();
+      await expect(findWork('somebody-else')).rejects.toMatchObject({ code: 'unauthorized' });
+    });
+  });
+
+  describe('when parts fail', () => {
+    it('calls conflicts unknown that a token may not see, and does not insist', async () => {
+      const fake = await start({
+        ...twoWorkspaces(),
+        changeRequests: [change({ number: 1, conflicts: 'unknown' })],
+      });
+      const work = await findWork();
+      await findWork();
+      expect(work.changeRequests).toMatchObject([{ number: 1, conflicts: 'unknown', failingChecks: 'no' }]);
+      expect(work.gaps).toEqual([]);
+      expect(countOf(fake, /\/conflicts$/)).toBe(1);
+    });
+
+    it.each([403, 404])(
+      'keeps the other workspaces when one answers %i, and looks for them anew',
+      async (status) => {
+        const fake = await start(twoWorkspaces());
+        fake.injectFault({ kind: 'status', status }, { match: isTeam });
+        const work = await findWork();
+        expect(work.changeRequests.map(({ repository }) => repository.name)).toEqual(['solo/tool']);
+        expect(work.gaps).toEqual(['insufficient_scope']);
+        fake.clearFaults();
+        expect(await findWork()).toMatchObject({ gaps: [], truncated: false });
+        expect(countOf(fake, /\/user\/workspaces$/)).toBe(2);
+      },
+    );
+
+    it('fails when no workspace answers', async () => {
+      const fake = await start(twoWorkspaces());
+      fake.injectFault(
+        { kind: 'status', status: 403 },
+        { match: ({ path }) => !path.startsWith('/2.0/user') },
+      );
+      await expect(findWork()).rejects.toMatchObject({ code: 'insufficient_scope' });
+    });
+
+    it('tries a server in trouble once more, after a pause of 250 to 750 ms', async () => {
+      const fake = await start(twoWorkspaces());
+      fake.injectFault({ kind: 'status', status: 502, body: '<html>' }, { times: 1, match: statusesOf(1) });
+      fake.injectFault({ kind: 'reset' }, { times: 1, match: statusesOf(2) });
+      expect(await findWork()).toMatchObject({ gaps: [] });
+      expect(delays).toEqual([500, 500]);
+    });
+
+    it('loses one signal to one failing request', async () => {
+      const fake = await start(twoWorkspaces());
+      fake.injectFault(
+        { kind: 'status', status: 500 },
+        { match: ({ path }) => path.endsWith('/1/statuses') },
+      );
+      const work = await findWork();
+      expect(work.changeRequests.find(({ number }) => number === 1)?.failingChecks).toBe('unknown');
+      expect(work.changeRequests.find(({ number }) => number === 2)?.failingChecks).toBe('yes');
+      expect(work.gaps).toEqual(['unavailable']);
+    });
+  });
+
+  describe('rate limits', () => {
+    it('gives up comments and probes near the limit', async () => {
+      const fake = await start(twoWorkspaces(), { headers: { 'x-ratelimit-nearlimit': 'true' } });
+      const work = await findWork();
+      expect([countOf(fake, /\/comments$/), countOf(fake, /\/src\//)]).toEqual([0, 0]);
+      expect([countOf(fake, /\/conflicts$/), countOf(fake, /\/statuses$/)]).toEqual([3, 3]);
+      expect(work.changeRequests.map(({ unresolvedComments }) => unresolvedComments)).toEqual([
+        'unknown',
+        'unknown',
+        'unknown',
+      ]);
+      expect(work).toMatchObject({ probedRepositories: [], gaps: ['rate_limited'] });
+    });
+
+    it('asks nothing more after a refusal and keeps what it has', async () => {
+      const changeRequests = Array.from({ length: 20 }, (_, index) => change({ number: index + 1 }));
+      const fake = await start({ ...twoWorkspaces(), changeRequests });
+      fake.injectFault(
+        { kind: 'status', status: 429, headers: { 'retry-after': '41' } },
+        { match: isDetail },
+      );
+      const work = await findWork();
+      expect(work.changeRequests).toHaveLength(20);
+      expect(work.gaps).toEqual(['rate_limited']);
+      expect(fake.requests.filter(isDetail).length).toBeLessThanOrEqual(24);
+      expect(delays).toEqual([]);
+    });
+
+    it('says how long to wait when nothing could be read', async () => {
+      const fake = await start(twoWorkspaces());
+      fake.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
+      await expect(findWork()).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 41 });
+    });
+  });
+
+  describe('credentials', () => {
+    it.each([
+      [
+        'Basic',
+        'jane@example.com:api-token',
+        `Basic ${Buffer.from('jane@example.com:api-token').toString('base64')}`,
+      ],
+      ['Bearer', 'oauth-token', 'Bearer oauth-token'],
+    ])('go as %s', async (_scheme, token, header) => {
+      const fake = await start({ ...twoWorkspaces(), token });
+      await findWork(token);
+      expect(new Set(fake.requests.map(({ headers }) => headers['authorization']))).toEqual(
+        new Set([header]),
+      );
+    });
+
+    it('never follow a page to another origin', async () => {
+      const other = await FakeServer.start(() => ({ body: { values: [] } }));
+      const fake = await start({ ...twoWorkspaces(), changeRequests: [change({ number: 1 })] });
+      servers.push(other);
+      fake.injectFault(
+        { kind: 'status', status: 200, body: { values: [], next: `${other.origin}/2.0/more` } },
+        { match: ({ path }) => path.endsWith('/comments') },
+      );
+      const work = await findWork();
+      expect(other.requests).toEqual([]);
+      expect(work.changeRequests).toMatchObject([{ unresolvedComments: 'unknown' }]);
+    });
+
+    it('are unverified without the scope to read the account', async () => {
+      const fake = await start(twoWorkspaces());
+      fake.injectFault({ kind: 'status', status: 403 });
+      expect(await provider.checkToken({ token: TOKEN, host: null }, callOf())).toEqual({
+        status: 'unverified',
+        code: 'insufficient_scope',
+      });
+    });
+  });
+
+  it('follows pages of comments to the open thread', async () => {
+    const fake = await start({
+      ...twoWorkspaces(),
+      changeRequests: [change({ number: 1, unresolved: 'thread' })],
+    });
+    const path = '/2.0/repositories/team/service/pullrequests/1/comments';
+    fake.injectFault(
+      { kind: 'status', status: 200, body: { values: [], next: `${fake.origin}${path}?page=1&pagelen=100` } },
+      { times: 1, match: (request) => request.path === path },
+    );
+    expect((await findWork()).changeRequests).toMatchObject([{ unresolvedComments: 'yes' }]);
+    expect(countOf(fake, /\/comments$/)).toBe(2);
+  });
+
+  it('looks for instructions in writable repositories with commits of their own only', async () => {
+    const world = twoWorkspaces();
+    world.repositories.push(
+      { name: 'team/fork', activeAt: '2026-11-20T10:00:00Z', fork: true },
+      { name: 'team/empty', activeAt: '2026-11-20T10:00:00Z', empty: true },
+      { name: 'team/readable', activeAt: '2026-11-20T10:00:00Z', writable: false },
+      { name: 'team/taught', activeAt: '2026-11-20T11:00:00Z', skills: ['style.md'] },
+    );
+    await start(world);
+    const { probedRepositories } = await findWork();
+    expect(probedRepositories.map(({ name, hasAgentInstructions }) => [name, hasAgentInstructions])).toEqual([
+      ['team/taught', true],
+      ['team/service', false],
+      ['solo/tool', false],
+    ]);
+  });
+});
+
+const TOKEN = 'oauth-access-token';
+
+function isTeam({ path }: FakeRequest): boolean {
+  return /^\/2\.0\/(workspaces\/team|repositories\/team$)/.test(path);
+}
+
+function isDetail({ path }: FakeRequest): boolean {
+  return /\/(pullrequests\/\d+|src)\//.test(path);
+}
+
+function statusesOf(number: number): (request: FakeRequest) => boolean {
+  return ({ path }) => path.endsWith(`/${number}/statuses`);
+}
+
+function clientOf(fake: FakeServer): CountingHttpClient {
+  return new CountingHttpClient({
+    allowlist: HostAllowlist.parse([fake.origin]),
+    maxResponseBytes: 5 * 1024 * 1024,
+    timeoutMs: 8_000,
+  });
+}
+
+function callOf(elapsedMs = 0): ProviderCall {
+  return { signal: AbortSignal.timeout(12_000), deadlineAt: Date.now() + elapsedMs + 12_000 };
+}
+
+function countOf(fake: FakeServer, path: RegExp): number {
+  return fake.requests.filter((request) => path.test(request.path)).length;
+}
+
+function change(given: Partial<FakeChangeRequest> & { number: number; minute?: number }): FakeChangeRequest {
+  const { minute = given.number, ...rest } = given;
+  return {
+    repository: 'team/service',
+    title: `Change ${given.number}`,
+    updatedAt: new Date(Date.UTC(2026, 10, 20, 8, minute)).toISOString(),
+    ...rest,
+  };
+}
+
+/** Three open pull requests in two workspaces, two repositories worth probing. */
+function twoWorkspaces(): FakeWorld {
+  return {
+    token: TOKEN,
+    user: { id: 'jane-1', login: 'jane', name: 'Jane', email: null },
+    repositories: [
+      { name: 'team/service', activeAt: '2026-11-20T09:00:00Z' },
+      { name: 'solo/tool', activeAt: '2026-11-19T09:00:00Z' },
+    ],
+    changeRequests: [
+      change({ number: 1, checks: 'passing' }),
+      change({ number: 2, checks: 'failing' }),
+      change({ number: 3, repository: 'solo/tool', conflicts: 'yes', checks: 'pending' }),
+    ],
+    issues: [],
+  };
+}
