@@ -44,10 +44,17 @@ export function keycloakToken(typ: 'Bearer' | 'Refresh' | 'Offline', id: string)
   return `${encoded({ alg: 'RS256' })}.${encoded({ typ, jti: id })}.c2lnbmF0dXJl`;
 }
 
-/** A Keycloak on loopback, both versions of the broker endpoint; the issuer is `{origin}/realms/main`. */
-export async function startFakeKeycloak(realm: FakeRealm): Promise<FakeServer> {
+/**
+ * A Keycloak on loopback, both versions of the broker endpoint; the issuer is `{origin}/realms/main`. `gate` is awaited
+ * before each answer.
+ */
+export async function startFakeKeycloak(
+  realm: FakeRealm,
+  options: { gate?: (request: FakeRequest) => Promise<void> } = {},
+): Promise<FakeServer> {
   let exchanges = 0;
-  return FakeServer.start((request) => {
+  return FakeServer.start(async (request) => {
+    await options.gate?.(request);
     const form = new URLSearchParams(request.method === 'POST' ? request.body : '');
     if (request.path === '/realms/main/protocol/openid-connect/token' && request.method === 'POST') {
       exchanges += 1;

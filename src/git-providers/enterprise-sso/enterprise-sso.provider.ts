@@ -36,6 +36,7 @@ export interface EnterpriseSsoOptions {
 export class EnterpriseSsoProvider extends GitProvider {
   private readonly broker: KeycloakBrokerClient;
   private readonly scope: string;
+  private readonly timing: RetryTiming;
 
   constructor(
     http: GuardedHttpClient,
@@ -44,10 +45,8 @@ export class EnterpriseSsoProvider extends GitProvider {
     private readonly cache: BrokerTokenCache,
   ) {
     super();
-    this.broker = new KeycloakBrokerClient(http, {
-      ...options,
-      timing: options.timing ?? SYSTEM_RETRY_TIMING,
-    });
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    this.broker = new KeycloakBrokerClient(http, { ...options, timing: this.timing });
     this.scope = `${options.issuer} ${options.alias}`;
   }
 
@@ -114,6 +113,9 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   private async forgeToken(auth: ProviderAuth, call: ProviderCall): Promise<ForgeToken> {
+    if (this.timing.now() >= call.deadlineAt) {
+      throw new GitProviderError('timeout');
+    }
     const found = await whileWanted(call.signal, () =>
       this.cache.get(this.scope, auth.token, () => this.lookUp(auth.token, call)),
     );
