@@ -1,19 +1,30 @@
 import { describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
-import type { ProviderType } from './git-provider.types.js';
+import { PROVIDER_TYPES, type ProviderType } from './git-provider.types.js';
 import { HOST_REFUSED, planTokenChanges, type TokenPlan } from './plan-token-changes.js';
 import type { ProviderTokenInput } from './provider-token-input.js';
 
 type Inputs = Partial<Record<ProviderType, ProviderTokenInput | null>>;
+
+function toMap<T>(record: Partial<Record<ProviderType, T>>): Map<ProviderType, T> {
+  const map = new Map<ProviderType, T>();
+  for (const [key, value] of Object.entries<T | undefined>(record)) {
+    const provider = PROVIDER_TYPES.find((known) => known === key);
+    if (provider && value !== undefined) {
+      map.set(provider, value);
+    }
+  }
+  return map;
+}
 
 function plan(
   inputs: Inputs,
   stored: Partial<Record<ProviderType, string | null>> = {},
   sso = true,
 ): TokenPlan {
-  return planTokenChanges(new Map(Object.entries(inputs) as [ProviderType, ProviderTokenInput | null][]), {
+  return planTokenChanges(toMap(inputs), {
     allowlist: HostAllowlist.parse(['git.example.com', '*.corp.example']),
-    storedHosts: new Map(Object.entries(stored) as [ProviderType, string | null][]),
+    storedHosts: toMap(stored),
     ssoConfigured: sso,
     loc: ['body', 'provider_tokens'],
   });

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { lockUser } from '../auth/lock-user.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from './git-provider.types.js';
-import { lockTokenOwner } from './lock-token-owner.js';
+
 import { providerTokenBinding } from './provider-token-binding.js';
 import { ProviderToken } from './provider-token.entity.js';
 
@@ -64,7 +65,7 @@ export class ProviderTokensReader {
   ): Promise<boolean> {
     const binding = providerTokenBinding(userId, provider);
     return this.tokens.manager.transaction(async (manager) => {
-      await lockTokenOwner(manager, userId);
+      await lockUser(manager, userId);
       const row = await manager.findOneBy(ProviderToken, { userId, provider });
       if (!row || this.cipher.decrypt(row.token, binding) !== oldToken) {
         return false;

@@ -1,12 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
+import { lockUser } from '../auth/lock-user.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/invalid-input.error.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { invalidGitToken } from './invalid-git-token.js';
-import { lockTokenOwner } from './lock-token-owner.js';
+
 import { planTokenChanges, type NewToken, type TokenChange } from './plan-token-changes.js';
 import { providerTokenBinding } from './provider-token-binding.js';
 import { ProviderTokenChecker, type CheckedToken } from './provider-token.checker.js';
@@ -91,7 +92,7 @@ export class ProviderTokensService {
     if (prepared.changes.length === 0) {
       return;
     }
-    await lockTokenOwner(manager, userId);
+    await lockUser(manager, userId);
     for (const change of prepared.changes) {
       await this.apply(manager, userId, change);
     }
@@ -100,7 +101,7 @@ export class ProviderTokensService {
   /** Removes all tokens of a user. */
   async removeAll(userId: string): Promise<void> {
     await this.tokens.manager.transaction(async (manager) => {
-      await lockTokenOwner(manager, userId);
+      await lockUser(manager, userId);
       await manager.delete(ProviderToken, { userId });
     });
   }

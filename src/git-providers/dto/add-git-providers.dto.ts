@@ -1,0 +1,13 @@
+import { McpConfigField } from '../../mcp-config/dto/mcp-config-field.decorator.js';
+import type { McpConfigDto } from '../../mcp-config/dto/mcp-config.dto.js';
+import type { ProviderTokenInputs } from '../provider-token-input.js';
+import { ProviderTokenMap } from './provider-token-map.decorator.js';
+
+/** Body of `POST /api/add-git-providers`. */
+export class AddGitProvidersDto {
+  @McpConfigField()
+  mcp_config?: McpConfigDto | null;
+
+  @ProviderTokenMap()
+  provider_tokens?: ProviderTokenInputs;
+}

@@ -1,0 +1,11 @@
+import { ApiProperty } from '@nestjs/swagger';
+
+/** Answer of `POST /api/unset-provider-tokens`. */
+export class GitProvidersUnsetDto {
+  @ApiProperty({ example: 'Unset Git provider tokens' })
+  message: string;
+}
+
+export function toGitProvidersUnsetDto(): GitProvidersUnsetDto {
+  return { message: 'Unset Git provider tokens' };
+}

@@ -1,0 +1,27 @@
+import { ApiProperty } from '@nestjs/swagger';
+import type { ProviderUser } from '../git-provider.types.js';
+
+/** The user's account at a git provider. */
+export class GitUserDto {
+  @ApiProperty({ description: 'As the provider writes it.', example: '583231' })
+  id: string;
+
+  @ApiProperty({ example: 'octocat' })
+  login: string;
+
+  @ApiProperty({ example: 'https://avatars.example.com/u/583231' })
+  avatar_url: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'Example Ltd' })
+  company: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'The Octocat' })
+  name: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'octocat@example.com' })
+  email: string | null;
+}
+
+export function toGitUserDto({ id, login, avatarUrl, company, name, email }: ProviderUser): GitUserDto {
+  return { id, login, avatar_url: avatarUrl, company, name, email };
+}

@@ -1,0 +1,26 @@
+import { describe, expect, it } from '@jest/globals';
+import { GitProviderError } from './git-provider.error.js';
+import { gitProviderProblem } from './git-provider-problem.js';
+
+describe('gitProviderProblem', () => {
+  it.each([
+    ['unauthorized', 'unauthorized', 'invalid_git_token'],
+    ['not_linked', 'unauthorized', 'invalid_git_token'],
+    ['reauth_required', 'unauthorized', 'invalid_git_token'],
+    ['rate_limited', 'rate_limited', 'rate_limited'],
+    ['timeout', 'gateway_timeout', 'upstream_error'],
+    ['unavailable', 'bad_gateway', 'upstream_error'],
+    ['insufficient_scope', 'bad_gateway', 'upstream_error'],
+    ['sso_required', 'bad_gateway', 'upstream_error'],
+    ['unsupported', 'bad_gateway', 'upstream_error'],
+  ] as const)('answers %s as %s with code %s', (code, kind, answer) => {
+    const cause = new GitProviderError(code);
+    expect(gitProviderProblem('gitlab', cause)).toMatchObject({ kind, code: answer, cause });
+  });
+
+  it('passes on how long to wait, and names a time when the provider does not', () => {
+    const told = new GitProviderError('rate_limited', { retryAfterSeconds: 41 });
+    expect(gitProviderProblem('github', told).retryAfterSeconds).toBe(41);
+    expect(gitProviderProblem('github', new GitProviderError('rate_limited')).retryAfterSeconds).toBe(60);
+  });
+});

@@ -1,0 +1,44 @@
+import { DomainError } from '../common/errors/domain-error.js';
+import type { GitProviderError } from './git-provider.error.js';
+import type { ProviderType } from './git-provider.types.js';
+import { invalidGitToken } from './invalid-git-token.js';
+
+/** When a provider limits requests without saying for how long. */
+const DEFAULT_WAIT_SECONDS = 60;
+
+/** What a client is told when the one provider it asked about fails. */
+export function gitProviderProblem(provider: ProviderType, error: GitProviderError): DomainError {
+  switch (error.code) {
+    case 'unauthorized':
+      return invalidGitToken(provider, error);
+    case 'not_linked':
+    case 'reauth_required':
+      return new DomainError(
+        'unauthorized',
+        'invalid_git_token',
+        `The sign-in behind the ${provider} token has ended or is not linked: sign in again and store the new token.`,
+        { cause: error },
+      );
+    case 'rate_limited':
+      return new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `The git provider ${provider} limits requests at the moment; wait as long as Retry-After says.`,
+        { cause: error, retryAfterSeconds: error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS },
+      );
+    case 'timeout':
+      return new DomainError(
+        'gateway_timeout',
+        'upstream_error',
+        `The git provider ${provider} did not answer in time.`,
+        { cause: error },
+      );
+    default:
+      return new DomainError(
+        'bad_gateway',
+        'upstream_error',
+        `The git provider ${provider} gave no usable answer (${error.code}).`,
+        { cause: error },
+      );
+  }
+}

@@ -1,0 +1,48 @@
+import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import type { AuthUser } from '../auth/auth-user.js';
+import { CurrentUser } from '../auth/current-user.decorator.js';
+import { AddGitProvidersDto } from './dto/add-git-providers.dto.js';
+import { toGitProvidersStoredDto, type GitProvidersStoredDto } from './dto/git-providers-stored.dto.js';
+import { toGitProvidersUnsetDto, type GitProvidersUnsetDto } from './dto/git-providers-unset.dto.js';
+import { toGitUserDto, type GitUserDto } from './dto/git-user.dto.js';
+import {
+  AddGitProvidersOperation,
+  GitUserOperation,
+  UnsetProviderTokensOperation,
+} from './git-providers.operations.js';
+import { GitProvidersService } from './git-providers.service.js';
+import { GitUserService } from './git-user.service.js';
+import { ProviderTokensService } from './provider-tokens.service.js';
+
+@ApiTags('Git providers')
+@ApiSecurity('APIKeyHeader')
+@Controller('api')
+export class GitProvidersController {
+  constructor(
+    private readonly providers: GitProvidersService,
+    private readonly tokens: ProviderTokensService,
+    private readonly users: GitUserService,
+  ) {}
+
+  @Post('add-git-providers')
+  @HttpCode(200)
+  @AddGitProvidersOperation()
+  async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
+    return toGitProvidersStoredDto(await this.providers.add(user.id, body));
+  }
+
+  @Post('unset-provider-tokens')
+  @HttpCode(200)
+  @UnsetProviderTokensOperation()
+  async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
+    await this.tokens.removeAll(user.id);
+    return toGitProvidersUnsetDto();
+  }
+
+  @Get('user/info')
+  @GitUserOperation()
+  async userInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
+    return toGitUserDto(await this.users.find(user.id));
+  }
+}

@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { GitProviderError } from './git-provider.error.js';
+import { gitProviderProblem } from './git-provider-problem.js';
+import { GitProviderRegistry } from './git-provider.registry.js';
+import type { ProviderCall, ProviderUser } from './git-provider.types.js';
+import { ProviderTokensReader, type StoredCredential } from './provider-tokens.reader.js';
+
+const DEADLINE_MS = 12_000;
+
+/** Tells who a user is at their git provider. */
+@Injectable()
+export class GitUserService {
+  constructor(
+    private readonly reader: ProviderTokensReader,
+    private readonly registry: GitProviderRegistry,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * The account at the first provider that the user has a token for, in the order of `PROVIDER_TYPES`.
+   *
+   * @throws DomainError no_git_provider without any token, else what the provider's failure means
+   */
+  async find(userId: string): Promise<ProviderUser> {
+    const [credential] = await this.reader.list(userId);
+    if (!credential) {
+      throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+    }
+    try {
+      return await this.registry
+        .providerFor(credential.provider, credential.host)
+        .getUser(credential, this.callFor(userId, credential));
+    } catch (error) {
+      throw error instanceof GitProviderError ? gitProviderProblem(credential.provider, error) : error;
+    }
+  }
+
+  private callFor(userId: string, { provider, token }: StoredCredential): ProviderCall {
+    return {
+      signal: AbortSignal.timeout(DEADLINE_MS),
+      deadlineAt: this.clock.now() + DEADLINE_MS,
+      replaceToken: async (successor) => {
+        await this.reader.replaceToken(userId, provider, token, successor);
+      },
+    };
+  }
+}
