@@ -21,6 +21,8 @@ export default {
     ],
   },
   transformIgnorePatterns: ['/node_modules/'],
+  globalSetup: '<rootDir>/test/support/global-setup.cjs',
+  globalTeardown: '<rootDir>/test/support/global-teardown.cjs',
   resolver: '<rootDir>/test/support/jest-resolver.cjs',
   testTimeout: 30_000,
 };

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DataSource } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import { configureApp } from '../../src/app.setup.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UsersService } from '../../src/auth/users.service.js';
+import { Clock } from '../../src/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
+import { ManualClock } from './manual-clock.js';
 import { createTestDatabase } from './test-database.js';
 
 /** A user with a key, ready to send requests. */
@@ -25,6 +27,7 @@ export interface TestApp {
   url: string;
   dataSource: DataSource;
   databaseUrl: string;
+  clock: ManualClock;
   /** The administrator, through BOOTSTRAP_API_KEY. */
   admin: TestUser;
   /** One ordinary user. */
@@ -34,17 +37,29 @@ export interface TestApp {
 }
 
 const ADMIN_KEY = 'test-administrator-key';
+/** Fixed, so that two replicas of a test share it. */
+const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** Starts the application; `environment` adds or replaces environment variables. */
-export async function createTestApp(environment: Record<string, string> = {}): Promise<TestApp> {
-  const database = await createTestDatabase();
+/**
+ * Starts the application; `environment` adds or replaces environment variables.
+ *
+ * @param databaseUrl an existing database to share (a second replica); a new one by default
+ */
+export async function createTestApp(
+  environment: Record<string, string> = {},
+  databaseUrl?: string,
+): Promise<TestApp> {
+  const database =
+    databaseUrl === undefined
+      ? await createTestDatabase()
+      : { url: databaseUrl, drop: () => Promise.resolve() };
   const config = parseConfig(
     {
       PORT: '0',
       DATABASE_URL: database.url,
       DATABASE_POOL_SIZE: '5',
       DATA_DIR: path.join(tmpdir(), 'slipway-test-unused'),
-      ENCRYPTION_KEYS: `test:${randomBytes(32).toString('base64')}`,
+      ENCRYPTION_KEYS: TEST_ENCRYPTION_KEYS,
       BOOTSTRAP_API_KEY: ADMIN_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_REQUESTS: 'false',
@@ -52,13 +67,19 @@ export async function createTestApp(environment: Record<string, string> = {}): P
     },
     false,
   );
-  const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.register(config, {
-      databaseUrl: database.url,
-      encryptionKeys: config.trust.encryptionKeys ?? [],
-    }),
-    { bodyParser: false, logger: false, abortOnError: false },
-  );
+  const clock = new ManualClock();
+  const testing = await Test.createTestingModule({
+    imports: [
+      AppModule.register(config, {
+        databaseUrl: database.url,
+        encryptionKeys: config.trust.encryptionKeys ?? [],
+      }),
+    ],
+  })
+    .overrideProvider(Clock)
+    .useValue(clock)
+    .compile();
+  const app = testing.createNestApplication<NestExpressApplication>({ bodyParser: false, logger: false });
   configureApp(app);
   await app.listen(0, '127.0.0.1');
   const dataSource = app.get(DataSource);
@@ -73,6 +94,7 @@ export async function createTestApp(environment: Record<string, string> = {}): P
     url: await app.getUrl(),
     dataSource,
     databaseUrl: database.url,
+    clock,
     admin: { id: administrator?.id ?? '', key: ADMIN_KEY, headers: { 'X-Session-API-Key': ADMIN_KEY } },
     user: await createUser(),
     createUser,
