@@ -94,6 +94,20 @@ describe('BitbucketDataCenterProvider', () => {
     expect(work.gaps).toEqual(['insufficient_scope']);
   });
 
+  it('suggests nothing for a repository whose root is too long to read', async () => {
+    const { provider, auth, server } = await open();
+    server.injectFault(
+      {
+        kind: 'status',
+        status: 200,
+        body: { children: { isLastPage: false, values: [{ path: { toString: 'a' } }] } },
+      },
+      { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
+    );
+    const { probedRepositories } = await provider.findWork(auth, relaxedCall());
+    expect(probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
+  });
+
   it('looks into five repositories at most', async () => {
     const repositories = Array.from({ length: 8 }, (_, index) => ({
       name: `PROJ/service-${index}`,

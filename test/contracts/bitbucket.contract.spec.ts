@@ -77,10 +77,14 @@ describe('BitbucketProvider', () => {
     await http.close();
   });
 
-  async function start(world: FakeWorld, options: FakeBitbucketOptions = {}): Promise<FakeServer> {
+  async function start(
+    world: FakeWorld,
+    options: FakeBitbucketOptions = {},
+    alsoAllowed?: FakeServer,
+  ): Promise<FakeServer> {
     const fake = await startFakeBitbucket(world, options);
     servers.push(fake);
-    http = clientOf(fake);
+    http = clientOf(fake, ...(alsoAllowed ? [alsoAllowed] : []));
     provider = new BitbucketProvider(http, {
       apiUrl: `${fake.origin}/2.0`,
       timing: {
@@ -237,6 +241,19 @@ describe('BitbucketProvider', () => {
     });
   });
 
+  it('keeps what it has when details do not come before the deadline', async () => {
+    const fake = await start(twoWorkspaces());
+    fake.injectFault({ kind: 'hang' }, { match: ({ path }) => path.endsWith('/1/statuses') });
+    const call = { signal: new AbortController().signal, deadlineAt: Date.now() + 2_000 };
+    const work = await provider.findWork({ token: TOKEN, host: null }, call);
+    expect(work.gaps).toEqual(['timeout']);
+    expect(work.changeRequests.map(({ number, failingChecks }) => [number, failingChecks])).toEqual([
+      [3, 'no'],
+      [2, 'yes'],
+      [1, 'unknown'],
+    ]);
+  });
+
   describe('rate limits', () => {
     it('gives up comments and probes near the limit', async () => {
       const fake = await start(twoWorkspaces(), { headers: { 'x-ratelimit-nearlimit': 'true' } });
@@ -288,10 +305,11 @@ describe('BitbucketProvider', () => {
       );
     });
 
-    it('never follow a page to another origin', async () => {
+    it('never follow a page to another origin, not even one that may be called', async () => {
       const other = await FakeServer.start(() => ({ body: { values: [] } }));
-      const fake = await start({ ...twoWorkspaces(), changeRequests: [change({ number: 1 })] });
       servers.push(other);
+      const world = { ...twoWorkspaces(), changeRequests: [change({ number: 1 })] };
+      const fake = await start(world, {}, other);
       fake.injectFault(
         { kind: 'status', status: 200, body: { values: [], next: `${other.origin}/2.0/more` } },
         { match: ({ path }) => path.endsWith('/comments') },
@@ -323,6 +341,16 @@ describe('BitbucketProvider', () => {
     );
     expect((await findWork()).changeRequests).toMatchObject([{ unresolvedComments: 'yes' }]);
     expect(countOf(fake, /\/comments$/)).toBe(2);
+  });
+
+  it('suggests nothing for a repository whose root is too long to read', async () => {
+    const fake = await start(twoWorkspaces());
+    const path = '/2.0/repositories/team/service/src/HEAD/';
+    const body = { values: [{ path: 'a' }], next: `${fake.origin}${path}` };
+    fake.injectFault({ kind: 'status', status: 200, body }, { match: (request) => request.path === path });
+    const { probedRepositories } = await findWork();
+    expect(probedRepositories.map(({ name }) => name)).toEqual(['solo/tool']);
+    expect(fake.requests.filter((request) => request.path === path)).toHaveLength(3);
   });
 
   it('looks for instructions in writable repositories with commits of their own only', async () => {
@@ -357,9 +385,9 @@ function statusesOf(number: number): (request: FakeRequest) => boolean {
   return ({ path }) => path.endsWith(`/${number}/statuses`);
 }
 
-function clientOf(fake: FakeServer): CountingHttpClient {
+function clientOf(...allowed: FakeServer[]): CountingHttpClient {
   return new CountingHttpClient({
-    allowlist: HostAllowlist.parse([fake.origin]),
+    allowlist: HostAllowlist.parse(allowed.map(({ origin }) => origin)),
     maxResponseBytes: 5 * 1024 * 1024,
     timeoutMs: 8_000,
   });
