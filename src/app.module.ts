@@ -6,7 +6,9 @@ import type { CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
 import { DatabaseModule } from './database/database.module.js';
+import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
+import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 
 /** What configuration alone does not know: the database that was opened, and the keys that were found. */
 export interface AppResources {
@@ -25,6 +27,8 @@ export class AppModule {
         CryptoModule.register(resources.encryptionKeys),
         DatabaseModule.register(resources.databaseUrl, config.database.poolSize),
         AuthModule,
+        GitProvidersModule,
+        SuggestedTasksModule,
         HealthModule,
       ],
     };
