@@ -7,11 +7,12 @@ const DEEPEST = 64;
  * Looks through parsed JSON, without recursion, for what PostgreSQL text cannot hold (NUL, lone surrogates) and
  * for nesting that no request needs.
  *
+ * @param place where the value came in: `body`, `query` or `path`
  * @returns the problems found, at most ten
  */
-export function unsafeJsonProblems(body: unknown): InputProblem[] {
+export function unsafeJsonProblems(given: unknown, place = 'body'): InputProblem[] {
   const problems: InputProblem[] = [];
-  const pending: { value: unknown; loc: string[] }[] = [{ value: body, loc: ['body'] }];
+  const pending: { value: unknown; loc: string[] }[] = [{ value: given, loc: [place] }];
   for (let next = pending.pop(); next && problems.length < 10; next = pending.pop()) {
     const { value, loc } = next;
     if (typeof value === 'string') {

@@ -2,6 +2,7 @@ import { Injectable, type ArgumentMetadata, type PipeTransform } from '@nestjs/c
 import { getMetadataStorage, validate } from 'class-validator';
 import { InvalidInputError } from '../errors/invalid-input.error.js';
 import type { DtoClass } from './dto-class.js';
+import { unsafeJsonProblems } from '../requests/safe-json.js';
 import { inputProblems } from './input-problems.js';
 import { isPlainObject } from './plain-object.js';
 import { toDto } from './to-dto.js';
@@ -12,10 +13,18 @@ const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
 @Injectable()
 export class InputValidationPipe implements PipeTransform {
   async transform(value: unknown, { type, metatype }: ArgumentMetadata): Promise<unknown> {
-    if (type === 'custom' || !isDto(metatype)) {
+    if (type === 'custom') {
       return value;
     }
     const location = LOCATIONS[type];
+    // Bodies were looked through when they were read.
+    const unsafe = type === 'body' ? [] : unsafeJsonProblems(value, location);
+    if (unsafe.length > 0) {
+      throw new InvalidInputError(unsafe);
+    }
+    if (!isDto(metatype)) {
+      return value;
+    }
     if (value === undefined || value === null) {
       throw new InvalidInputError([
         { loc: [location], msg: 'A JSON object is required here.', type: 'missing' },
