@@ -1,0 +1,41 @@
+import type { Pool, QueryResultRow } from 'pg';
+import { type DataSource, QueryFailedError } from 'typeorm';
+import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+
+/**
+ * A statement on a hot path: PostgreSQL parses and plans it once per connection and knows it by its name from then
+ * on (docs/adr/0006). The name must belong to this one text; columns are listed, never `*`.
+ */
+export class NamedStatement<Row extends QueryResultRow> {
+  constructor(
+    readonly name: string,
+    readonly text: string,
+  ) {}
+
+  /**
+   * Runs outside of any transaction, on any connection of the pool.
+   *
+   * @throws QueryFailedError like every statement that goes through TypeORM; it holds none of the values
+   */
+  async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
+    try {
+      const result = await poolOf(dataSource).query<Row>({
+        name: this.name,
+        text: this.text,
+        values: [...values],
+      });
+      return result.rows;
+    } catch (error) {
+      throw error instanceof Error ? new QueryFailedError(this.text, undefined, error) : error;
+    }
+  }
+}
+
+/** TypeORM keeps its pool to itself, and has no way to name a statement. */
+function poolOf({ driver }: DataSource): Pool {
+  if (!(driver instanceof PostgresDriver)) {
+    throw new Error('named statements need PostgreSQL');
+  }
+  const pool: Pool = driver.master;
+  return pool;
+}

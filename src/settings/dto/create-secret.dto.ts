@@ -1,0 +1,19 @@
+import { Text } from '../../common/validation/text.decorator.js';
+import { customSecretNameProblem } from '../custom-secret-name.js';
+
+/** Body of `POST /api/secrets`. */
+export class CreateSecretDto {
+  @Text({
+    required: true,
+    description: 'Letters, digits and underscores, not starting with a digit; unique.',
+    example: 'DEPLOY_TOKEN',
+    rule: customSecretNameProblem,
+  })
+  name: string;
+
+  @Text({ required: true, secret: true, description: 'The value; may be empty.', example: 'secret-example' })
+  value: string;
+
+  @Text({ nullable: true, description: 'What it is for.', example: 'Token of the deployment service' })
+  description?: string | null;
+}

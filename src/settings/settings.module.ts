@@ -1,0 +1,20 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { GitProvidersModule } from '../git-providers/git-providers.module.js';
+import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
+import { CustomSecret } from './custom-secret.entity.js';
+import { SecretsController } from './secrets.controller.js';
+import { SecretsService } from './secrets.service.js';
+import { SettingsController } from './settings.controller.js';
+import { Settings } from './settings.entity.js';
+import { SettingsService } from './settings.service.js';
+import { SettingsStore } from './settings.store.js';
+
+/** Users' settings and custom secrets. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Settings, CustomSecret]), McpConfigModule, GitProvidersModule],
+  controllers: [SettingsController, SecretsController],
+  providers: [SettingsService, SettingsStore, SecretsService],
+  exports: [SettingsService, SecretsService],
+})
+export class SettingsModule {}

@@ -1,0 +1,76 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../common/errors/domain-error.js';
+import { InvalidInputError, type InputProblem } from '../common/errors/invalid-input.error.js';
+import { OutboundAddresses } from '../common/http/outbound-addresses.js';
+import type { ProviderTokenWarning } from '../git-providers/provider-token-input.js';
+import { ProviderTokensService } from '../git-providers/provider-tokens.service.js';
+import { McpConfigStore } from '../mcp-config/mcp-config.store.js';
+import type { SettingsDto } from './dto/settings.dto.js';
+import { SecretsService } from './secrets.service.js';
+import { settingsChanges } from './settings-changes.js';
+import type { SettingsRow } from './settings-row.js';
+import { SettingsStore } from './settings.store.js';
+
+/** Stores and shows users' settings, and what comes along with them. */
+@Injectable()
+export class SettingsService {
+  constructor(
+    private readonly settings: SettingsStore,
+    private readonly mcpConfigs: McpConfigStore,
+    private readonly secrets: SecretsService,
+    private readonly tokens: ProviderTokensService,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /**
+   * Merges a request into what is stored; all of it or nothing.
+   *
+   * @returns tokens that were stored without a verdict of their provider
+   * @throws InvalidInputError for rules that need more than the request to judge
+   * @throws DomainError invalid_git_token when a provider rejects its token
+   */
+  async store(userId: string, dto: SettingsDto): Promise<ProviderTokenWarning[]> {
+    const problems = this.addressProblems(dto);
+    if (problems.length > 0) {
+      throw new InvalidInputError(problems);
+    }
+    const changes = settingsChanges(dto);
+    const { mcp_config: mcpConfig, secrets_store: secretsStore } = dto;
+    if (mcpConfig === undefined && secretsStore === undefined) {
+      await this.settings.merge(userId, changes);
+      return [];
+    }
+    const tokens = await this.tokens.prepare(userId, secretsStore?.provider_tokens ?? new Map(), [
+      'body',
+      'secrets_store',
+      'provider_tokens',
+    ]);
+    await this.settings.transaction(userId, async (manager) => {
+      await this.settings.mergeWithin(manager, userId, changes);
+      await this.tokens.store(manager, userId, tokens);
+      await this.secrets.mergeWithin(manager, userId, secretsStore?.custom_secrets ?? new Map());
+      if (mcpConfig !== undefined) {
+        await this.mcpConfigs.store(manager, userId, mcpConfig, ['body', 'mcp_config']);
+      }
+    });
+    return tokens.warnings;
+  }
+
+  /** @throws DomainError not_found before anything was stored */
+  async find(userId: string): Promise<SettingsRow> {
+    const row = await this.settings.find(userId);
+    if (!row) {
+      throw new DomainError('not_found', 'not_found', 'Settings not found');
+    }
+    return row;
+  }
+
+  /** Addresses that the operator does not allow, in the order of the members. */
+  private addressProblems({ llm_base_url: baseUrl, mcp_config: mcpConfig }: SettingsDto): InputProblem[] {
+    const msg = typeof baseUrl === 'string' && baseUrl !== '' ? this.addresses.problem(baseUrl) : null;
+    return [
+      ...(msg === null ? [] : [{ loc: ['body', 'llm_base_url'], msg, type: 'value_error' }]),
+      ...(mcpConfig ? this.mcpConfigs.problems(mcpConfig, ['body', 'mcp_config']) : []),
+    ];
+  }
+}
