@@ -53,6 +53,7 @@ export class GuardedHttpClient {
   /** Dials whatever an allowlisted name resolves to. */
   private readonly trustedAgent: Dispatcher;
   private readonly proxyAgent: Dispatcher | null;
+  private readonly underWay = new Set<Promise<Response>>();
 
   constructor(private readonly options: GuardedHttpOptions) {
     const resolve = options.lookup ?? resolveHost;
@@ -70,21 +71,30 @@ export class GuardedHttpClient {
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
+    const answer = runWithDeadline(
+      init.timeoutMs ?? this.options.timeoutMs,
+      init.signal,
+      target.origin,
+      (signal) => this.followRedirects(target, exchange, signal),
+    );
+    this.underWay.add(answer);
     try {
-      return await runWithDeadline(
-        init.timeoutMs ?? this.options.timeoutMs,
-        init.signal,
-        target.origin,
-        (signal) => this.followRedirects(target, exchange, signal),
-      );
+      return await answer;
     } catch (error) {
       throw toUpstreamError(error, target.origin);
+    } finally {
+      this.underWay.delete(answer);
     }
   }
 
-  /** Waits for requests under way (their deadlines bound it) and closes the connections. */
+  /**
+   * Waits for requests under way (their deadlines bound it), then cuts every connection. Requests sent from
+   * then on fail with `network`.
+   */
   async close(): Promise<void> {
-    await Promise.all([this.publicAgent.close(), this.trustedAgent.close(), this.proxyAgent?.close()]);
+    await Promise.allSettled(this.underWay);
+    // Not `close`: it would also wait for connections that requests past their deadline have left half open.
+    await Promise.all([this.publicAgent.destroy(), this.trustedAgent.destroy(), this.proxyAgent?.destroy()]);
   }
 
   private checkedTarget(address: string | URL): URL {
@@ -155,9 +165,9 @@ function agentOptions(): Agent.Options {
 }
 
 function createProxyAgent(url: string): Dispatcher {
-  if (!URL.canParse(url)) {
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     // The address may hold the proxy's password, so it is not repeated.
-    throw new Error('The proxy address is not a valid URL.');
+    throw new Error('The proxy address is not an http or https URL.');
   }
   return new ProxyAgent({ ...agentOptions(), uri: url, proxyTls: { allowH2: false } });
 }

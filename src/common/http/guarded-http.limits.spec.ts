@@ -146,8 +146,6 @@ describe('limits of GuardedHttpClient', () => {
       });
 
       expect((await upstreamFailure(client.fetch('https://git.example.com'))).reason).toBe('timeout');
-      // The pending connection would hold `close` up.
-      client = clientFor();
     });
   });
 
@@ -172,6 +170,27 @@ describe('limits of GuardedHttpClient', () => {
       });
 
       expect((await upstreamFailure(client.fetch(origin))).reason).toBe('network');
+    });
+
+    it('reports a client that was closed', async () => {
+      await client.close();
+
+      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('network');
+      await expect(client.close()).resolves.toBeUndefined();
+    });
+
+    it('lets requests under way finish before it closes', async () => {
+      const arrived = Promise.withResolvers<() => void>();
+      const origin = await startRaw((_request, response) => {
+        arrived.resolve(() => response.end('late'));
+      });
+      const answer = client.fetch(origin);
+      const finish = await arrived.promise;
+      const closing = client.close();
+      finish();
+
+      expect(await (await answer).text()).toBe('late');
+      await closing;
     });
 
     it('works again afterwards', async () => {
