@@ -1,39 +1,125 @@
-import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
-import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
-import { startFakeGithub } from '../fakes/fake-github.js';
+import { describe, expect, it, jest } from '@jest/globals';
+import type { FakeWorld } from '../fakes/fake-world.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { RequestWaves } from '../support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
+import { failureOf } from './git-provider.harness.js';
+import { callWithin, githubOpener, isQuery, openGithub, variablesOf } from './github.harness.js';
 
-describeGitProvider(
-  'GitHub',
-  async (world, options) => {
-    const server = await startFakeGithub(world, options);
-    const http = new GuardedHttpClient({
-      allowlist: HostAllowlist.parse([server.origin]),
-      maxResponseBytes: 5 * 1024 * 1024,
-      timeoutMs: 8_000,
+describeGitProvider('GitHub', openGithub, {
+  issues: true,
+  repositoryTimes: true,
+  archives: true,
+  forks: true,
+  mirrors: true,
+  maxChangeRequests: 50,
+  authorization: (token) => `Bearer ${token}`,
+});
+
+describe('GithubProvider', () => {
+  const open = githubOpener();
+
+  describe('requests', () => {
+    it('takes one round trip of two requests', async () => {
+      const waves = new RequestWaves();
+      waves.expect(2);
+      const { provider, auth } = await open(sampleWorld(), { gate: waves.gate });
+      await provider.findWork(auth, callWithin());
+      expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
     });
-    const provider = new GithubProvider(http, {
-      apiUrl: server.origin,
-      timing: { now: () => Date.now(), random: () => 0.5, delay: async () => {} },
+
+    it('finds an Enterprise Server at its own addresses', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      const own = { ...auth, host: server.origin };
+      expect((await provider.findWork(own, callWithin())).changeRequests).toHaveLength(5);
+      expect(await provider.checkToken(own, callWithin())).toEqual({ status: 'valid' });
+      expect(await provider.getUser(own, callWithin())).toMatchObject({ login: 'mona' });
+      expect([...new Set(server.requests.map(({ path }) => path))]).toEqual(['/api/graphql', '/api/v3/user']);
     });
-    return {
-      provider,
-      auth: { token: world.token, host: null },
-      server,
-      close: async () => {
-        await server.close();
-        await http.close();
-      },
-    };
-  },
-  {
-    issues: true,
-    repositoryTimes: true,
-    archives: true,
-    forks: true,
-    mirrors: true,
-    maxChangeRequests: 50,
-    authorization: (token) => `Bearer ${token}`,
-  },
-);
+
+    it('says nothing on the console', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      const consoles = (['debug', 'info', 'log', 'warn', 'error'] as const).map((level) =>
+        jest.spyOn(console, level).mockImplementation(() => {}),
+      );
+      server.injectFault({
+        kind: 'status',
+        status: 200,
+        headers: { deprecation: 'Sat, 01 Aug 2026 00:00:00 GMT' },
+        body: { id: 1, login: 'mona' },
+      });
+      await provider.getUser(auth, callWithin());
+      server.clearFaults();
+      server.injectFault({ kind: 'status', status: 404 });
+      await failureOf(provider.getUser(auth, callWithin()));
+      const calls = consoles.flatMap((spy) => spy.mock.calls);
+      jest.restoreAllMocks();
+      expect(calls).toEqual([]);
+    });
+  });
+
+  describe('mergeability that GitHub computes in the background', () => {
+    it('is read once more after a second', async () => {
+      const { provider, auth, server, delays } = await open(withConflicts('later'));
+      const { changeRequests, gaps } = await provider.findWork(auth, callWithin());
+      expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['yes', 'no', 'no', 'no', 'no']);
+      expect([gaps, delays, server.requests.length]).toEqual([[], [1_000], 3]);
+      expect(variablesOf(server.requests[2])).toEqual({ ids: [expect.stringMatching(/^PR_/)] });
+    });
+
+    it('stays unknown when it is not ready then either', async () => {
+      const { provider, auth, server } = await open(withConflicts('unknown'));
+      const { changeRequests, gaps } = await provider.findWork(auth, callWithin());
+      expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
+      expect([gaps, server.requests.length]).toEqual([[], 3]);
+    });
+
+    it('is not read again when the time is short', async () => {
+      const { provider, auth, server, delays } = await open(withConflicts('later'));
+      const { changeRequests } = await provider.findWork(auth, callWithin(2_400));
+      expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
+      expect([delays, server.requests.length]).toEqual([[], 2]);
+    });
+
+    it('is a gap when the second reading fails, and everything else stays', async () => {
+      const { provider, auth, server } = await open(withConflicts('later'));
+      server.injectFault({ kind: 'status', status: 429 }, { match: isQuery('RecheckMergeable') });
+      const { changeRequests, issues, gaps } = await provider.findWork(auth, callWithin());
+      expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
+      expect([issues.length, gaps]).toEqual([2, ['rate_limited']]);
+    });
+  });
+
+  describe('a server that lacks newer fields', () => {
+    it('is asked again without them, and from then on at once', async () => {
+      const missingFields = ['latestOpinionatedReviews', 'isMirror'];
+      const { provider, auth, server } = await open(sampleWorld(), { missingFields });
+      const work = await provider.findWork(auth, callWithin());
+      expect(work.gaps).toEqual([]);
+      expect(work.changeRequests.map(({ unresolvedComments }) => unresolvedComments)).toEqual([
+        'yes',
+        'no',
+        // Requested changes without a thread cannot be seen there.
+        'no',
+        'no',
+        'no',
+      ]);
+      expect(work.probedRepositories.filter(({ writable }) => writable)).toHaveLength(3);
+      expect(server.requests).toHaveLength(4);
+      expect(await provider.findWork(auth, callWithin())).toEqual(work);
+      expect(server.requests).toHaveLength(6);
+    });
+
+    it('is unsupported when it lacks more than those', async () => {
+      const { provider, auth } = await open(sampleWorld(), { missingFields: ['viewer'] });
+      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('unsupported');
+    });
+  });
+});
+
+/** The sample world; its newest change request has conflicts as given. */
+function withConflicts(conflicts: 'unknown' | 'later'): FakeWorld {
+  const world = sampleWorld();
+  const [first, ...others] = world.changeRequests;
+  return { ...world, changeRequests: first ? [{ ...first, conflicts }, ...others] : [] };
+}

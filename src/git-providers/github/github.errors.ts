@@ -2,12 +2,12 @@ import { jsonAt, jsonText } from '../../common/json-access.js';
 import type { ProviderErrorCode } from '../git-provider.types.js';
 
 /** Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. */
-const TYPE_CODES: Readonly<Record<string, ProviderErrorCode>> = {
-  RATE_LIMITED: 'rate_limited',
-  RATE_LIMIT: 'rate_limited',
-  FORBIDDEN: 'insufficient_scope',
-  INSUFFICIENT_SCOPES: 'insufficient_scope',
-};
+const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
+  ['RATE_LIMITED', 'rate_limited'],
+  ['RATE_LIMIT', 'rate_limited'],
+  ['FORBIDDEN', 'insufficient_scope'],
+  ['INSUFFICIENT_SCOPES', 'insufficient_scope'],
+]);
 
 /** Errors without a known type; the text is not translated by the server. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
@@ -33,7 +33,9 @@ export function mapGraphqlError(error: unknown): ProviderErrorCode | null {
     return null;
   }
   const message = jsonText(error, 'message') ?? '';
-  return TYPE_CODES[type] ?? MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable';
+  return (
+    TYPE_CODES.get(type) ?? MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable'
+  );
 }
 
 /** Whether the server refused the whole document because it is too old for a field or argument in it. */

@@ -1,0 +1,226 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  mapPullRequests,
+  mapRecheck,
+  mapRepositoriesAndIssues,
+  mapUser,
+  undeterminedIds,
+} from './github.mapper.js';
+
+const REPOSITORY = {
+  nameWithOwner: 'octo/app',
+  isArchived: false,
+  isDisabled: false,
+  pushedAt: '2026-11-20T16:45:12Z',
+};
+const PULL_REQUEST = {
+  id: 'PR_1',
+  number: 1,
+  title: 'A title',
+  isDraft: false,
+  updatedAt: '2026-11-19T00:00:00Z',
+  mergeable: 'MERGEABLE',
+  repository: REPOSITORY,
+  commits: { nodes: [{ commit: { oid: 'c0ffee', statusCheckRollup: null } }] },
+  reviewThreads: { totalCount: 0, nodes: [] },
+  latestOpinionatedReviews: { nodes: [] },
+};
+const PROBE = { ...REPOSITORY, isEmpty: false, viewerPermission: 'WRITE', root: { entries: [] } };
+const ISSUE = {
+  __typename: 'Issue',
+  number: 2,
+  title: 'An issue',
+  updatedAt: '2026-11-18T00:00:00Z',
+  repository: REPOSITORY,
+};
+
+describe('mapPullRequests', () => {
+  it('translates a pull request', () => {
+    expect(mapNodes(PULL_REQUEST)).toEqual({
+      changeRequests: [
+        {
+          repository: { name: 'octo/app', activeAt: Date.parse('2026-11-20T16:45:12Z'), usable: true },
+          number: 1,
+          title: 'A title',
+          updatedAt: Date.parse('2026-11-19T00:00:00Z'),
+          draft: false,
+          conflicts: 'no',
+          failingChecks: 'no',
+          unresolvedComments: 'no',
+        },
+      ],
+      truncated: false,
+    });
+  });
+
+  it.each([
+    ['conflicting', { mergeable: 'CONFLICTING' }, { conflicts: 'yes' }],
+    ['mergeability not computed', { mergeable: 'UNKNOWN' }, { conflicts: 'unknown' }],
+    ['mergeability of a future kind', { mergeable: 'DANCING' }, { conflicts: 'unknown' }],
+    ['checks failed', rollup('FAILURE'), { failingChecks: 'yes' }],
+    ['checks with errors', rollup('ERROR'), { failingChecks: 'yes' }],
+    ['checks expected', rollup('EXPECTED'), { failingChecks: 'no' }],
+    ['checks pending', rollup('PENDING'), { failingChecks: 'no' }],
+    ['checks not readable', { commits: null }, { failingChecks: 'unknown' }],
+    ['an open thread', { reviewThreads: { nodes: [{ isResolved: false }] } }, { unresolvedComments: 'yes' }],
+    [
+      'only resolved threads',
+      { reviewThreads: { nodes: [{ isResolved: true }] } },
+      { unresolvedComments: 'no' },
+    ],
+    ['threads not readable', { reviewThreads: null }, { unresolvedComments: 'unknown' }],
+    ['a review requesting changes', reviews('CHANGES_REQUESTED'), { unresolvedComments: 'yes' }],
+    ['a review approving', reviews('APPROVED'), { unresolvedComments: 'no' }],
+    ['a review dismissed', reviews('DISMISSED'), { unresolvedComments: 'no' }],
+    ['reviews not known', { latestOpinionatedReviews: undefined }, { unresolvedComments: 'no' }],
+    [
+      'an archived repository',
+      { repository: { ...REPOSITORY, isArchived: true } },
+      { repository: expect.objectContaining({ usable: false }) },
+    ],
+    [
+      'a disabled repository',
+      { repository: { ...REPOSITORY, isDisabled: true } },
+      { repository: expect.objectContaining({ usable: false }) },
+    ],
+    [
+      'a repository never pushed to',
+      { repository: { ...REPOSITORY, pushedAt: null } },
+      { repository: expect.objectContaining({ activeAt: null }) },
+    ],
+  ])('%s', (_name, change, expected) => {
+    expect(mapNodes({ ...PULL_REQUEST, ...change }).changeRequests).toEqual([
+      expect.objectContaining(expected),
+    ]);
+  });
+
+  it.each([
+    ['null', null],
+    ['text', 'broken'],
+    ['no repository', { ...PULL_REQUEST, repository: null }],
+    ['no repository name', { ...PULL_REQUEST, repository: {} }],
+    ['no number', { ...PULL_REQUEST, number: undefined }],
+    ['a number as text', { ...PULL_REQUEST, number: '1' }],
+    ['no title', { ...PULL_REQUEST, title: null }],
+    ['no time', { ...PULL_REQUEST, updatedAt: 'yesterday' }],
+  ])('leaves out an element alone: %s', (_name, broken) => {
+    const { changeRequests } = mapNodes(broken, { ...PULL_REQUEST, number: 7 });
+    expect(changeRequests.map(({ number }) => number)).toEqual([7]);
+  });
+
+  it('prefers what was read again', () => {
+    const data = { viewer: { pullRequests: { nodes: [{ ...PULL_REQUEST, mergeable: 'UNKNOWN' }] } } };
+    const { changeRequests } = mapPullRequests(data, new Map([['PR_1', 'CONFLICTING']]));
+    expect(changeRequests).toEqual([expect.objectContaining({ conflicts: 'yes' })]);
+  });
+
+  it.each([
+    ['null', null],
+    ['an empty object', {}],
+    ['no nodes', { viewer: { pullRequests: null } }],
+  ])('finds nothing in %s', (_name, data) => {
+    expect(mapPullRequests(data, new Map())).toEqual({ changeRequests: [], truncated: false });
+  });
+});
+
+describe('undeterminedIds', () => {
+  it('names what GitHub had not computed', () => {
+    const nodes = [
+      PULL_REQUEST,
+      { ...PULL_REQUEST, id: 'PR_2', mergeable: 'UNKNOWN' },
+      { ...PULL_REQUEST, id: null, mergeable: 'UNKNOWN' },
+      null,
+    ];
+    expect(undeterminedIds({ viewer: { pullRequests: { nodes } } })).toEqual(['PR_2']);
+  });
+});
+
+describe('mapRecheck', () => {
+  it('skips nodes that are gone', () => {
+    expect(mapRecheck({ nodes: [null, {}, { id: 'PR_2', mergeable: 'CONFLICTING' }] })).toEqual(
+      new Map([['PR_2', 'CONFLICTING']]),
+    );
+  });
+});
+
+describe('mapRepositoriesAndIssues', () => {
+  it.each([
+    ['may be written to', {}, true],
+    ['by a maintainer', { viewerPermission: 'MAINTAIN' }, true],
+    ['by an administrator', { viewerPermission: 'ADMIN' }, true],
+    ['not with triage permission', { viewerPermission: 'TRIAGE' }, false],
+    ['not without permission', { viewerPermission: null }, false],
+    ['not when archived', { isArchived: true }, false],
+    ['not when disabled', { isDisabled: true }, false],
+    ['not when empty', { isEmpty: true, root: null }, false],
+    ['not when a fork', { isFork: true }, false],
+    ['not when a mirror', { isMirror: true }, false],
+  ])('a repository %s', (_name, change, writable) => {
+    expect(mapProbe({ ...PROBE, ...change })).toEqual([
+      expect.objectContaining({ writable, hasAgentInstructions: false }),
+    ]);
+  });
+
+  it.each([
+    ['root', { root: { entries: [{ name: 'AGENTS.md' }] } }],
+    ['microagents', { microagents: { entries: [{ name: 'style.md' }] } }],
+    ['skills', { skills: { entries: [{ name: 'deploy.md' }] } }],
+  ])('finds agent instructions in %s', (_name, change) => {
+    expect(mapProbe({ ...PROBE, ...change })).toEqual([
+      expect.objectContaining({ hasAgentInstructions: true }),
+    ]);
+  });
+
+  it('leaves out a repository whose files are not readable', () => {
+    expect(mapProbe({ ...PROBE, root: null })).toEqual([]);
+  });
+
+  it('leaves out what is no issue, and broken issues alone', () => {
+    const nodes = [{ ...ISSUE, __typename: 'PullRequest' }, { ...ISSUE, title: '' }, null, ISSUE];
+    const { issues, truncated } = mapRepositoriesAndIssues({
+      assigned: { nodes, pageInfo: { hasNextPage: true } },
+    });
+    expect([issues.map(({ number }) => number), truncated]).toEqual([[2], true]);
+  });
+});
+
+describe('mapUser', () => {
+  it('translates an account', () => {
+    const body = {
+      id: 1,
+      login: 'mona',
+      avatar_url: 'https://a.example/1',
+      company: null,
+      name: '',
+      email: null,
+    };
+    expect(mapUser(body)).toEqual({
+      id: '1',
+      login: 'mona',
+      avatarUrl: 'https://a.example/1',
+      company: null,
+      name: null,
+      email: null,
+    });
+  });
+
+  it.each([[null], ['text'], [{ login: 'mona' }], [{ id: 1 }]])('finds no account in %j', (body) => {
+    expect(mapUser(body)).toBeNull();
+  });
+});
+
+function rollup(state: string) {
+  return { commits: { nodes: [{ commit: { statusCheckRollup: { state } } }] } };
+}
+
+function reviews(state: string) {
+  return { latestOpinionatedReviews: { nodes: [{ state }] } };
+}
+
+function mapNodes(...nodes: unknown[]) {
+  return mapPullRequests({ viewer: { pullRequests: { nodes } } }, new Map());
+}
+
+function mapProbe(probe: unknown) {
+  return mapRepositoriesAndIssues({ viewer: { probe: { nodes: [probe] } } }).probedRepositories;
+}

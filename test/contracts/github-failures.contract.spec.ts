@@ -1,0 +1,152 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Fault } from '../fakes/fake-server.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { failureOf } from './git-provider.harness.js';
+import { callWithin, githubOpener, isQuery, NOW, variablesOf } from './github.harness.js';
+
+describe('GithubProvider when GitHub answers only in part', () => {
+  const open = githubOpener();
+
+  describe('limits', () => {
+    const graphqlLimit = { errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded.' }] };
+    const exhausted = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(NOW / 1_000 + 29) };
+
+    it.each<[string, Fault, number]>([
+      [
+        'in an answer with status 200',
+        { kind: 'status', status: 200, headers: exhausted, body: graphqlLimit },
+        30,
+      ],
+      [
+        'in an answer with status 200 that tells no time',
+        { kind: 'status', status: 200, body: graphqlLimit },
+        60,
+      ],
+      ['as an exhausted quota', { kind: 'status', status: 403, headers: exhausted }, 30],
+      [
+        'as a secondary limit',
+        { kind: 'status', status: 403, body: { message: 'You have exceeded a secondary rate limit.' } },
+        60,
+      ],
+    ])('are recognised %s', async (_name, fault, retryAfterSeconds) => {
+      const { provider, auth, server } = await open(sampleWorld());
+      server.injectFault(fault);
+      const error = await failureOf(provider.findWork(auth, callWithin()));
+      expect([error.code, error.retryAfterSeconds]).toEqual(['rate_limited', retryAfterSeconds]);
+      expect(server.requests).toHaveLength(2);
+      expect(await provider.checkToken(auth, callWithin())).toEqual({
+        status: 'unverified',
+        code: 'rate_limited',
+      });
+    });
+  });
+
+  describe('parts of an answer', () => {
+    it('stay when an organisation wants single sign-on', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      server.injectFault(
+        {
+          kind: 'status',
+          status: 200,
+          body: {
+            data: { viewer: { login: 'mona', recent: { nodes: [null, { nameWithOwner: 'octo/app' }] } } },
+            errors: [
+              { type: 'NOT_FOUND', message: 'Could not resolve to a node.' },
+              {
+                type: 'FORBIDDEN',
+                path: ['viewer', 'recent', 'nodes', 0],
+                extensions: { saml_failure: true },
+                message: 'Resource protected by organization SAML enforcement.',
+              },
+            ],
+          },
+        },
+        { match: isQuery('SuggestedTaskReposAndIssues') },
+      );
+      const work = await provider.findWork(auth, callWithin());
+      expect(work.gaps).toEqual(['sso_required']);
+      expect(work.recentRepositories).toEqual([{ name: 'octo/app', activeAt: null, usable: true }]);
+      expect(work.changeRequests).toHaveLength(5);
+    });
+
+    it.each([
+      ['SuggestedTaskPRs', { changeRequests: 0, issues: 2, repositories: 3 }],
+      ['SuggestedTaskReposAndIssues', { changeRequests: 5, issues: 0, repositories: 0 }],
+    ])('stay when %s fails', async (query, counts) => {
+      const { provider, auth, server } = await open(sampleWorld());
+      server.injectFault({ kind: 'status', status: 403 }, { match: isQuery(query) });
+      const work = await provider.findWork(auth, callWithin());
+      expect({
+        changeRequests: work.changeRequests.length,
+        issues: work.issues.length,
+        repositories: work.recentRepositories.length,
+      }).toEqual(counts);
+      expect(work.gaps).toEqual(['insufficient_scope']);
+    });
+
+    it('matter less than a rejected token when nothing is left', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      server.injectFault({ kind: 'status', status: 502 }, { match: isQuery('SuggestedTaskPRs') });
+      server.injectFault({ kind: 'status', status: 401 });
+      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('unauthorized');
+    });
+
+    it('are none when the whole answer waits for single sign-on', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      const headers = {
+        'x-github-sso': 'required; url=https://github.com/orgs/octo/sso?authorization_request=A',
+      };
+      server.injectFault({ kind: 'status', status: 403, headers });
+      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('sso_required');
+    });
+  });
+
+  describe('a query that is too much for the server', () => {
+    const gaveUp = { message: 'Something went wrong while executing your query. Please include `1:2:3`.' };
+
+    it.each<[string, Fault]>([
+      ['a 502', { kind: 'status', status: 502 }],
+      ['an error in the answer', { kind: 'status', status: 200, body: { data: null, errors: [gaveUp] } }],
+    ])('is halved after %s', async (_name, fault) => {
+      const { provider, auth, server, delays } = await open(sampleWorld());
+      server.injectFault(fault, { times: 2 });
+      const { gaps, changeRequests } = await provider.findWork(auth, callWithin());
+      expect([gaps, changeRequests.length]).toEqual([[], 5]);
+      expect(delays).toEqual([500, 500]);
+      const [first, second] = server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf);
+      expect([first, second]).toEqual([
+        { prs: 50, threads: 30 },
+        { prs: 25, threads: 15 },
+      ]);
+      const others = server.requests.filter(isQuery('SuggestedTaskReposAndIssues')).map(variablesOf);
+      expect(others).toEqual([
+        { repos: 100, probe: 10, issues: 50 },
+        { repos: 50, probe: 5, issues: 25 },
+      ]);
+    });
+
+    it('stays as it is after a broken connection', async () => {
+      const { provider, auth, server } = await open(sampleWorld());
+      server.injectFault({ kind: 'reset' }, { times: 2 });
+      await provider.findWork(auth, callWithin());
+      expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf)).toEqual([
+        { prs: 50, threads: 30 },
+        { prs: 50, threads: 30 },
+      ]);
+    });
+
+    it('says that there is more when half of it is all that was read', async () => {
+      const world = sampleWorld();
+      world.changeRequests = Array.from({ length: 26 }, (_unused, index) => ({
+        repository: 'octo/app',
+        number: index + 1,
+        title: `Change ${index + 1}`,
+        updatedAt: '2026-11-20T00:00:00Z',
+      }));
+      const { provider, auth, server } = await open(world);
+      server.injectFault({ kind: 'status', status: 502 }, { times: 1, match: isQuery('SuggestedTaskPRs') });
+      const { changeRequests, truncated } = await provider.findWork(auth, callWithin());
+      expect([changeRequests.length, truncated]).toEqual([25, true]);
+    });
+  });
+});
