@@ -7,6 +7,8 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const at = (...parts) => path.join(root, ...parts);
 
 const entry = at('dist/main.js');
+/** Where Node keeps the compiled form of what it loads. */
+export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
 const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package-lock.json'].map((name) =>
   at(name),
@@ -20,6 +22,7 @@ export function build() {
     rmSync(at('dist/.tsbuildinfo'), { force: true });
   }
   rmSync(stamp, { force: true });
+  rmSync(compileCache, { recursive: true, force: true });
   const compiler = at('node_modules/typescript/bin/tsc');
   if (!existsSync(compiler)) {
     process.stderr.write('TypeScript is not installed: run npm ci first\n');

@@ -74,6 +74,11 @@ export async function openLog(file: string): Promise<{ fd: number; size: number;
     }
   }
   const handle = await open(file, 'a', 0o600);
+  if (process.getuid?.() === 0) {
+    // A start by root (an operator's command) must not lock out the user whose folder it is.
+    const { uid, gid } = await stat(path.dirname(file));
+    await handle.chown(uid, gid);
+  }
   return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
 }
 

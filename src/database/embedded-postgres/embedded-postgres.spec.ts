@@ -13,7 +13,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
@@ -26,6 +26,8 @@ const FAST = {
 };
 const asRoot = process.getuid?.() === 0;
 
+/** The data folder of a finished first start: most tests begin with a copy of it. */
+let initialised: string;
 let base: string;
 let dataDir: string;
 let systemFolder: string;
@@ -33,9 +35,21 @@ let notices: string[];
 let started: EmbeddedPostgres[];
 let helpers: ChildProcess[];
 
+function makeBase(): string {
+  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-pg-')));
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+beforeAll(async () => {
+  initialised = path.join(makeBase(), 'data');
+  await (await startEmbeddedPostgres({ ...FAST, dataDir: initialised })).stop();
+});
+
+afterAll(() => rm(path.dirname(initialised), { recursive: true, force: true }));
+
 beforeEach(() => {
-  base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-pg-')));
-  chmodSync(base, 0o755);
+  base = makeBase();
   dataDir = path.join(base, 'data');
   systemFolder = path.join(base, 'system');
   notices = [];
@@ -52,6 +66,11 @@ afterEach(async () => {
   }
   await rm(base, { recursive: true, force: true });
 });
+
+/** Owners and modes stay as they are. */
+function copyInitialised(folder = dataDir): void {
+  execFileSync('cp', ['-a', initialised, folder]);
+}
 
 async function start(folder = dataDir): Promise<EmbeddedPostgres> {
   const database = await startEmbeddedPostgres({
@@ -140,12 +159,14 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('refuses a connection without the password', async () => {
+    copyInitialised();
     const { connection } = await start();
     const client = new Client({ ...connection, password: 'wrong' });
     await expect(client.connect()).rejects.toMatchObject({ code: '28P01' });
   });
 
   it('gives a URL that TypeORM takes too', async () => {
+    copyInitialised();
     const { connection } = await start();
     const dataSource = new DataSource({ type: 'postgres', url: connectionUrl(connection) });
     await dataSource.initialize();
@@ -154,6 +175,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('joins the server of a service that was killed', async () => {
+    copyInitialised();
     const first = await start();
     const pid = await serverPid();
     const second = await start();
@@ -167,6 +189,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('leaves the server to a program that is connected', async () => {
+    copyInitialised();
     const database = await start();
     const pid = await serverPid();
     const other = new Client({ connectionString: connectionUrl(database.connection) });
@@ -179,6 +202,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('loses nothing that was acknowledged when the server is killed', async () => {
+    copyInitialised();
     const first = await start();
     await query(first, 'create table numbers (n int)');
     await query(first, 'insert into numbers select generate_series(1, 1000)');
@@ -191,6 +215,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('is not held up by a pid file whose number belongs to another program now', async () => {
+    copyInitialised();
     await start();
     const cluster = clusterOf();
     await killServer();
@@ -231,6 +256,7 @@ describe('startEmbeddedPostgres', () => {
     'works in the folder %s',
     async (name) => {
       const folder = path.join(base, name);
+      copyInitialised(folder);
       const database = await start(folder);
       expect(await query(database, 'select 1 as one')).toEqual([{ one: 1 }]);
       const socket = path.join(database.connection.host, '.s.PGSQL.5432');
@@ -257,7 +283,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('says so when another major version made the database', async () => {
-    await (await start()).stop();
+    copyInitialised();
     await writeFile(path.join(clusterOf(), 'PG_VERSION'), '15\n');
     await expect(start()).rejects.toThrow(
       /made by PostgreSQL 15, but the installed binaries are PostgreSQL 18/,
@@ -265,7 +291,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('says so when the password was lost', async () => {
-    await (await start()).stop();
+    copyInitialised();
     await rm(path.join(dataDir, 'postgres-password'));
     await expect(start()).rejects.toThrow(/postgres-password is missing/);
   });
@@ -277,6 +303,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('runs the server in a session of its own, as an unprivileged user', async () => {
+    copyInitialised();
     await start();
     const pid = await serverPid();
     const [session, uid] = execFileSync('ps', ['-o', 'sid=,uid=', '-p', `${pid}`], { encoding: 'utf8' })

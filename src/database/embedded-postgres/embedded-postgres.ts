@@ -1,16 +1,15 @@
 import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
 import { prepareBinaries } from './binaries.js';
 import { checkCluster, createCluster, DATABASE_USER, ensureSystemFolder, findCluster } from './cluster.js';
 import { createPassword, dataFolderPaths, ensureDataDir, readPassword } from './data-folder.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { findPlatformPackage } from './platform-package.js';
 import { readPostmasterPid } from './postmaster-pid.js';
-import { connectToPostmaster, stopPostmaster } from './postmaster.js';
-import { LEASE_NAME, probe, type EmbeddedConnection } from './probe.js';
+import { connectToPostmaster } from './postmaster.js';
+import type { EmbeddedConnection } from './probe.js';
+import { releasePostmaster } from './release-postmaster.js';
 import { SOCKET_PORT, socketDirectoryFor } from './socket-directory.js';
 import { withStartLock } from './start-lock.js';
 import { canReach, chooseUser, readAccounts, type UnixUser } from './unprivileged-user.js';
@@ -36,9 +35,6 @@ export interface EmbeddedPostgres {
    */
   stop(): Promise<void>;
 }
-
-/** How long connections that were just closed may take to disappear from the server's list. */
-const GRACE_MS = 500;
 
 /**
  * Runs the embedded PostgreSQL of a data folder: makes its database on the first start, recovers after a crash, and
@@ -66,7 +62,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   let stopped: Promise<void> | undefined;
   const release = () =>
     withStartLock(paths.lock, () =>
-      leave(client, connection, cluster, options.onNotice ?? (() => undefined)),
+      releasePostmaster(client, connection, cluster, options.onNotice ?? (() => undefined)),
     );
   return { connection, stop: () => (stopped ??= release()) };
 
@@ -150,55 +146,4 @@ async function connectionTo(cluster: string, password: string): Promise<Embedded
     password,
     database: 'slipway',
   };
-}
-
-async function leave(
-  lease: Client,
-  connection: EmbeddedConnection,
-  cluster: string,
-  onNotice: (line: string) => void,
-): Promise<void> {
-  const client = await liveConnection(lease, connection);
-  if (client === null) {
-    return; // The server is gone already.
-  }
-  try {
-    if (await isUsedByOthers(client)) {
-      onNotice('PostgreSQL keeps running: other programs are connected to it');
-      return;
-    }
-  } finally {
-    await client.end();
-  }
-  if (!(await stopPostmaster(cluster))) {
-    onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
-  }
-}
-
-/** The connection if it still works, else a new one; null when there is no server any more. */
-async function liveConnection(lease: Client, connection: EmbeddedConnection): Promise<Client | null> {
-  try {
-    await lease.query('select 1');
-    return lease;
-  } catch {
-    // The server went down at some point; it may have come back by itself.
-    const found = await probe(connection);
-    return found.state === 'connected' ? found.client : null;
-  }
-}
-
-async function isUsedByOthers(client: Client): Promise<boolean> {
-  const deadline = Date.now() + GRACE_MS;
-  for (;;) {
-    const { rows } = await client.query<{ leases: number; others: number }>(
-      `select count(*) filter (where application_name = $1)::int as leases, count(*)::int as others
-         from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
-      [LEASE_NAME],
-    );
-    const { leases, others } = rows[0] ?? { leases: 0, others: 0 };
-    if (others === 0 || leases > 0 || Date.now() > deadline) {
-      return others > 0;
-    }
-    await delay(10);
-  }
 }
