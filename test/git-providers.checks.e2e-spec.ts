@@ -44,6 +44,22 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
   const info = (): request.Test => request(app.url).get('/api/user/info').set(client.user.headers);
   const verified = async (): Promise<boolean[]> => (await client.stored()).map((token) => token.verified);
 
+  /** Sends tokens of which GitLab's is held back in its check, and does something meanwhile. */
+  const whileChecking = async (
+    tokens: object,
+    meanwhile: () => Promise<unknown>,
+  ): Promise<request.Response> => {
+    gate.close();
+    const answer = client.postTokens(tokens);
+    try {
+      await until(() => gate.waiting > 0);
+      await meanwhile();
+    } finally {
+      gate.open();
+    }
+    return await answer;
+  };
+
   describe('a provider that gives no verdict', () => {
     it('gets its token stored unverified, and the answer says so', async () => {
       gitlab.injectFault({ kind: 'reset' });
@@ -91,22 +107,6 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
   });
 
   describe('requests at the same time', () => {
-    /** Sends tokens of which GitLab's is held back in its check, and does something meanwhile. */
-    const whileChecking = async (
-      tokens: object,
-      meanwhile: () => Promise<unknown>,
-    ): Promise<request.Response> => {
-      gate.close();
-      const answer = client.postTokens(tokens);
-      try {
-        await until(() => gate.waiting > 0);
-        await meanwhile();
-      } finally {
-        gate.open();
-      }
-      return await answer;
-    };
-
     it('asks the providers of one request side by side', async () => {
       const response = await whileChecking(tokenOf('gitlab', 'github', 'bitbucket'), () =>
         until(() => hosts.github.requests.length > 0 && hosts.bitbucket.requests.length > 0),
@@ -148,6 +148,14 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
       );
 
       expect((await client.stored())[0]).toMatchObject({ provider: 'github', token: successor });
+    });
+
+    it('turns away a user who was removed while the token was checked', async () => {
+      const response = await whileChecking(tokenOf('gitlab'), () =>
+        app.dataSource.query('DELETE FROM users WHERE id = $1', [client.user.id]),
+      );
+
+      expect([response.status, response.body.code]).toEqual([401, 'unauthorized']);
     });
 
     it('lets writers of the same rows take turns', async () => {
