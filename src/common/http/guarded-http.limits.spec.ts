@@ -1,7 +1,10 @@
 import type { RequestListener } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
+import { inspect } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
+import { listenOnLoopback } from '../../../test/support/listen-on-loopback.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
@@ -170,6 +173,22 @@ describe('limits of GuardedHttpClient', () => {
       });
 
       expect((await upstreamFailure(client.fetch(origin))).reason).toBe('network');
+    });
+
+    it('reports an answer that is not HTTP, without repeating it', async () => {
+      const tcp = createTcpServer((socket) => {
+        socket.once('data', (request) => socket.end(`SECRET ${request.toString('latin1')}`));
+      });
+      const origin = `http://127.0.0.1:${await listenOnLoopback(tcp)}`;
+      const caller = clientFor(origin);
+
+      const error = await upstreamFailure(caller.fetch(`${origin}/PATH`));
+
+      expect(error.reason).toBe('network');
+      expect(error.cause).toBeInstanceOf(Error);
+      expect(inspect(error)).not.toMatch(/SECRET|PATH/);
+      await caller.close();
+      tcp.close();
     });
 
     it('reports a client that was closed', async () => {
