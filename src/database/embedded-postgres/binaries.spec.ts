@@ -10,7 +10,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { prepareBinaries } from './binaries.js';
@@ -22,7 +21,8 @@ let native: string;
 let home: string;
 
 beforeEach(() => {
-  base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-binaries-')));
+  // Not TMPDIR: that may be private, and a stranger has to get here.
+  base = realpathSync(mkdtempSync(path.join('/tmp', 'slipway-binaries-')));
   chmodSync(base, 0o755);
   native = path.join(base, 'package/native');
   home = path.join(base, 'home');

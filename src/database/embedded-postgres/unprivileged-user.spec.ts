@@ -1,5 +1,4 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { canReach, chooseUser, isPermitted, parsePasswd, pathComponents } from './unprivileged-user.js';
@@ -62,7 +61,8 @@ describe('pathComponents', () => {
 describe('canReach', () => {
   let base: string;
   beforeEach(() => {
-    base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-reach-')));
+    // Not TMPDIR: that may be private, and a stranger has to get here.
+    base = realpathSync(mkdtempSync(path.join('/tmp', 'slipway-reach-')));
     chmodSync(base, 0o755);
     mkdirSync(path.join(base, 'a/b'), { recursive: true });
   });
