@@ -31,6 +31,13 @@ describe('ProviderTokensReader', () => {
   const storedToken = async (provider: string): Promise<string | undefined> =>
     (await client.stored()).find((credential) => credential.provider === provider)?.token;
 
+  const waitingForLocks = async (): Promise<number> => {
+    const [row] = await app.dataSource.query<{ waiting: number }[]>(
+      `SELECT count(*)::int AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return row?.waiting ?? 0;
+  };
+
   it('lists credentials in the order of the providers', async () => {
     expect(await client.stored()).toEqual([
       {
@@ -76,13 +83,21 @@ describe('ProviderTokensReader', () => {
 
   it('lets one of several successors of the same token win', async () => {
     const { token } = hosts.worlds.gitlab;
+    const successors = ['a', 'b', 'c'];
+    let replacing: Promise<boolean[]> = Promise.resolve([]);
+    await app.dataSource.transaction(async (manager) => {
+      // With the row locked all of them are under way before the first can write.
+      await manager.query('SELECT 1 FROM provider_tokens WHERE user_id = $1 FOR UPDATE', [client.user.id]);
+      replacing = Promise.all(
+        successors.map((successor) => reader.replaceToken(client.user.id, 'gitlab', token, successor)),
+      );
+      while ((await waitingForLocks()) < successors.length) {}
+    });
 
-    const won = await Promise.all(
-      ['a', 'b', 'c'].map((successor) => reader.replaceToken(client.user.id, 'gitlab', token, successor)),
-    );
+    const won = await replacing;
 
     expect(won.filter(Boolean)).toHaveLength(1);
-    expect(await storedToken('gitlab')).toBe(['a', 'b', 'c'][won.indexOf(true)]);
+    expect(await storedToken('gitlab')).toBe(successors[won.indexOf(true)]);
   });
 
   it('leaves another token alone that the user has stored meanwhile', async () => {
