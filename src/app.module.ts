@@ -8,6 +8,7 @@ import { ConfigModule } from './config/config.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
+import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 
 /** What configuration alone does not know: the database that was opened, and the keys that were found. */
@@ -28,6 +29,7 @@ export class AppModule {
         DatabaseModule.register(resources.databaseUrl, config.database.poolSize),
         AuthModule,
         GitProvidersModule,
+        SettingsModule,
         SuggestedTasksModule,
         HealthModule,
       ],

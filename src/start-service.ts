@@ -23,11 +23,12 @@ export interface RunningService {
  * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
  */
 export async function startService(config: AppConfig, logger: AppLogger): Promise<RunningService> {
-  const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
   const database = await openDatabase(config, (line) => {
     logger.log(line, 'Database');
   });
   try {
+    // After the database: it makes DATA_DIR with the mode it needs.
+    const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
     for (const migration of await runMigrations(database.url)) {
       logger.log('migration applied', { migration }, 'Database');
     }
