@@ -4,6 +4,10 @@ interface Page {
   first?: number;
 }
 
+interface MergeRequestsArgs extends Page {
+  sort?: string;
+}
+
 interface ProjectsArgs extends Page {
   sort?: string;
 }
@@ -16,10 +20,12 @@ export function gitlabGraph(world: FakeWorld, signedIn: boolean, reads: Map<Fake
           id: `gid://gitlab/User/${world.user.id}`,
           username: world.user.login,
           name: world.user.name ?? world.user.login,
-          authoredMergeRequests: (page: Page) =>
+          authoredMergeRequests: (page: MergeRequestsArgs) =>
             connection(
               world.changeRequests
-                .toSorted((a, b) => b.updatedAt.localeCompare(a.updatedAt))
+                .toSorted(
+                  (a, b) => (page.sort === 'UPDATED_DESC' ? -1 : 1) * a.updatedAt.localeCompare(b.updatedAt),
+                )
                 .map((change) => mergeRequest(world, change, reads)),
               page,
             ),
