@@ -1,99 +1,14 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
-import { BrokerTokenCache } from '../../src/git-providers/enterprise-sso/broker-token.cache.js';
-import { EnterpriseSsoProvider } from '../../src/git-providers/enterprise-sso/enterprise-sso.provider.js';
-import type { ProviderCall } from '../../src/git-providers/git-provider.types.js';
-import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
-import { startFakeGitlab } from '../fakes/fake-gitlab.js';
-import { type FakeRealm, keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
-import type { FakeRequest, FakeServer, Fault } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
+import { describe, expect, it } from '@jest/globals';
+import { keycloakToken } from '../fakes/fake-keycloak.js';
+import type { FakeServer, Fault } from '../fakes/fake-server.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { until } from '../support/until.js';
+import { openSso, ssoOpener } from './enterprise-sso.harness.js';
 import { describeGitProvider } from './git-provider.contract.js';
-import {
-  failureOf,
-  type GitProviderCapabilities,
-  type GitProviderHarness,
-  relaxedCall,
-} from './git-provider.harness.js';
-
-interface SsoHarness extends GitProviderHarness {
-  keycloak: FakeServer;
-  realm: FakeRealm;
-  world: FakeWorld;
-}
-
-interface SsoOptions {
-  realm?: Partial<FakeRealm>;
-  apiVersion?: 'v1' | 'v2';
-  /** Stored value; the realm's first access token by default. */
-  stored?: string;
-  clientSecret?: string;
-  now?: () => number;
-  gate?: () => Promise<void>;
-}
-
-function isExchange({ path }: FakeRequest): boolean {
-  return path.endsWith('/openid-connect/token');
-}
+import { failureOf, type GitProviderCapabilities, relaxedCall } from './git-provider.harness.js';
 
 function brokerFails(keycloak: FakeServer, fault: Fault, times = Infinity): void {
   keycloak.injectFault(fault, { times, match: ({ path }) => path.includes('/broker/') });
-}
-
-/** A call whose stored token can be replaced, and what it was replaced with. */
-function replacing(): { call: ProviderCall; replaced: string[] } {
-  const replaced: string[] = [];
-  return {
-    replaced,
-    call: {
-      ...relaxedCall(),
-      replaceToken: (token) => {
-        replaced.push(token);
-        return Promise.resolve();
-      },
-    },
-  };
-}
-
-async function openSso(world: FakeWorld, options: SsoOptions = {}): Promise<SsoHarness> {
-  const realm = { ...sampleRealm(world.token), ...options.realm };
-  const [server, keycloak] = await Promise.all([startFakeGitlab(world), startFakeKeycloak(realm, options)]);
-  const http = new GuardedHttpClient({
-    allowlist: HostAllowlist.parse([server.origin, keycloak.origin]),
-    maxResponseBytes: 5 * 1024 * 1024,
-    timeoutMs: 8_000,
-  });
-  const now = options.now ?? Date.now;
-  const timing = { delay: () => Promise.resolve(), random: () => 0, now };
-  const provider = new EnterpriseSsoProvider(
-    http,
-    new GitlabProvider(http, { apiUrl: 'https://gitlab.example/api', timing }),
-    {
-      issuer: `${keycloak.origin}/realms/main`,
-      alias: realm.alias,
-      host: server.origin,
-      clientId: realm.clientId,
-      clientSecret: options.clientSecret ?? realm.clientSecret,
-      apiVersion: options.apiVersion ?? 'v1',
-      timing,
-    },
-    new BrokerTokenCache({ now }),
-  );
-  return {
-    provider,
-    auth: { token: options.stored ?? realm.accessTokens[0] ?? '', host: null },
-    server,
-    keycloak,
-    realm,
-    world,
-    close: async () => {
-      await Promise.all([server.close(), keycloak.close()]);
-      await http.close();
-    },
-  };
 }
 
 const CAPABILITIES: GitProviderCapabilities = {
@@ -116,16 +31,7 @@ describeGitProvider(
 );
 
 describe('Enterprise SSO specials', () => {
-  const open: SsoHarness[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((harness) => harness.close()));
-  });
-
-  async function start(options: SsoOptions = {}): Promise<SsoHarness> {
-    const harness = await openSso(sampleWorld(), options);
-    open.push(harness);
-    return harness;
-  }
+  const start = ssoOpener();
 
   it('reads GitHub-style form answers', async () => {
     const { provider, auth } = await start({ realm: { format: 'form' } });
@@ -295,87 +201,6 @@ describe('Enterprise SSO specials', () => {
         code: 'reauth_required',
       });
       expect(keycloak.requests).toHaveLength(3);
-    });
-  });
-
-  describe('a refresh token', () => {
-    const stored = keycloakToken('Offline', 'first');
-    it('is exchanged first', async () => {
-      const { provider, auth, keycloak } = await start({ stored });
-      const { call, replaced } = replacing();
-      expect((await provider.findWork(auth, call)).issues).toHaveLength(2);
-      expect(keycloak.requests.map(({ path }) => path.split('/').slice(3).join('/'))).toEqual([
-        'protocol/openid-connect/token',
-        'broker/corporate-git/token',
-      ]);
-      expect(replaced).toEqual([]);
-    });
-
-    it('that rotates is replaced, and the new one continues with what is known', async () => {
-      const { provider, auth, keycloak, realm } = await start({ stored, realm: { rotates: true } });
-      const { call, replaced } = replacing();
-      await provider.findWork(auth, call);
-      expect(replaced).toEqual(realm.refreshTokens);
-      await provider.findWork({ ...auth, token: replaced[0] ?? '' }, call);
-      expect({ count: replaced.length, exchanges: keycloak.requests.filter(isExchange).length }).toEqual({
-        count: 1,
-        exchanges: 1,
-      });
-    });
-
-    it('that rotates is replaced even when the rest fails', async () => {
-      const { provider, auth, realm } = await start({ stored, realm: { rotates: true, linked: false } });
-      const { call, replaced } = replacing();
-      await failureOf(provider.findWork(auth, call));
-      expect(replaced).toEqual(realm.refreshTokens);
-    });
-
-    it('that rotated in a call that could not store it is replaced by the next', async () => {
-      const { provider, auth, realm } = await start({ stored, realm: { rotates: true } });
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'valid' });
-      const { call, replaced } = replacing();
-      await provider.findWork(auth, call);
-      await provider.findWork(auth, call);
-      expect(replaced).toEqual(realm.refreshTokens);
-    });
-
-    it('that rotated is not used again for a caller that still holds it', async () => {
-      let now = Date.now();
-      const { provider, auth, keycloak, realm } = await start({
-        stored,
-        realm: { rotates: true },
-        now: () => now,
-      });
-      const { call, replaced } = replacing();
-      await provider.findWork(auth, { ...call, deadlineAt: now + 60_000 });
-      now += 300_001;
-      await provider.findWork(auth, { ...call, deadlineAt: now + 60_000 });
-      expect(keycloak.requests.filter(isExchange)).toHaveLength(2);
-      expect(replaced.at(-1)).toBe(realm.refreshTokens[0]);
-    });
-
-    it('whose successor could not be stored is not lost', async () => {
-      const { provider, auth, realm } = await start({ stored, realm: { rotates: true } });
-      const full = { ...relaxedCall(), replaceToken: () => Promise.reject(new Error('disk full')) };
-      const failure = await failureOf(provider.findWork(auth, full));
-      expect([failure.code, failure.cause]).toEqual(['unavailable', new Error('disk full')]);
-      const { call, replaced } = replacing();
-      await provider.findWork(auth, call);
-      expect(replaced.at(-1)).toBe(realm.refreshTokens[0]);
-    });
-
-    it('is never sent twice, even to a Keycloak in trouble', async () => {
-      const { provider, auth, keycloak } = await start({ stored });
-      keycloak.injectFault({ kind: 'reset' }, { match: isExchange });
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unavailable');
-      expect(keycloak.requests).toHaveLength(1);
-    });
-
-    it('that Keycloak does not take needs a new sign-in', async () => {
-      const { provider, auth, realm } = await start({ stored });
-      realm.refreshTokens.length = 0;
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('reauth_required');
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'invalid' });
     });
   });
 });
