@@ -2,14 +2,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../src/mcp-config/encrypted-columns.js';
+import { toDto } from '../src/common/validation/to-dto.js';
+import { McpConfigDto } from '../src/mcp-config/dto/mcp-config.dto.js';
 import { McpConfigStore } from '../src/mcp-config/mcp-config.store.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SettingsClient } from './support/settings-client.js';
+import { untilBlocked } from './support/until-blocked.js';
 
+const SSE_URL = 'https://sse.example.com';
 const MASK = '**********';
 
 const CONFIG = {
-  sse_servers: [{ url: 'https://sse.example.com', api_key: 'hush-sse' }, 'https://open.example.com'],
+  sse_servers: [{ url: SSE_URL, api_key: 'hush-sse' }, 'https://open.example.com'],
   stdio_servers: [
     { name: 'files', command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'hush-token', MODE: 'hush-mode' } },
   ],
@@ -18,7 +22,7 @@ const CONFIG = {
 
 const SHOWN = {
   sse_servers: [
-    { url: 'https://sse.example.com', api_key: MASK },
+    { url: SSE_URL, api_key: MASK },
     { url: 'https://open.example.com', api_key: null },
   ],
   stdio_servers: [{ name: 'files', command: 'npx', args: ['-y', 'files'], env: { TOKEN: MASK, MODE: MASK } }],
@@ -27,7 +31,7 @@ const SHOWN = {
 
 const CLEAR = {
   sseServers: [
-    { url: 'https://sse.example.com', apiKey: 'hush-sse' },
+    { url: SSE_URL, apiKey: 'hush-sse' },
     { url: 'https://open.example.com', apiKey: null },
   ],
   stdioServers: [
@@ -43,10 +47,6 @@ const CLEAR = {
   ],
   shttpServers: [{ url: 'wss://shttp.example.com', apiKey: 'hush-shttp' }],
 };
-
-function withKey(key: string): object {
-  return { mcp_config: { sse_servers: [{ url: 'https://sse.example.com', api_key: key }] } };
-}
 
 describe('MCP configuration', () => {
   let app: TestApp;
@@ -133,15 +133,17 @@ describe('MCP configuration', () => {
     expect(response.body.detail).toHaveLength(4);
   });
 
-  it('takes turns: a mask stands for the newest secret, whoever stored it', async () => {
+  it('takes turns: a mask stands for the newest secret, stored by a request that is not over yet', async () => {
     await client.store({ mcp_config: CONFIG });
-    const responses = await Promise.all([
-      ...Array.from({ length: 10 }, () => client.post(withKey(MASK))),
-      client.post(withKey('hush-newest')),
-      ...Array.from({ length: 10 }, () => client.post(withKey(MASK))),
-    ]);
+    const { masked } = await app.dataSource.transaction(async (manager) => {
+      const newest = toDto(McpConfigDto, { sse_servers: [{ url: SSE_URL, api_key: 'hush-newest' }] });
+      await app.app.get(McpConfigStore).store(manager, client.user.id, newest, []);
+      const later = client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, api_key: MASK }] } });
+      await untilBlocked(app.dataSource);
+      return { masked: later };
+    });
 
-    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    expect((await masked).status).toBe(200);
     expect(await read()).toMatchObject({ sseServers: [{ apiKey: 'hush-newest' }] });
   });
 
