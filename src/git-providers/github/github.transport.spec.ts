@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { GuardedHttpClient, type GuardedRequestInit } from '../../common/http/guarded-http.client.js';
+import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { GitProviderError } from '../git-provider.error.js';
+import { githubTransport } from './github.transport.js';
+
+const NOW = 1_700_000_000_000;
+
+/** Answers everything itself, and keeps what it was asked. */
+class RecordingHttpClient extends GuardedHttpClient {
+  readonly asked: GuardedRequestInit[] = [];
+  answer = new Response('{}');
+
+  override async fetch(_url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
+    this.asked.push(init);
+    return this.answer;
+  }
+}
+
+describe('githubTransport', () => {
+  let http: RecordingHttpClient;
+
+  beforeEach(() => {
+    http = new RecordingHttpClient({
+      allowlist: HostAllowlist.parse([]),
+      maxResponseBytes: 1_000,
+      timeoutMs: 1_000,
+    });
+  });
+
+  afterEach(async () => {
+    await http.close();
+  });
+
+  async function send(remainingMs = 12_000): Promise<Response> {
+    const call = { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
+    return await githubTransport(http, call, () => NOW)('https://api.github.com/graphql', { method: 'POST' });
+  }
+
+  it.each([
+    [60_000, 8_000],
+    [8_251, 8_000],
+    [3_000, 2_750],
+    [251, 1],
+  ])('with %i ms left waits %i ms for an answer', async (remainingMs, timeoutMs) => {
+    await send(remainingMs);
+    expect(http.asked).toEqual([expect.objectContaining({ method: 'POST', timeoutMs })]);
+  });
+
+  it.each([250, 0, -1])('asks nothing with %i ms left', async (remainingMs) => {
+    await expect(send(remainingMs)).rejects.toThrow(new GitProviderError('timeout'));
+    expect(http.asked).toEqual([]);
+  });
+
+  it.each([
+    [401, {}, '', 'unauthorized'],
+    [403, {}, 'Resource not accessible by personal access token', 'insufficient_scope'],
+    [403, {}, 'You have exceeded a secondary rate limit', 'rate_limited'],
+    [403, { 'x-github-sso': 'required; url=https://github.com/orgs/octo/sso' }, '', 'sso_required'],
+    [403, { 'x-github-sso': 'partial-results; organizations=1' }, '', 'insufficient_scope'],
+    [404, {}, 'Not Found', 'unsupported'],
+    [422, {}, 'Validation Failed', 'unsupported'],
+    [502, {}, '<html>', 'unavailable'],
+  ])('translates %i %j %s to %s', async (status, headers, body, code) => {
+    http.answer = new Response(body, { status, headers });
+    await expect(send()).rejects.toMatchObject({ code });
+  });
+});
