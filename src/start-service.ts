@@ -7,6 +7,7 @@ import { AppConfig } from './config/app-config.js';
 import { localEncryptionKeys } from './config/local-encryption-keys.js';
 import { openDatabase } from './database/open-database.js';
 import { runMigrations } from './database/run-migrations.js';
+import { operatorHosts } from './git-providers/operator-hosts.js';
 import { AppModule } from './app.module.js';
 import { welcomeText } from './welcome-text.js';
 
@@ -23,6 +24,8 @@ export interface RunningService {
  * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
  */
 export async function startService(config: AppConfig, logger: AppLogger): Promise<RunningService> {
+  // Before anything is opened: a bad allowlist is one line, not a failing module.
+  operatorHosts(config.git);
   const database = await openDatabase(config, (line) => {
     logger.log(line, 'Database');
   });

@@ -18,8 +18,6 @@ export interface JsonAnswer {
   body: unknown;
 }
 
-/** Longest wait for one answer. */
-const REQUEST_TIMEOUT_MS = 8_000;
 /** Kept before the caller's deadline, so that what was read still reaches it. */
 const SPARE_MS = 250;
 
@@ -43,7 +41,7 @@ async function exchangeOnce(
   call: ProviderCall,
   timing: RetryTiming,
 ): Promise<JsonAnswer> {
-  const timeoutMs = Math.min(REQUEST_TIMEOUT_MS, call.deadlineAt - SPARE_MS - timing.now());
+  const timeoutMs = call.deadlineAt - SPARE_MS - timing.now();
   if (timeoutMs <= 0) {
     throw new GitProviderError('timeout');
   }

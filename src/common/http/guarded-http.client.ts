@@ -14,7 +14,7 @@ export interface GuardedHttpOptions {
   allowlist: HostAllowlist;
   /** Largest accepted answer in bytes, both on the wire and unpacked. */
   maxResponseBytes: number;
-  /** Deadline of a request in milliseconds unless the request names its own. */
+  /** Deadline of every request in milliseconds. */
   timeoutMs: number;
   /**
    * Proxy for https addresses (`HTTPS_PROXY`), reached with CONNECT; `noProxy` has the form of `NO_PROXY`.
@@ -30,7 +30,7 @@ export interface GuardedRequestInit {
   headers?: Record<string, string>;
   body?: string;
   signal?: AbortSignal;
-  /** Deadline in milliseconds; the client's own by default. */
+  /** An earlier deadline than the client's own, in milliseconds. */
   timeoutMs?: number;
 }
 
@@ -72,7 +72,7 @@ export class GuardedHttpClient {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
     const answer = runWithDeadline(
-      init.timeoutMs ?? this.options.timeoutMs,
+      Math.min(init.timeoutMs ?? Infinity, this.options.timeoutMs),
       init.signal,
       target.origin,
       (signal) => this.followRedirects(target, exchange, signal),

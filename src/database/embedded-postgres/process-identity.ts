@@ -37,7 +37,8 @@ function fromProc(pid: number): ProcessIdentity | null {
     }
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trimEnd();
-    return { startedAt: `${boot}/${startTime}`, command };
+    // A process that is ending loses its command line before it becomes a zombie; kernel threads have none.
+    return command === '' ? null : { startedAt: `${boot}/${startTime}`, command };
   } catch (error) {
     const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ESRCH') {

@@ -3,8 +3,6 @@ import { GitProviderError } from '../git-provider.error.js';
 import type { ProviderCall } from '../git-provider.types.js';
 import { providerErrorFromResponse } from '../provider-response.js';
 
-/** Longest wait for one answer. */
-const REQUEST_TIMEOUT_MS = 8_000;
 /** Kept before the caller's deadline, so that what was read still reaches it. */
 const SPARE_MS = 250;
 
@@ -26,7 +24,7 @@ export function githubTransport(
   now: () => number,
 ): (url: string, request?: OctokitRequest) => Promise<Response> {
   return async (url, { method, headers, body } = {}) => {
-    const timeoutMs = Math.min(REQUEST_TIMEOUT_MS, call.deadlineAt - SPARE_MS - now());
+    const timeoutMs = call.deadlineAt - SPARE_MS - now();
     if (timeoutMs <= 0) {
       throw new GitProviderError('timeout');
     }
