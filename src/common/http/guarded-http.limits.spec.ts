@@ -183,12 +183,12 @@ describe('limits of GuardedHttpClient', () => {
       const caller = clientFor(origin);
 
       const error = await upstreamFailure(caller.fetch(`${origin}/PATH`));
+      await caller.close();
+      tcp.close();
 
       expect(error.reason).toBe('network');
       expect(error.cause).toBeInstanceOf(Error);
       expect(inspect(error)).not.toMatch(/SECRET|PATH/);
-      await caller.close();
-      tcp.close();
     });
 
     it('reports a client that was closed', async () => {
