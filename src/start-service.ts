@@ -30,17 +30,13 @@ export async function startService(config: AppConfig, logger: AppLogger): Promis
     logger.log(line, 'Database');
   });
   try {
-    // After the database: it makes DATA_DIR with the mode it needs.
-    const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
-    for (const migration of await runMigrations(database.url)) {
-      logger.log('migration applied', { migration }, 'Database');
+    const app = await createApp(config, database.url, logger);
+    try {
+      await app.listen(config.http.port, config.http.host);
+    } catch (error) {
+      await app.close();
+      throw error;
     }
-    const app = await NestFactory.create<NestExpressApplication>(
-      AppModule.register(config, { databaseUrl: database.url, encryptionKeys }),
-      { bodyParser: false, logger, abortOnError: false },
-    );
-    configureApp(app);
-    await app.listen(config.http.port, config.http.host);
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.format === 'pretty') {
@@ -57,4 +53,22 @@ export async function startService(config: AppConfig, logger: AppLogger): Promis
     await database.close();
     throw error;
   }
+}
+
+async function createApp(
+  config: AppConfig,
+  databaseUrl: string,
+  logger: AppLogger,
+): Promise<NestExpressApplication> {
+  // After the database was opened: that makes DATA_DIR with the mode it needs.
+  const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
+  for (const migration of await runMigrations(databaseUrl)) {
+    logger.log('migration applied', { migration }, 'Database');
+  }
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.register(config, { databaseUrl, encryptionKeys }),
+    { bodyParser: false, logger, abortOnError: false },
+  );
+  configureApp(app);
+  return app;
 }

@@ -26,7 +26,13 @@ const SECRET_MEMBERS = [
 ];
 
 /** Nest's own start-up chatter: one line per module and route. Shown at debug only. */
-const CHATTER = new Set(['InstanceLoader', 'NestApplication', 'NestFactory', 'RouterExplorer', 'RoutesResolver']);
+const CHATTER = new Set([
+  'InstanceLoader',
+  'NestApplication',
+  'NestFactory',
+  'RouterExplorer',
+  'RoutesResolver',
+]);
 
 export interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';

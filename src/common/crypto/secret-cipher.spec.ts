@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import { SecretCipher, type CipherKey } from './secret-cipher.js';
+import { SecretDecryptionError } from './secret-decryption.error.js';
+
+const OLD: CipherKey = { id: 'old', bytes: Buffer.alloc(32, 1) };
+const NEW: CipherKey = { id: 'new', bytes: Buffer.alloc(32, 2) };
+
+describe('SecretCipher', () => {
+  it.each(['', 'secret', '漢字 🎉', 'x'.repeat(100_000)])('gives back what it encrypted', (text) => {
+    const cipher = new SecretCipher([OLD]);
+
+    expect(cipher.decrypt(cipher.encrypt(text, 'place'), 'place')).toBe(text);
+  });
+
+  it('names the key and hides the text, differently every time', () => {
+    const cipher = new SecretCipher([OLD]);
+    const records = [cipher.encrypt('secret', 'place'), cipher.encrypt('secret', 'place')];
+
+    expect(new Set(records).size).toBe(2);
+    for (const record of records) {
+      expect(record).toMatch(/^old\.[A-Za-z0-9_-]+$/);
+      expect(Buffer.from(record.slice(4), 'base64url').toString('latin1')).not.toContain('secret');
+    }
+  });
+
+  it('decrypts with every key and encrypts with the first', () => {
+    const record = new SecretCipher([OLD]).encrypt('secret', 'place');
+    const rotated = new SecretCipher([NEW, OLD]);
+
+    expect(rotated.decrypt(record, 'place')).toBe('secret');
+    expect([rotated.isOutdated(record), rotated.isOutdated(rotated.encrypt('secret', 'place'))]).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  it('refuses a record that was moved, altered, cut or made with an unknown key', () => {
+    const cipher = new SecretCipher([NEW, OLD]);
+    const record = cipher.encrypt('secret', 'place');
+    const bytes = Buffer.from(record.slice(4), 'base64url');
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+
+    expect(() => cipher.decrypt(record, 'another place')).toThrow(SecretDecryptionError);
+    expect(() => cipher.decrypt(`new.${bytes.toString('base64url')}`, 'place')).toThrow(
+      SecretDecryptionError,
+    );
+    expect(() => cipher.decrypt(record.slice(0, 20), 'place')).toThrow(SecretDecryptionError);
+    expect(() => cipher.decrypt(`other${record.slice(3)}`, 'place')).toThrow(
+      /no encryption key with id "other"/,
+    );
+    expect(() => cipher.decrypt('', 'place')).toThrow(SecretDecryptionError);
+  });
+});

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { runInRequestContext } from '../requests/request-context.js';
+import { AppLogger } from './app-logger.js';
+
+describe('AppLogger', () => {
+  let lines: string[];
+
+  beforeEach(() => {
+    lines = [];
+    const capture = (chunk: unknown): boolean => {
+      lines.push(String(chunk));
+      return true;
+    };
+    jest.spyOn(process.stdout, 'write').mockImplementation(capture);
+    jest.spyOn(process.stderr, 'write').mockImplementation(capture);
+  });
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const parsed = (): Record<string, unknown>[] =>
+    lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  it('writes one JSON line with the data, the request and the user', () => {
+    runInRequestContext({ requestId: 'req-1', userId: 'user-1' }, () => {
+      new AppLogger({ level: 'info', format: 'json' }).warn(
+        'git provider failed',
+        { provider: 'github' },
+        'Tasks',
+      );
+    });
+
+    expect(parsed()).toEqual([
+      expect.objectContaining({
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+        level: 'warn',
+        message: 'git provider failed',
+        context: 'Tasks',
+        provider: 'github',
+        request_id: 'req-1',
+        user_id: 'user-1',
+      }),
+    ]);
+  });
+
+  it('masks secrets wherever they are', () => {
+    new AppLogger({ level: 'info', format: 'json' }).log('stored', {
+      token: 'ghp_secret',
+      nested: { llm_api_key: 'sk-secret', headers: { Authorization: 'Bearer secret' } },
+      list: [{ password: 'secret' }],
+    });
+
+    expect(lines.join('')).not.toContain('secret');
+    expect(lines.join('')).toContain('REDACTED');
+  });
+
+  it('shows request and user in readable lines too', () => {
+    runInRequestContext({ requestId: 'req-2' }, () => {
+      new AppLogger({ level: 'info', format: 'pretty' }).log('request', { path: '/alive' }, 'Request');
+    });
+
+    expect(lines.join('')).toMatch(/request.*path.*\/alive.*request_id.*req-2/s);
+  });
+
+  it.each([
+    ['debug', 4],
+    ['info', 3],
+    ['warn', 2],
+    ['error', 1],
+  ] as const)('at level %s writes %d of four', (level, expected) => {
+    const logger = new AppLogger({ level, format: 'json' });
+    logger.debug('d');
+    logger.log('l');
+    logger.warn('w');
+    logger.error('e');
+
+    expect(lines).toHaveLength(expected);
+  });
+
+  it('keeps the framework start-up chatter for debugging', () => {
+    new AppLogger({ level: 'info', format: 'json' }).log('Mapped {/alive, GET} route', 'RouterExplorer');
+    expect(lines).toHaveLength(0);
+
+    new AppLogger({ level: 'debug', format: 'json' }).log('Mapped {/alive, GET} route', 'RouterExplorer');
+    expect(lines).toHaveLength(1);
+  });
+});

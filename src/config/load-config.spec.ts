@@ -1,0 +1,111 @@
+import { describe, expect, it } from '@jest/globals';
+import { parseConfig } from './load-config.js';
+
+const KEY = `k1:${Buffer.alloc(32, 1).toString('base64')}`;
+const OTHER = `k2:${Buffer.alloc(32, 2).toString('base64')}`;
+
+describe('parseConfig', () => {
+  it('needs nothing', () => {
+    const config = parseConfig({}, true);
+
+    expect(config.http).toEqual({
+      port: 3000,
+      host: '127.0.0.1',
+      publicUrl: 'http://localhost:3000',
+      corsOrigins: [],
+      rateLimitPerMinute: 600,
+    });
+    expect(config.database).toEqual({ url: null, poolSize: 10 });
+    expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true });
+    expect(config.git).toMatchObject({
+      githubApiUrl: 'https://api.github.com',
+      gitlabApiUrl: 'https://gitlab.com/api',
+      bitbucketApiUrl: 'https://api.bitbucket.org/2.0',
+      enterpriseSso: null,
+      requestTimeoutMs: 8000,
+      tasksTimeoutMs: 12000,
+    });
+    expect(parseConfig({}, false).log.format).toBe('json');
+  });
+
+  it('takes an empty value for an absent one', () => {
+    expect(parseConfig({ PORT: '', DATABASE_URL: '', CORS_ORIGINS: '' }, false).http.port).toBe(3000);
+  });
+
+  it('reads lists, addresses and keys', () => {
+    const config = parseConfig(
+      {
+        DATABASE_URL: 'postgresql://u:p@db/slipway?sslmode=verify-full',
+        ENCRYPTION_KEYS: `${KEY}, ${OTHER}`,
+        CORS_ORIGINS: 'https://a.example.com, http://localhost:5173',
+        PUBLIC_URL: 'https://slipway.example.com/',
+        GIT_HOST_ALLOWLIST: 'git.example.com,*.corp.example.com',
+        RATE_LIMIT_PER_MINUTE: '0',
+        OUTBOUND_ALLOWLIST: 'llm.example.com',
+      },
+      false,
+    );
+
+    expect(config.trust.encryptionKeys?.map(({ id }) => id)).toEqual(['k1', 'k2']);
+    expect(config.http.corsOrigins).toEqual(['https://a.example.com', 'http://localhost:5173']);
+    expect(config.http.publicUrl).toBe('https://slipway.example.com');
+    expect(config.git.hostAllowlist).toEqual(['git.example.com', '*.corp.example.com']);
+    expect(config.outbound.allowlist).toEqual(['llm.example.com']);
+  });
+
+  it.each([
+    ['PORT', 'many'],
+    ['PORT', '70000'],
+    ['PORT', '80.5'],
+    ['DATABASE_URL', 'mysql://localhost/x'],
+    ['DATABASE_POOL_SIZE', '0'],
+    ['PUBLIC_URL', 'slipway.example.com'],
+    ['PUBLIC_URL', 'ftp://slipway.example.com'],
+    ['BOOTSTRAP_API_KEY', 'short'],
+    ['BOOTSTRAP_API_KEY', 'sixteen chars and blanks'],
+    ['ENCRYPTION_KEYS', 'k1:c2hvcnQ='],
+    ['ENCRYPTION_KEYS', Buffer.alloc(32).toString('base64')],
+    ['ENCRYPTION_KEYS', `${KEY},${KEY}`],
+    ['ENCRYPTION_KEYS', ','],
+    ['CORS_ORIGINS', 'https://a.example.com/path'],
+    ['CORS_ORIGINS', '*'],
+    ['RATE_LIMIT_PER_MINUTE', '-1'],
+    ['LOG_LEVEL', 'loud'],
+    ['LOG_FORMAT', 'xml'],
+    ['LOG_REQUESTS', 'yes'],
+    ['GITHUB_API_URL', 'api.github.com'],
+    ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
+    ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
+    ['ENTERPRISE_SSO_ISSUER', 'https://sso.example.com'],
+    ['HTTPS_PROXY', 'proxy'],
+  ])('refuses %s=%s in one line that names it', (name, value) => {
+    expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
+  });
+
+  it('never repeats a key in its refusal', () => {
+    expect(() => parseConfig({ ENCRYPTION_KEYS: 'k1:topsecret' }, false)).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining('topsecret') }),
+    );
+  });
+
+  it('needs encryption keys with a database of the operator', () => {
+    expect(() => parseConfig({ DATABASE_URL: 'postgres://db/x' }, false)).toThrow(
+      /^ENCRYPTION_KEYS: is required/,
+    );
+  });
+
+  it.each([
+    [{}, 'ENTERPRISE_SSO_ALIAS'],
+    [{ ENTERPRISE_SSO_ALIAS: 'a' }, 'ENTERPRISE_SSO_KIND'],
+    [{ ENTERPRISE_SSO_ALIAS: 'a', ENTERPRISE_SSO_KIND: 'svn' }, 'ENTERPRISE_SSO_KIND'],
+    [{ ENTERPRISE_SSO_ALIAS: 'a', ENTERPRISE_SSO_KIND: 'bitbucket_dc' }, 'ENTERPRISE_SSO_HOST'],
+    [
+      { ENTERPRISE_SSO_ALIAS: 'a', ENTERPRISE_SSO_KIND: 'gitlab', ENTERPRISE_SSO_API_VERSION: 'v2' },
+      'ENTERPRISE_SSO_CLIENT_ID',
+    ],
+  ])('says what enterprise_sso lacks: %j', (given, name) => {
+    const issuer = { ENTERPRISE_SSO_ISSUER: 'https://sso.example.com/realms/main' };
+
+    expect(() => parseConfig({ ...issuer, ...given }, false)).toThrow(new RegExp(`^${name}: `));
+  });
+});
