@@ -1,3 +1,4 @@
+import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
 import { ValidateNested } from 'class-validator';
 import { composeDecorators } from './compose-decorators.js';
 import type { DtoClass } from './dto-class.js';
@@ -15,6 +16,8 @@ export interface NestedListOptions<T extends object> extends FieldOptions {
   listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
 }
 
+type ElementSchema = { $ref: string } | { oneOf: ({ $ref: string } | { type: 'string' })[] };
+
 /** A list of objects with rules of their own. */
 export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
   const toElement = (value: unknown): unknown => {
@@ -22,7 +25,8 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
     return isPlainObject(plain) ? toDto(options.type, plain) : plain;
   };
   return composeDecorators(
-    documentedField(options, { type: [options.type] }, (value) =>
+    documentModel(options.type),
+    documentedField(options, { type: 'array', items: elementSchema(options) }, (value) =>
       Array.isArray(value) ? unlessTooMany(value.length, () => value.map(toElement)) : value,
     ),
     ValidateNested({ each: true }),
@@ -45,4 +49,16 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
       return [...problems, ...(options.listRule?.(elements) ?? [])];
     }),
   );
+}
+
+/** The elements' class is named by reference only, so OpenAPI has to be told of it. */
+function documentModel(type: DtoClass): PropertyDecorator {
+  return (target) => {
+    ApiExtraModels(type)(target.constructor);
+  };
+}
+
+function elementSchema<T extends object>({ type, fromText }: NestedListOptions<T>): ElementSchema {
+  const reference = { $ref: getSchemaPath(type) };
+  return fromText ? { oneOf: [reference, { type: 'string' }] } : reference;
 }
