@@ -43,15 +43,20 @@ export type FakeHandler = (request: FakeRequest) => FakeResponse | Promise<FakeR
 /** A real HTTP server on loopback with recorded requests, injectable faults and optional latency. */
 export class FakeServer {
   readonly requests: FakeRequest[] = [];
+  readonly origin: string;
+  private readonly server: Server;
   private readonly faults: { fault: Fault; left: number; match: (request: FakeRequest) => boolean }[] = [];
 
-  private constructor(
-    private readonly server: Server,
-    readonly origin: string,
-  ) {}
+  private constructor(server: Server, origin: string) {
+    this.server = server;
+    this.origin = origin;
+  }
 
   /** Listens on 127.0.0.1; `port` 0 (any) by default; every answer waits `latencyMs` (0 by default). */
-  static async start(handler: FakeHandler, options: { latencyMs?: number; port?: number } = {}): Promise<FakeServer> {
+  static async start(
+    handler: FakeHandler,
+    options: { latencyMs?: number; port?: number } = {},
+  ): Promise<FakeServer> {
     let self: FakeServer;
     const server = createServer((request, response) => {
       self.serve(handler, options.latencyMs ?? 0, request, response).catch((error: unknown) => {
@@ -133,7 +138,9 @@ async function readRequest(incoming: IncomingMessage): Promise<FakeRequest> {
     method: incoming.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
-    headers: Object.fromEntries(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)])),
+    headers: Object.fromEntries(
+      Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+    ),
     body: Buffer.concat(chunks).toString('utf8'),
     at: performance.now(),
   };

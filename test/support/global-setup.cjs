@@ -1,4 +1,4 @@
-const { resolveTypescript } = require('./typescript-hooks.cjs');
+const { resolveTypescript } = require('../../scripts/lib/typescript-hooks.mjs');
 
 /** Jest calls what this file exports, before the tests. */
 module.exports = async () => {

@@ -1,0 +1,65 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
+import { startFakeGithub } from '../test/fakes/fake-github.js';
+import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
+import type { FakeServer } from '../test/fakes/fake-server.js';
+import type { FakeWorld } from '../test/fakes/fake-world.js';
+import { startServiceProcess } from '../test/support/service-process.js';
+import { demoWorld } from './demo-world.js';
+
+/** How long the stand-ins take for an answer: about what the real ones take. */
+const LATENCY_MS = 120;
+
+/** The service and the three git hosts that it knows. */
+export interface Demo {
+  /** `http://127.0.0.1:PORT`. */
+  url: string;
+  apiKey: string;
+  worlds: { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld };
+  gitlab: FakeServer;
+  close(): Promise<void>;
+}
+
+/** Starts everything on loopback, on an embedded database in a folder that is removed at the end. */
+export async function startDemo(): Promise<Demo> {
+  const apiKey = 'demo-key-of-nadia';
+  const worlds = demoWorld(Date.now());
+  const github = await startFakeGithub(worlds.github, { latencyMs: LATENCY_MS });
+  const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
+  const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
+  const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-'));
+  const closeRest = async () => {
+    await Promise.all([github, gitlab, bitbucket].map((host) => host.close()));
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    // Under root PostgreSQL runs as another user, who has to get in.
+    await chmod(folder, 0o711);
+    const service = await startServiceProcess({
+      cwd: folder,
+      environment: {
+        PORT: process.env['PORT'] ?? '0',
+        DATA_DIR: path.join(folder, 'data'),
+        BOOTSTRAP_API_KEY: apiKey,
+        GITHUB_API_URL: github.origin,
+        GITLAB_API_URL: `${gitlab.origin}/api`,
+        BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
+      },
+    });
+    return {
+      url: service.url,
+      apiKey,
+      worlds,
+      gitlab,
+      close: async () => {
+        await service.stop();
+        await closeRest();
+      },
+    };
+  } catch (error) {
+    await closeRest();
+    throw error;
+  }
+}

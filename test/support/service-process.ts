@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { jsonNumber, jsonText } from '../../src/common/json-access.js';
+
+const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+/** The one that `npm start` uses. */
+const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
+/** What a process needs of its surroundings; no variable of the service is among them. */
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
+const LINES_KEPT = 50;
+
+/** The built service, running as a process of its own. */
+export interface ServiceProcess {
+  pid: number;
+  /** `http://127.0.0.1:PORT`. */
+  url: string;
+  /** Asks it to stop and waits until it is gone. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceProcessOptions {
+  /** Working directory: an `.env` file in it would count. */
+  cwd: string;
+  /** Variables of the service; nothing else of it is inherited. */
+  environment: Record<string, string>;
+  /** Arguments of Node itself (`--cpu-prof`). */
+  nodeArgs?: string[];
+}
+
+/**
+ * Starts `dist/main.js` and waits until it listens.
+ *
+ * @throws Error with the last lines that it printed when it ends before that
+ */
+export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ENTRY], {
+    cwd: options.cwd,
+    env: {
+      ...inheritedEnvironment(),
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      PORT: '0',
+      LOG_FORMAT: 'json',
+      ...options.environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Away from the terminal's process group: Ctrl-C is for us, and we stop the service once.
+    detached: true,
+  });
+  const killChild = () => child.kill();
+  process.once('exit', killChild);
+  const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
+  const port = await listeningPort(child, ended);
+  return {
+    pid: child.pid ?? 0,
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+/** The environment that a child process gets of ours. */
+export function inheritedEnvironment(): Record<string, string> {
+  return Object.fromEntries(
+    INHERITED.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+async function listeningPort(child: ChildProcess, ended: Promise<unknown>): Promise<number> {
+  const last: string[] = [];
+  const keep = (line: string) => {
+    last.push(line);
+    if (last.length > LINES_KEPT) {
+      last.shift();
+    }
+  };
+  const listening = new Promise<number>((resolve) => {
+    // Read to the end, so that the service never waits for its log to be read.
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream) {
+        createInterface({ input: stream }).on('line', (line) => {
+          keep(line);
+          const port = portOf(line);
+          if (port !== null) {
+            resolve(port);
+          }
+        });
+      }
+    }
+  });
+  const failed = ended.then((): never => {
+    throw new Error(`${path.basename(ENTRY)} ended before it listened:\n${last.join('\n')}`);
+  });
+  return await Promise.race([listening, failed]);
+}
+
+function portOf(line: string): number | null {
+  if (!line.startsWith('{')) {
+    return null;
+  }
+  const entry: unknown = JSON.parse(line);
+  return jsonText(entry, 'message') === 'listening' ? jsonNumber(entry, 'port') : null;
+}
