@@ -29,7 +29,7 @@ export function build() {
     return false;
   }
   const { status } = spawnSync(process.execPath, [compiler, '-p', at('tsconfig.build.json')], {
-    stdio: 'inherit',
+    stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (status !== 0) {
     return false;
@@ -46,7 +46,8 @@ export function buildIfNeeded() {
   if (!existsSync(at('src')) || isUpToDate()) {
     return true;
   }
-  process.stdout.write('Building…\n');
+  // Standard output belongs to what is run afterwards.
+  process.stderr.write('Building…\n');
   return build();
 }
 
