@@ -1,0 +1,60 @@
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { DataSource } from 'typeorm';
+import { dataSourceOptions } from '../database/data-source-options.js';
+import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postgres/embedded-postgres.js';
+import { pendingSchemaChanges } from '../database/pending-schema-changes.js';
+import { runMigrations } from '../database/run-migrations.js';
+import { failureText } from './failure-text.js';
+
+/**
+ * The program behind `npm run migrations:check`: builds an empty database with the migrations and fails when the
+ * entities describe another schema.
+ */
+const folder = await mkdtemp(path.join(tmpdir(), 'slipway-migrations-'));
+try {
+  // Under root the server runs as another user, who has to get in.
+  await chmod(folder, 0o711);
+  const changes = await changesInAnEmptyDatabase(path.join(folder, 'data'));
+  if (changes.length > 0) {
+    process.stderr.write(
+      `The entities and the migrations differ; a migration is missing that does this:\n\n${changes.join(';\n')};\n`,
+    );
+    process.exitCode = 1;
+  } else {
+    process.stdout.write('The migrations make exactly the schema that the entities describe.\n');
+  }
+} catch (error) {
+  process.stderr.write(`slipway check-migrations: ${failureText(error)}\n`);
+  process.exitCode = 1;
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
+  const server = await startEmbeddedPostgres({ dataDir, initdbArgs: ['--no-sync', '--no-instructions'] });
+  try {
+    const url = connectionUrl(server.connection);
+    await runMigrations(url);
+    const dataSource = new DataSource({ ...dataSourceOptions(url, 2), entities: await everyEntity() });
+    await dataSource.initialize();
+    try {
+      return await pendingSchemaChanges(dataSource);
+    } finally {
+      await dataSource.destroy();
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+/** By file name and not by module: an entity that no module registers must be noticed too. */
+async function everyEntity(): Promise<string[]> {
+  const root = path.join(import.meta.dirname, '..');
+  const files = (await readdir(root, { recursive: true })).filter((file) => file.endsWith('.entity.js'));
+  if (files.length === 0) {
+    throw new Error(`there are no entities in ${root}`);
+  }
+  return files.map((file) => path.join(root, file)).toSorted();
+}

@@ -1,0 +1,43 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { NestFactory } from '@nestjs/core';
+import { AppModule } from '../app.module.js';
+import { buildOpenApiDocument } from '../common/openapi/build-openapi-document.js';
+import { openApiText } from '../common/openapi/openapi-text.js';
+import { parseConfig } from '../config/load-config.js';
+
+/**
+ * The program behind `npm run openapi`, which writes the committed `openapi.json`, and `npm run openapi:check`
+ * (`--check`), which fails when that file is not what the code says.
+ */
+const file = path.join(import.meta.dirname, '..', '..', 'openapi.json');
+const text = await currentText();
+if (!process.argv.includes('--check')) {
+  await writeFile(file, text);
+} else if ((await committedText()) !== text) {
+  process.stderr.write('openapi.json is not what the code says: run npm run openapi and commit the file\n');
+  process.exitCode = 1;
+}
+
+/** Nest's preview knows every controller without making anything, so this needs no database. */
+async function currentText(): Promise<string> {
+  const app = await NestFactory.create(
+    AppModule.register(parseConfig({}, false), {
+      databaseUrl: 'postgres://none',
+      encryptionKeys: [{ id: 'none', bytes: Buffer.alloc(32) }],
+    }),
+    { preview: true, abortOnError: false, logger: false },
+  );
+  return openApiText(buildOpenApiDocument(app));
+}
+
+async function committedText(): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return '';
+    }
+    throw error;
+  }
+}
