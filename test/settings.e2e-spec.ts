@@ -252,6 +252,36 @@ describe('settings', () => {
     expect(response.body).toMatchObject({ detail: [{ type }] });
   });
 
+  it('takes tool servers and settings of concurrent requests without losing or blocking any', async () => {
+    const server = { url: 'https://mcp.example.com/sse', api_key: 'hush-mcp' };
+    const masked = { sse_servers: [{ ...server, api_key: '**********' }] };
+    await client.store({ mcp_config: { sse_servers: [server] } });
+
+    const members = Object.entries(EVERYTHING);
+    const answers = await Promise.all(
+      members.map(([member, value], index) =>
+        client.post({
+          [member]: value,
+          // With a secret, with a mask (which reads what is stored), and without tool servers, in turn.
+          ...[{ mcp_config: { sse_servers: [server] } }, { mcp_config: masked }, {}][index % 3],
+        }),
+      ),
+    );
+
+    expect(answers.map(({ status }) => status)).toEqual(members.map(() => 200));
+    expect(await client.stored()).toMatchObject({ ...EVERYTHING, mcp_config: masked });
+  });
+
+  it('stores nothing of a request whose tool servers are refused', async () => {
+    const response = await client.post({
+      language: 'fr',
+      mcp_config: { sse_servers: [{ url: 'https://mcp.example.com', api_key: '**********' }] },
+    });
+
+    expect(response.status).toBe(422);
+    expect((await client.get()).status).toBe(404);
+  });
+
   it('refuses a user who is gone while the key is still believed', async () => {
     await client.store({ language: 'en' });
     await app.dataSource.query('DELETE FROM users WHERE id = $1', [client.user.id]);

@@ -7,17 +7,22 @@ import { InvalidInputError, type InputProblem } from '../common/errors/invalid-i
 import { OutboundAddresses } from '../common/http/outbound-addresses.js';
 import type { McpConfigDto } from './dto/mcp-config.dto.js';
 import { mcpAddressProblems } from './mcp-address-problems.js';
+import { mcpConfigUpsert } from './mcp-config-upsert.js';
 import { mcpConfigBinding } from './mcp-config-binding.js';
 import { McpConfig } from './mcp-config.entity.js';
 import type { ClearMcpConfig } from './mcp-config.types.js';
 import { maskedConfig, secretsOf, unmaskedConfig, type McpSecrets } from './mcp-secrets.js';
 import { resolveMasks } from './resolve-masks.js';
 
-const UPSERT = `
-  INSERT INTO mcp_configs (user_id, config, secrets)
-  VALUES ($1, $2, $3)
-  ON CONFLICT (user_id) DO UPDATE
-  SET config = excluded.config, secrets = excluded.secrets, updated_at = now()`;
+const UPSERT = mcpConfigUpsert('$1', '$2', '$3');
+
+/** A configuration in the form of its two columns. */
+export interface McpConfigColumns {
+  /** JSON text, secrets masked. */
+  config: string;
+  /** Encrypted; null when there are none. */
+  secrets: string | null;
+}
 
 /** Users' MCP configurations. Writers of one user take turns, so a mask always stands for what is stored right then. */
 @Injectable()
@@ -57,18 +62,31 @@ export class McpConfigStore {
     if (all.length > 0) {
       throw new InvalidInputError(all);
     }
-    const secrets = secretsOf(config);
-    await manager.query(UPSERT, [
-      userId,
-      JSON.stringify(maskedConfig(config)),
-      secrets && this.cipher.encrypt(JSON.stringify(secrets), mcpConfigBinding(userId)),
-    ]);
+    const columns = this.columns(userId, config);
+    await manager.query(UPSERT, [userId, columns.config, columns.secrets]);
+  }
+
+  /**
+   * A configuration ready to be written without looking at what is stored; null when masks in it stand for something
+   * stored. Does not check addresses, see {@link problems}.
+   */
+  columnsOf(userId: string, dto: McpConfigDto): McpConfigColumns | null {
+    const { config, problems } = resolveMasks(dto, null, []);
+    return problems.length > 0 ? null : this.columns(userId, config);
   }
 
   /** The configuration with its secrets, for agents; null when there is none. */
   async read(userId: string): Promise<ClearMcpConfig | null> {
     const stored = await this.configs.findOneBy({ userId });
     return stored && this.inClear(stored);
+  }
+
+  private columns(userId: string, config: ClearMcpConfig): McpConfigColumns {
+    const secrets = secretsOf(config);
+    return {
+      config: JSON.stringify(maskedConfig(config)),
+      secrets: secrets && this.cipher.encrypt(JSON.stringify(secrets), mcpConfigBinding(userId)),
+    };
   }
 
   private inClear({ userId, config, secrets }: McpConfig): ClearMcpConfig {

@@ -36,8 +36,10 @@ export class SettingsService {
     }
     const changes = settingsChanges(dto);
     const { mcp_config: mcpConfig, secrets_store: secretsStore } = dto;
-    if (mcpConfig === undefined && secretsStore === undefined) {
-      await this.settings.merge(userId, changes);
+    const mcpColumns = mcpConfig && this.mcpConfigs.columnsOf(userId, mcpConfig);
+    if (secretsStore === undefined && (mcpConfig === undefined || mcpColumns)) {
+      // By far most requests: nothing has to be read or asked first.
+      await this.settings.merge(userId, changes, mcpColumns ?? undefined);
       return [];
     }
     const tokens = await this.tokens.prepare(userId, secretsStore?.provider_tokens ?? new Map(), [

@@ -5,15 +5,17 @@ import { lockUser } from '../auth/lock-user.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
+import type { McpConfigColumns } from '../mcp-config/mcp-config.store.js';
 import { settingsBinding } from './settings-binding.js';
 import type { SettingsChanges } from './settings-changes.js';
 import { isKeyColumn, type SettingsColumn } from './settings-columns.js';
 import { LOAD_SETTINGS, type SettingsRow } from './settings-row.js';
-import { settingsUpsert } from './settings-upsert.js';
+import { settingsAndMcpUpsert, settingsUpsert } from './settings-upsert.js';
 
 /** Clients send few different sets of members; beyond this many, statements stay unnamed (each name costs memory). */
 const MOST_NAMED = 32;
-const FOREIGN_KEY_VIOLATION = '23503';
+/** Without its user a row breaks the foreign key, or has no id to refer to at all. */
+const USER_IS_GONE: readonly unknown[] = ['23503', '23502'];
 
 /**
  * Settings rows, merged by PostgreSQL itself: one statement touches the given columns only, so concurrent requests
@@ -36,13 +38,16 @@ export class SettingsStore {
   }
 
   /**
-   * Merges the changes into the user's settings, which exist from then on.
+   * Merges the changes into the user's settings, which exist from then on, and replaces the tool servers if some are
+   * given: one statement, all of it or nothing.
    *
    * @throws DomainError unauthorized when the user is gone by now
    */
-  async merge(userId: string, changes: SettingsChanges): Promise<void> {
-    const text = settingsUpsert([...changes.keys()]);
-    const values = this.values(userId, changes);
+  async merge(userId: string, changes: SettingsChanges, mcpConfig?: McpConfigColumns): Promise<void> {
+    const columns = [...changes.keys()];
+    const text = mcpConfig ? settingsAndMcpUpsert(columns) : settingsUpsert(columns);
+    const own = this.values(userId, changes);
+    const values = mcpConfig ? [userId, mcpConfig.config, mcpConfig.secrets, ...own] : [userId, ...own];
     try {
       const named = this.upsertNamed(text);
       await (named ? named.run(this.dataSource, values) : this.dataSource.query(text, values));
@@ -65,11 +70,11 @@ export class SettingsStore {
 
   /** {@link merge} as a part of {@link transaction}. */
   async mergeWithin(manager: EntityManager, userId: string, changes: SettingsChanges): Promise<void> {
-    await manager.query(settingsUpsert([...changes.keys()]), this.values(userId, changes));
+    await manager.query(settingsUpsert([...changes.keys()]), [userId, ...this.values(userId, changes)]);
   }
 
   private values(userId: string, changes: SettingsChanges): unknown[] {
-    return [userId, ...[...changes].map(([column, value]) => this.stored(userId, column, value))];
+    return [...changes].map(([column, value]) => this.stored(userId, column, value));
   }
 
   private stored(
@@ -97,6 +102,6 @@ function userIsGone(error: unknown): boolean {
   return (
     error instanceof QueryFailedError &&
     'code' in error.driverError &&
-    error.driverError.code === FOREIGN_KEY_VIOLATION
+    USER_IS_GONE.includes(error.driverError.code)
   );
 }
