@@ -130,7 +130,7 @@ describe('hostile input', () => {
     [`/api/v1/users?page_id=${Buffer.from('a\0b').toString('base64url')}`, 200],
     [`/api/v1/users?page_id=${Buffer.from([0xff, 0xfe]).toString('base64url')}`, 200],
   ])('answers %s with %d', async (path, status) => {
-    const method = /\/%00$/.test(path) ? 'delete' : 'get';
+    const method = path.endsWith('/%00') ? 'delete' : 'get';
     const response = await request(app.url)[method](path).set(app.admin.headers);
 
     expect(response.status).toBe(status);

@@ -99,7 +99,7 @@ export function dataFolderPaths(dataDir: string): {
   log: string;
   lock: string;
 } {
-  const at = (name: string) => path.join(dataDir, name);
+  const at = (name: string): string => path.join(dataDir, name);
   return {
     cluster: at('postgres'),
     password: at('postgres-password'),

@@ -60,13 +60,17 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     return { client: lease, connection: place.connection, cluster: place.cluster };
   });
   let stopped: Promise<void> | undefined;
-  const release = () =>
+  const release = (): Promise<void> =>
     withStartLock(paths.lock, () =>
       releasePostmaster(client, connection, cluster, options.onNotice ?? (() => undefined)),
     );
   return { connection, stop: () => (stopped ??= release()) };
 
-  async function prepare(given: EmbeddedPostgresOptions, folder: string, runner: UnixUser | null) {
+  async function prepare(
+    given: EmbeddedPostgresOptions,
+    folder: string,
+    runner: UnixUser | null,
+  ): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
     const home = await chooseHome(given, folder, runner);
     const binaries = await prepareBinaries(installed, runner, home);
     const existing = findCluster(paths.cluster);

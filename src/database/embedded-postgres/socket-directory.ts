@@ -18,7 +18,8 @@ const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin
 export function socketDirectoryFor(cluster: string, temporary: string, platform: NodeJS.Platform): string {
   const limit = MAX_SOCKET_PATH_BYTES[platform] ?? 107;
   const name = `slipway-${createHash('sha256').update(cluster).digest('hex').slice(0, 16)}`;
-  const fits = (folder: string) => Buffer.byteLength(path.join(folder, `.s.PGSQL.${SOCKET_PORT}`)) <= limit;
+  const fits = (folder: string): boolean =>
+    Buffer.byteLength(path.join(folder, `.s.PGSQL.${SOCKET_PORT}`)) <= limit;
   return [cluster, path.join(temporary, name)].find(fits) ?? path.join('/tmp', name);
 }
 

@@ -44,7 +44,8 @@ export function chooseUser(
     const account = accounts.find(({ uid }) => uid === owner.uid);
     return { name: account?.name ?? `uid ${owner.uid}`, uid: owner.uid, gid: owner.gid };
   }
-  const named = (wanted: string) => accounts.find(({ name, uid }) => name === wanted && uid !== 0);
+  const named = (wanted: string): UnixUser | undefined =>
+    accounts.find(({ name, uid }) => name === wanted && uid !== 0);
   return named('postgres') ?? named('nobody') ?? NOBODY;
 }
 

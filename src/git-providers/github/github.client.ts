@@ -203,7 +203,14 @@ export class GithubClient {
   }
 
   /** What octokit needs for one request of one user: it keeps nothing between requests. */
-  private exchange(auth: ProviderAuth, call: ProviderCall) {
+  private exchange(
+    auth: ProviderAuth,
+    call: ProviderCall,
+  ): {
+    baseUrl: string;
+    headers: { authorization: string };
+    request: { fetch: ReturnType<typeof githubTransport> };
+  } {
     return {
       baseUrl: githubBaseUrl(auth.host, this.options.apiUrl),
       headers: { authorization: `Bearer ${auth.token}` },
