@@ -1,0 +1,31 @@
+import { benchSettings } from './settings.bench.js';
+import { benchStartUp } from './start-up.bench.js';
+import { benchSuggestedTasks } from './suggested-tasks.bench.js';
+import type { Outcome } from './support/outcome.js';
+import { print } from './support/print.js';
+
+/** By the name that `npm run bench -- NAME` takes. */
+const BENCHES: Record<string, () => Promise<Outcome[]>> = {
+  'start-up': benchStartUp,
+  'suggested-tasks': benchSuggestedTasks,
+  settings: benchSettings,
+};
+
+const [wanted] = process.argv.slice(2);
+const chosen = Object.entries(BENCHES).filter(([name]) => wanted === undefined || name === wanted);
+if (chosen.length === 0) {
+  throw new Error(`there is no bench "${wanted}"; there are: ${Object.keys(BENCHES).join(', ')}`);
+}
+const outcomes: Outcome[] = [];
+for (const [name, bench] of chosen) {
+  print(`\n${name}`);
+  outcomes.push(...(await bench()));
+}
+print('');
+for (const { what, target, measured, reached } of outcomes) {
+  print(`${reached ? 'reached ' : 'MISSED  '} ${what}: ${measured}, target ${target}`);
+}
+const missed = outcomes.filter(({ reached }) => !reached).length;
+print(
+  missed === 0 ? '\nAll targets were reached.\n' : `\n${missed} OF ${outcomes.length} TARGETS WERE MISSED.\n`,
+);

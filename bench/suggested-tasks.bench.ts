@@ -1,0 +1,129 @@
+import path from 'node:path';
+import { startServiceProcess } from '../test/support/service-process.js';
+import { type BenchHosts, type BenchProvider, PROVIDERS, startBenchHosts } from './support/bench-hosts.js';
+import { HttpClient } from './support/http-client.js';
+import type { Outcome } from './support/outcome.js';
+import { print } from './support/print.js';
+import { median, spread } from './support/statistics.js';
+import { withFolder } from './support/with-folder.js';
+
+const LATENCY_MS = 150;
+/** Round trips on the critical path of a cold answer; Bitbucket's fourth is the redirect of `/conflicts`. */
+const ROUND_TRIPS: Record<BenchProvider, number> = { github: 1, gitlab: 1, bitbucket: 4 };
+const MOST_COLD_RATIO = 1.2;
+const MOST_WARM_MS = 3;
+const WARM_UPS = 2;
+const COLD_RUNS = 7;
+const WARM_RUNS = 400;
+const CALLERS = 50;
+const TASKS = '/api/user/suggested-tasks';
+
+/** Suggested tasks, cold and warm, with stand-ins that take 150 ms for every answer. */
+export async function benchSuggestedTasks(): Promise<Outcome[]> {
+  return await withFolder(async (folder) => {
+    const apiKey = 'key-of-the-benchmark';
+    const hosts = await startBenchHosts(LATENCY_MS);
+    try {
+      const service = await startServiceProcess({
+        cwd: folder,
+        environment: {
+          ...hosts.environment,
+          DATA_DIR: path.join(folder, 'data'),
+          BOOTSTRAP_API_KEY: apiKey,
+          LOG_REQUESTS: 'false',
+          RATE_LIMIT_PER_MINUTE: '0',
+        },
+      });
+      const client = new HttpClient(service.url, apiKey);
+      try {
+        return [
+          ...(await coldOutcomes(client, hosts)),
+          await warmOutcome(client),
+          await sharedOutcome(client, hosts),
+        ];
+      } finally {
+        client.close();
+        await service.stop();
+      }
+    } finally {
+      await hosts.close();
+    }
+  });
+}
+
+async function coldOutcomes(client: HttpClient, hosts: BenchHosts): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const asked of [...PROVIDERS, PROVIDERS.join(',')]) {
+    const trips = Math.max(...asked.split(',').map((name) => tripsOf(name)));
+    const ratios: number[] = [];
+    for (let run = 1; run <= WARM_UPS + COLD_RUNS; run += 1) {
+      await storeNewTokens(client, hosts);
+      const { ms } = await client.expectOk({ method: 'GET', path: `${TASKS}?providers=${asked}` });
+      if (run > WARM_UPS) {
+        ratios.push(ms / (trips * LATENCY_MS));
+      }
+    }
+    print(`  cold, ${asked}: ${trips} round trips of ${LATENCY_MS} ms, ratio ${spread(ratios, 2)}`);
+    outcomes.push({
+      what: `cold suggested tasks of ${asked} against ${trips} x ${LATENCY_MS} ms`,
+      target: `<= ${MOST_COLD_RATIO}`,
+      measured: spread(ratios, 2),
+      reached: median(ratios) <= MOST_COLD_RATIO,
+    });
+  }
+  return outcomes;
+}
+
+function tripsOf(name: string): number {
+  const provider = PROVIDERS.find((candidate) => candidate === name);
+  if (!provider) {
+    throw new Error(`no provider "${name}"`);
+  }
+  return ROUND_TRIPS[provider];
+}
+
+/** Answers out of the cache, in turns with a route that does nothing. */
+async function warmOutcome(client: HttpClient): Promise<Outcome> {
+  const warm: number[] = [];
+  const nothing: number[] = [];
+  for (let run = 1; run <= WARM_RUNS; run += 1) {
+    warm.push((await client.expectOk({ method: 'GET', path: TASKS })).ms);
+    nothing.push((await client.expectOk({ method: 'GET', path: '/health/live' })).ms);
+  }
+  const ratio = median(warm) / median(nothing);
+  print(
+    `  warm: median ${median(warm).toFixed(2)} ms, /health/live ${median(nothing).toFixed(2)} ms, ratio ${ratio.toFixed(1)}`,
+  );
+  return {
+    what: 'warm suggested tasks, median (and against /health/live)',
+    target: `< ${MOST_WARM_MS} ms`,
+    measured: `${median(warm).toFixed(2)} ms (x${ratio.toFixed(1)})`,
+    reached: median(warm) < MOST_WARM_MS,
+  };
+}
+
+/** Many cold callers at once must cost the hosts what one costs. */
+async function sharedOutcome(client: HttpClient, hosts: BenchHosts): Promise<Outcome> {
+  await storeNewTokens(client, hosts);
+  await client.expectOk({ method: 'GET', path: TASKS });
+  const ofOne = total(hosts.takeCounts());
+  await storeNewTokens(client, hosts);
+  await Promise.all(Array.from({ length: CALLERS }, () => client.expectOk({ method: 'GET', path: TASKS })));
+  const ofMany = total(hosts.takeCounts());
+  print(`  ${CALLERS} cold callers at once: ${ofMany} upstream requests; one: ${ofOne}`);
+  return {
+    what: `upstream requests of ${CALLERS} concurrent cold callers against those of one`,
+    target: '= 1',
+    measured: (ofMany / ofOne).toFixed(2),
+    reached: ofMany === ofOne,
+  };
+}
+
+async function storeNewTokens(client: HttpClient, hosts: BenchHosts): Promise<void> {
+  await client.expectOk({ method: 'POST', path: '/api/add-git-providers', body: hosts.rotateTokens() });
+  hosts.takeCounts();
+}
+
+function total(counts: Record<BenchProvider, number>): number {
+  return PROVIDERS.reduce((sum, name) => sum + counts[name], 0);
+}

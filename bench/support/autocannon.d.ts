@@ -1,0 +1,32 @@
+/** The part of autocannon 8 that is used here; it comes without types. */
+declare module 'autocannon' {
+  interface LoadRequest {
+    method: string;
+    path: string;
+    headers: Record<string, string>;
+    body?: string;
+  }
+
+  interface LoadOptions {
+    url: string;
+    connections: number;
+    /** Seconds. */
+    duration: number;
+    setupClient: (client: { setRequests(requests: LoadRequest[]): void }) => void;
+  }
+
+  interface LoadResult {
+    requests: { average: number };
+    /** Milliseconds. */
+    latency: { p50: number; p99: number };
+    errors: number;
+    timeouts: number;
+    non2xx: number;
+  }
+
+  function autocannon(options: LoadOptions): Promise<LoadResult>;
+  namespace autocannon {
+    export { LoadRequest };
+  }
+  export = autocannon;
+}

@@ -1,0 +1,81 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { inheritedEnvironment } from '../../test/support/service-process.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const POLL_MS = 5;
+
+/** A service started as a person does it. */
+export interface NpmStart {
+  /** From the spawn of npm to the first 200 of `/health/ready`, milliseconds. */
+  readyMs: number;
+  /** The service's own process. */
+  pid: number;
+  stop(): Promise<void>;
+}
+
+/** Runs `npm start` on a data folder and waits until the service is ready. */
+export async function npmStart(dataDir: string): Promise<NpmStart> {
+  const port = await freePort();
+  const startedAt = performance.now();
+  const npm = spawn('npm', ['start'], {
+    cwd: ROOT,
+    env: {
+      ...inheritedEnvironment(),
+      PORT: `${port}`,
+      DATA_DIR: path.resolve(dataDir),
+      DATABASE_URL: '',
+      LOG_FORMAT: 'json',
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = once(npm, 'exit');
+  while (!(await isReady(port))) {
+    if (npm.exitCode !== null) {
+      throw new Error('npm start ended before the service was ready');
+    }
+    await delay(POLL_MS);
+  }
+  const readyMs = performance.now() - startedAt;
+  return {
+    readyMs,
+    // npm's shell has replaced itself with the service.
+    pid: Number(execFileSync('pgrep', ['-P', `${npm.pid}`], { encoding: 'utf8' })),
+    stop: async () => {
+      npm.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/health/ready`, {
+      headers: { connection: 'close' },
+    });
+    await response.arrayBuffer();
+    return response.status === 200;
+  } catch (error) {
+    // fetch's own word for a connection that was refused.
+    if (error instanceof TypeError) {
+      return false;
+    }
+    throw error;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') {
+    throw new Error('no free port was found');
+  }
+  return address.port;
+}
