@@ -39,8 +39,8 @@ export async function startService(config: AppConfig, logger: AppLogger): Promis
     }
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
-    if (config.log.format === 'pretty') {
-      process.stdout.write(welcomeText(config, port));
+    if (config.log.welcome) {
+      process.stdout.write(welcomeText(config, port, process.cwd()));
     }
     return {
       port,

@@ -1,22 +1,33 @@
 import path from 'node:path';
 import type { AppConfig } from './config/app-config.js';
 
-/** What a person at a terminal sees once the service listens: where it is and how to do the main job. */
-export function welcomeText(config: AppConfig, port: number): string {
-  const address = `http://${config.http.host.includes(':') ? `[${config.http.host}]` : config.http.host}:${port}`;
-  const keyFile = path.relative(process.cwd(), path.join(config.dataDir, 'api-key'));
-  const generatedKey = config.database.url === null && config.trust.bootstrapApiKey === null;
-  const key = generatedKey ? `$(cat ${keyFile})` : '$API_KEY';
+/**
+ * What a person sees once the service listens: where it is, where the key is, and the three requests of the main job.
+ *
+ * @param port the port that was bound
+ * @param workingDirectory the key file is named relative to it
+ */
+export function welcomeText(config: AppConfig, port: number, workingDirectory: string): string {
+  const { host } = config.http;
+  const address = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const keyFile = path.relative(workingDirectory, path.join(config.dataDir, 'api-key'));
+  const isGenerated = config.database.url === null && config.trust.bootstrapApiKey === null;
+  const key = isGenerated ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
+  const curl = `curl -H "X-Session-API-Key: ${key}"`;
   return `
-  Slipway listens on ${address}
-  Documents (try every request there): ${address}/docs
-  API key: ${generatedKey ? `in ${keyFile}` : 'the one you configured; more with npm run keys -- create'}
+  Slipway      ${address}
+  Try it       ${address}/docs
+  Your key     ${isGenerated ? keyFile : 'the one you configured (more: npm run keys -- create)'}
 
-  The main job, in three lines:
+  The main job, with a token of GitHub, GitLab or Bitbucket (email:api_token there) in place of YOUR_TOKEN:
 
-    KEY="${key}"
-    curl -H "X-Session-API-Key: $KEY" -H 'Content-Type: application/json' ${address}/api/add-git-providers -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}'
-    curl -H "X-Session-API-Key: $KEY" ${address}/api/user/suggested-tasks
+  ${curl} -H 'Content-Type: application/json' -d '{"language":"en","git_user_name":"You"}' ${address}/api/settings
+  ${curl} -H 'Content-Type: application/json' -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}' ${address}/api/add-git-providers
+  ${curl} ${address}/api/user/suggested-tasks
 
 `;
+}
+
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -37,7 +37,7 @@ describe('the service on its embedded database', () => {
 
   const start = async (environment: Record<string, string> = {}): Promise<string> => {
     const config = parseConfig(
-      { PORT: '0', DATA_DIR: dataDir, LOG_REQUESTS: 'false', ...environment },
+      { PORT: '0', DATA_DIR: dataDir, LOG_FORMAT: 'json', LOG_REQUESTS: 'false', ...environment },
       false,
     );
     running = await startService(config, quiet);

@@ -15,6 +15,8 @@ export interface LogConfig {
   format: 'json' | 'pretty';
   /** One line per request. */
   requests: boolean;
+  /** Greet whoever started the service: at a terminal, and on the embedded database (nobody's production). */
+  welcome: boolean;
 }
 
 export interface DatabaseConfig {

@@ -16,7 +16,7 @@ describe('parseConfig', () => {
       rateLimitPerMinute: 600,
     });
     expect(config.database).toEqual({ url: null, poolSize: 10 });
-    expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true });
+    expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
       githubApiUrl: 'https://api.github.com',
       gitlabApiUrl: 'https://gitlab.com/api',
@@ -26,6 +26,16 @@ describe('parseConfig', () => {
       tasksTimeoutMs: 12000,
     });
     expect(parseConfig({}, false).log.format).toBe('json');
+  });
+
+  it.each([
+    [{}, true, true],
+    [{}, false, true],
+    [{ LOG_FORMAT: 'json' }, true, false],
+    [{ DATABASE_URL: 'postgres://db/x', ENCRYPTION_KEYS: KEY }, false, false],
+    [{ DATABASE_URL: 'postgres://db/x', ENCRYPTION_KEYS: KEY }, true, true],
+  ])('greets with %j and terminal %s: %s', (variables, terminal, expected) => {
+    expect(parseConfig(variables, terminal).log.welcome).toBe(expected);
   });
 
   it('takes an empty value for an absent one', () => {

@@ -39,6 +39,7 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       level: env.LOG_LEVEL,
       format: env.LOG_FORMAT ?? (terminal ? 'pretty' : 'json'),
       requests: env.LOG_REQUESTS,
+      welcome: env.LOG_FORMAT !== 'json' && (terminal || env.DATABASE_URL === undefined),
     },
     database: { url: env.DATABASE_URL ?? null, poolSize: env.DATABASE_POOL_SIZE },
     dataDir: path.resolve(env.DATA_DIR),
