@@ -13,7 +13,10 @@ export interface OpenDatabase {
  *
  * @param onNotice receives the few lines an operator should see of the embedded server
  */
-export async function openDatabase(config: AppConfig, onNotice: (line: string) => void): Promise<OpenDatabase> {
+export async function openDatabase(
+  config: AppConfig,
+  onNotice: (line: string) => void,
+): Promise<OpenDatabase> {
   if (config.database.url !== null) {
     return { url: config.database.url, close: () => Promise.resolve() };
   }
