@@ -5,12 +5,14 @@ import type { AppConfig } from './config/app-config.js';
  * What a person sees once the service listens: where it is, where the key is, and the three requests of the main job.
  *
  * @param port the port that was bound
- * @param workingDirectory the key file is named relative to it
+ * @param workingDirectory a key file below it is named relative to it
  */
 export function welcomeText(config: AppConfig, port: number, workingDirectory: string): string {
   const { host } = config.http;
   const address = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const keyFile = path.relative(workingDirectory, path.join(config.dataDir, 'api-key'));
+  const absolute = path.join(config.dataDir, 'api-key');
+  const relative = path.relative(workingDirectory, absolute);
+  const keyFile = relative.startsWith('..') ? absolute : relative;
   const isGenerated = config.database.url === null && config.trust.bootstrapApiKey === null;
   const key = isGenerated ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
   const curl = `curl -H "X-Session-API-Key: ${key}"`;

@@ -45,6 +45,7 @@ export class AppLogger extends ConsoleLogger {
     const json = options.format === 'json';
     super({
       json,
+      prefix: 'Slipway',
       colors: !json && process.stdout.isTTY,
       compact: true,
       flattenParams: json,
