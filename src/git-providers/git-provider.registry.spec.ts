@@ -15,6 +15,10 @@ class NamedProvider extends GitProvider {
     super();
   }
 
+  serverOf(): string {
+    return this.kind;
+  }
+
   findWork(): Promise<ProviderWork> {
     throw new Error('not asked here');
   }

@@ -15,6 +15,12 @@ export abstract class GitProvider {
   abstract readonly kind: ForgeKind;
 
   /**
+   * Address of the server that credentials with this host reach. Equal texts of one `kind` are the same server, so that
+   * work reached in two ways can be told to be the same.
+   */
+  abstract serverOf(host: string | null): string;
+
+  /**
    * Reads the user's open change requests, assigned issues, recent repositories and their agent instructions.
    * Whatever part can be read is returned, with the reasons for missing parts in `gaps`.
    *

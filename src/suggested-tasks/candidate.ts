@@ -21,5 +21,6 @@ export interface Candidate {
 export interface WorkSource {
   provider: ProviderType;
   kind: ForgeKind;
-  host: string | null;
+  /** Address of the server, see `GitProvider.serverOf`. */
+  server: string;
 }

@@ -8,7 +8,7 @@ import type {
 } from '../git-providers/git-provider.types.js';
 import { collectCandidates } from './collect-candidates.js';
 
-const GITHUB = { provider: 'github', kind: 'github', host: null } as const;
+const GITHUB = { provider: 'github', kind: 'github', server: 'https://api.github.com' } as const;
 
 function repository(name: string, activeAt: number | null = 1, usable = true): RepositoryActivity {
   return { name, activeAt, usable };
@@ -118,7 +118,7 @@ describe('collectCandidates', () => {
     { kind: 'bitbucket_dc', most: 20 },
   ] as const)('keeps the $most newest change requests of $kind and says so', ({ kind, most }) => {
     const { candidates, truncated } = collectCandidates(
-      { provider: 'github', kind, host: null },
+      { provider: 'github', kind, server: 'https://git.example.com' },
       work({ changeRequests: many(most + 1, (index) => change({ number: index + 1, updatedAt: index })) }),
     );
 
@@ -143,7 +143,7 @@ describe('collectCandidates', () => {
 
   it('gives a repository without a time of its own the time of its newest item', () => {
     const { candidates } = collectCandidates(
-      { provider: 'bitbucket', kind: 'bitbucket_dc', host: 'git.example.com' },
+      { provider: 'bitbucket', kind: 'bitbucket_dc', server: 'https://git.example.com' },
       work({
         changeRequests: [
           change({ repository: repository('P/a', null), updatedAt: 7 }),
@@ -160,10 +160,10 @@ describe('collectCandidates', () => {
     ]);
   });
 
-  it('tells an issue from a change request with the same number, and forges by host', () => {
-    const identities = [null, 'git.example.com'].flatMap((host) =>
+  it('tells an issue from a change request with the same number, and forges by server', () => {
+    const identities = ['https://api.github.com', 'https://git.example.com'].flatMap((server) =>
       collectCandidates(
-        { ...GITHUB, host },
+        { ...GITHUB, server },
         work({ issues: [issue()], changeRequests: [change()] }),
       ).candidates.map(({ identity }) => identity),
     );

@@ -125,7 +125,7 @@ function scopeKey(repository: string): string {
   return repository.toLowerCase();
 }
 
-/** A forge is the same however it was reached, so kind and host count, not the provider. */
+/** A forge is the same however it was reached, so kind and server count, not the provider. */
 function identity(source: WorkSource, repository: string, kind: string, number: number): string {
-  return [source.kind, source.host ?? '', repository.toLowerCase(), kind, number].join(' ');
+  return [source.kind, source.server, repository.toLowerCase(), kind, number].join(' ');
 }

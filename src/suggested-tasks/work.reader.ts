@@ -35,15 +35,17 @@ export class WorkReader {
     const { provider } = credential;
     try {
       const adapter = this.registry.providerFor(provider, credential.host);
-      const host =
-        provider === 'enterprise_sso' ? (this.config.git.enterpriseSso?.host ?? null) : credential.host;
       const read = await this.cache.read(
         this.cacheKey(userId, credential, credential.token),
         adapter.kind,
         () => this.refresh(userId, credential, adapter),
         this.config.git.tasksTimeoutMs,
       );
-      return { provider, source: { provider, kind: adapter.kind, host }, read };
+      return {
+        provider,
+        source: { provider, kind: adapter.kind, server: adapter.serverOf(credential.host) },
+        read,
+      };
     } catch (error) {
       if (error instanceof GitProviderError) {
         return { provider, error };

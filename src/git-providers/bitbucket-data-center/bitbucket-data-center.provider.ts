@@ -2,6 +2,7 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import { jsonAt, jsonList } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { GapLog } from '../gap-log.js';
+import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
@@ -55,6 +56,11 @@ export class BitbucketDataCenterProvider extends GitProvider {
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+  }
+
+  /** @inheritdoc */
+  serverOf(host: string | null): string {
+    return host === null ? '' : gitHostBaseUrl(host);
   }
 
   /** @inheritdoc */

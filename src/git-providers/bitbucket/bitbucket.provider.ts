@@ -72,6 +72,11 @@ export class BitbucketProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  serverOf(): string {
+    return this.options.apiUrl;
+  }
+
+  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(auth, call);
     const owner = this.memory.ownerOf(this.options.apiUrl, auth.token);

@@ -54,6 +54,11 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.inner.kind;
   }
 
+  /** The operator's git host, whatever the credentials say. */
+  serverOf(): string {
+    return this.inner.serverOf(this.options.host);
+  }
+
   /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     return needingSignIn(() =>

@@ -11,6 +11,7 @@ import type {
 } from '../git-provider.types.js';
 import { providerErrorFromUpstream } from '../provider-response.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
+import { githubBaseUrl } from './github.base-url.js';
 import { type GithubAnswer, GithubClient } from './github.client.js';
 import {
   mapPullRequests,
@@ -43,10 +44,19 @@ export class GithubProvider extends GitProvider {
   private readonly client: GithubClient;
   private readonly timing: RetryTiming;
 
-  constructor(http: GuardedHttpClient, options: GithubProviderOptions) {
+  constructor(
+    http: GuardedHttpClient,
+    private readonly options: GithubProviderOptions,
+  ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
     this.client = new GithubClient(http, { apiUrl: options.apiUrl, timing: this.timing });
+  }
+
+  /** @inheritdoc */
+  serverOf(host: string | null): string {
+    // One GitHub per origin: its addresses differ in the path only.
+    return new URL(githubBaseUrl(host, this.options.apiUrl)).origin;
   }
 
   /** @inheritdoc */

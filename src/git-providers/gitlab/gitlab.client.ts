@@ -46,6 +46,11 @@ export class GitlabClient {
     });
   }
 
+  /** API root of a server, without a slash at its end. */
+  baseUrl(host: string | null): string {
+    return host === null ? this.options.apiUrl.replace(/\/+$/, '') : `${gitHostBaseUrl(host)}/api`;
+  }
+
   /**
    * The GraphQL answer with `data` and `errors`. A server that does not know the discussion counters is asked again
    * with the fallback document, and straight away with that one for the next hour.
@@ -53,7 +58,7 @@ export class GitlabClient {
    * @throws GitProviderError
    */
   async suggestedTasks(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
-    const base = this.baseUrl(auth);
+    const base = this.baseUrl(auth.host);
     if (!this.oldServers.has(base)) {
       const body = await this.query(auth, call, SUGGESTED_TASKS_DOCUMENT);
       if (!lacksDiscussionCounts(body)) {
@@ -100,7 +105,7 @@ export class GitlabClient {
     const { body } = await exchangeJson(
       this.http,
       {
-        url: `${this.baseUrl(auth)}/graphql`,
+        url: `${this.baseUrl(auth.host)}/graphql`,
         headers: bearer(auth),
         body: { query: document },
       },
@@ -119,7 +124,7 @@ export class GitlabClient {
   private async get(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
     const answer = await exchangeJson(
       this.http,
-      { url: `${this.baseUrl(auth)}${path}`, headers: bearer(auth) },
+      { url: `${this.baseUrl(auth.host)}${path}`, headers: bearer(auth) },
       call,
       this.options.timing,
     );
@@ -127,11 +132,6 @@ export class GitlabClient {
       throw noGitlab();
     }
     return answer;
-  }
-
-  /** API root, without a slash at its end. */
-  private baseUrl(auth: ProviderAuth): string {
-    return auth.host === null ? this.options.apiUrl.replace(/\/+$/, '') : `${gitHostBaseUrl(auth.host)}/api`;
   }
 }
 

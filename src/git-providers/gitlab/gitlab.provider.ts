@@ -39,6 +39,11 @@ export class GitlabProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  serverOf(host: string | null): string {
+    return this.client.baseUrl(host);
+  }
+
+  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const [graphql, issues] = await Promise.allSettled([
       this.readGraphql(auth, call),
