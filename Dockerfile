@@ -1,20 +1,19 @@
 # Any image with Node.js 24, npm and a shell; nothing else of it is used.
 ARG BASE_IMAGE=node:24-bookworm-slim
 
-FROM ${BASE_IMAGE} AS build
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=optional
-COPY tsconfig.json tsconfig.build.json ./
-COPY scripts scripts
-COPY src src
-RUN npm run build
-
 FROM ${BASE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Optional are the embedded PostgreSQL and the Node.js that tests run on: an image gets DATABASE_URL.
 RUN npm ci --omit=dev --omit=optional
+
+# Starts from what has been downloaded already.
+FROM dependencies AS build
+RUN npm ci --omit=optional --prefer-offline
+COPY tsconfig.json tsconfig.build.json ./
+COPY scripts scripts
+COPY src src
+RUN npm run build
 
 FROM ${BASE_IMAGE} AS production
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
