@@ -38,11 +38,13 @@ export class GitUserService {
   }
 
   private callFor(userId: string, { provider, token }: StoredCredential): ProviderCall {
+    let current = token;
     return {
       signal: AbortSignal.timeout(DEADLINE_MS),
       deadlineAt: this.clock.now() + DEADLINE_MS,
       replaceToken: async (successor) => {
-        await this.reader.replaceToken(userId, provider, token, successor);
+        await this.reader.replaceToken(userId, provider, current, successor);
+        current = successor;
       },
     };
   }
