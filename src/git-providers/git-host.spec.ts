@@ -54,6 +54,8 @@ describe('parseGitHost', () => {
       ['a.b.corp.example', 'github', 'a.b.corp.example'],
       ['http://127.0.0.1:9101', 'gitlab', 'http://127.0.0.1:9101'],
       ['http://127.1:9101/', 'gitlab', 'http://127.0.0.1:9101'],
+      ['127.0.0.1:9101', 'github', 'http://127.0.0.1:9101'],
+      ['127.0.0.1:9101/git/', 'gitlab', 'http://127.0.0.1:9101/git'],
       ['http://127.0.0.1:9101/git', 'bitbucket', 'http://127.0.0.1:9101/git'],
       ['10.0.0.7', 'github', '10.0.0.7'],
       ['https://[0:0::1]:9443', 'github', '[::1]:9443'],

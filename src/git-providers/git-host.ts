@@ -36,7 +36,7 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
   if (text === '') {
     return { host: null };
   }
-  const url = provider === 'enterprise_sso' ? null : parseUrl(text);
+  const url = provider === 'enterprise_sso' ? null : intendedUrl(text, allowlist);
   if (!url) {
     return 'refused';
   }
@@ -54,6 +54,16 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
 /** Address below which a canonical host is called: `https://gitlab.example.com`, no trailing slash. */
 export function gitHostBaseUrl(host: string): string {
   return host.startsWith('http://') ? host : `https://${host}`;
+}
+
+/** Without a scheme https is meant, unless the operator lists the host as http only. */
+function intendedUrl(text: string, allowlist: HostAllowlist): URL | null {
+  const url = parseUrl(text);
+  if (!url || text.includes('://') || allowlist.allows(url)) {
+    return url;
+  }
+  const plain = parseUrl(`http://${text}`);
+  return plain && allowlist.allows(plain) ? plain : url;
 }
 
 /** The address, or null if the input is not exactly a scheme, a host, a port and a plain path. */
