@@ -118,6 +118,15 @@ describe('GET /api/user/suggested-tasks', () => {
     expect(limited.headers['x-provider-status']).toBe('github;status=ok;count=1;truncated=1');
   });
 
+  it('leaves the status header out when no provider was asked: an empty list has no form of its own', async () => {
+    await storeOnly('github');
+
+    const { body, headers, status } = await find('?providers=gitlab');
+
+    expect([status, body]).toEqual([200, []]);
+    expect(headers).not.toHaveProperty('x-provider-status');
+  });
+
   it.each([
     ['task_types=NONSENSE', 'enum', 'task_types'],
     ['providers=github,sourceforge', 'enum', 'providers'],
@@ -172,6 +181,15 @@ describe('GET /api/user/suggested-tasks', () => {
     } finally {
       hosts.worlds.github.token = hosts.tokens.provider_tokens.github.token;
     }
+  });
+
+  it('forgets what it knew when the same token is stored anew', async () => {
+    await storeOnly('github');
+    await find().expect(200);
+    await storeOnly('github');
+
+    await find().expect(200);
+    expect(hosts.github.requests.length).toBeGreaterThan(0);
   });
 
   describe('when a provider fails', () => {

@@ -13,6 +13,7 @@ export interface StoredCredential extends ProviderAuth {
   provider: ProviderType;
   /** False when the provider gave no verdict at the time of storing. */
   verified: boolean;
+  /** When the user stored it; a rotation changes nothing about that. */
   updatedAt: Date;
 }
 
@@ -71,7 +72,8 @@ export class ProviderTokensReader {
         return false;
       }
       const token = this.cipher.encrypt(newToken, binding);
-      await manager.update(ProviderToken, { userId, provider }, { token });
+      // A rotation is nothing the user did, so the time of storing stays.
+      await manager.update(ProviderToken, { userId, provider }, { token, updatedAt: row.updatedAt });
       return true;
     });
   }

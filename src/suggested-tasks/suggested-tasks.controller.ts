@@ -59,7 +59,8 @@ export class SuggestedTasksController {
       'Cache-Control': 'private, no-cache',
       'Content-Type': 'application/json; charset=utf-8',
       ETag: `"${createHash('sha256').update(body).digest('base64url')}"`,
-      'X-Provider-Status': providerStatusHeader(statuses),
+      // An empty list is expressed by leaving the header out (RFC 9651 section 3.1).
+      ...(statuses.length > 0 && { 'X-Provider-Status': providerStatusHeader(statuses) }),
     });
     if (request.fresh) {
       response.status(304).end();

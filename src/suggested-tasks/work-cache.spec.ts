@@ -86,6 +86,23 @@ describe('WorkCache', () => {
     expect(calls).toBe(1);
   });
 
+  it.each<[ProviderErrorCode, ForgeKind, number]>([
+    ['unavailable', 'github', 30_000],
+    ['timeout', 'bitbucket', 30_000],
+    ['rate_limited', 'gitlab', 30_000],
+    ['unauthorized', 'gitlab', 30_000],
+    ['sso_required', 'github', MINUTE],
+    ['insufficient_scope', 'bitbucket', 2 * MINUTE],
+  ])('keeps data that lacks a part (%s, %s) for %d ms', async (gap, kind, fresh) => {
+    await read(() => Promise.resolve({ ...work('first'), gaps: [gap] }), kind);
+    clock.time += fresh - 1;
+    expect(await read(answer('second'), kind)).toMatchObject({ stale: false });
+    clock.time += 1;
+
+    expect(await read(answer('second'), kind)).toMatchObject({ stale: true });
+    expect(calls).toBe(1);
+  });
+
   it('serves older data at once and refreshes it in the background', async () => {
     await read(answer('first'));
     clock.time += 5 * MINUTE;

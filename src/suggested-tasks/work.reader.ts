@@ -98,8 +98,9 @@ export class WorkReader {
     }
   }
 
-  private cacheKey(userId: string, { provider, host }: StoredCredential, token: string): string {
+  /** Holds the moment of storing too: whoever stores a token anew, be it the same, wants it tried again. */
+  private cacheKey(userId: string, { provider, host, updatedAt }: StoredCredential, token: string): string {
     const fingerprint = createHmac('sha256', this.fingerprintKey).update(token).digest('base64url');
-    return [userId, provider, host ?? '', fingerprint].join(' ');
+    return [userId, provider, host ?? '', updatedAt.getTime(), fingerprint].join(' ');
   }
 }
