@@ -93,7 +93,7 @@ type FlagValues<T extends Flags> = {
 };
 
 function parseFlags<const T extends Flags>(args: string[], options: T): FlagValues<T> {
-  return withUsageErrors(() => parseArgs({ args, options, strict: true }).values) as FlagValues<T>;
+  return withUsageErrors(() => parseArgs({ args, options, strict: true }).values);
 }
 
 function withUsageErrors<T>(parse: () => T): T {
