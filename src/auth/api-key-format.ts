@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ISSUED = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
@@ -37,7 +37,7 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 }
 
 function sha256(text: string): Buffer {
-  return createHash('sha256').update(text, 'utf8').digest();
+  return hash('sha256', text, 'buffer');
 }
 
 /** Uniform over base62: bytes of 248 and more are drawn again. */

@@ -4,6 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { DataSource } from 'typeorm';
 import { Clock } from '../common/clock.js';
+import { NamedStatement } from '../database/named-statement.js';
 import { parseApiKey } from './api-key-format.js';
 import type { AuthUser } from './auth-user.js';
 
@@ -41,6 +42,7 @@ interface Believed {
 @Injectable()
 export class ApiKeyVerifier {
   private readonly logger = new Logger(ApiKeyVerifier.name);
+  private readonly findKey = new NamedStatement<KeyRow>('api_key_find', FIND_KEY);
   private readonly believed = new LRUCache<string, Believed>({ max: MOST_BELIEVED });
 
   constructor(
@@ -60,7 +62,7 @@ export class ApiKeyVerifier {
     if (known && now - known.verifiedAt < BELIEVED_MS && now < known.expiresAt) {
       return known.user;
     }
-    const [row] = await this.dataSource.query<KeyRow[]>(FIND_KEY, [parsed.id]);
+    const [row] = await this.findKey.run(this.dataSource, [parsed.id]);
     if (!row || !timingSafeEqual(row.secret_hash, parsed.secretHash)) {
       return null;
     }

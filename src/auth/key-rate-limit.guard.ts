@@ -6,7 +6,11 @@ import type { AuthenticatedRequest } from './authenticated-request.js';
 @Injectable()
 export class KeyRateLimitGuard extends ThrottlerGuard {
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    return Promise.resolve(context.switchToHttp().getRequest<AuthenticatedRequest>().user === undefined);
+    // The limit that is switched off is asked for first: looking at a route's metadata costs more than this.
+    return Promise.resolve(
+      this.commonOptions.skipIf?.(context) === true ||
+        context.switchToHttp().getRequest<AuthenticatedRequest>().user === undefined,
+    );
   }
 
   protected override getTracker(request: AuthenticatedRequest): Promise<string> {
