@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { GitProviderError } from './git-provider.error.js';
@@ -12,6 +12,8 @@ const DEADLINE_MS = 12_000;
 /** Tells who a user is at their git provider. */
 @Injectable()
 export class GitUserService {
+  private readonly logger = new Logger(GitUserService.name);
+
   constructor(
     private readonly reader: ProviderTokensReader,
     private readonly registry: GitProviderRegistry,
@@ -33,7 +35,11 @@ export class GitUserService {
         .providerFor(credential.provider, credential.host)
         .getUser(credential, this.callFor(userId, credential));
     } catch (error) {
-      throw error instanceof GitProviderError ? gitProviderProblem(credential.provider, error) : error;
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      this.logger.warn('git provider failed', { provider: credential.provider, code: error.code });
+      throw gitProviderProblem(credential.provider, error);
     }
   }
 

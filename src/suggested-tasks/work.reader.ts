@@ -34,7 +34,7 @@ export class WorkReader {
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {
-      const adapter = this.registry.providerFor(provider, credential.host);
+      const adapter = this.adapterFor(credential);
       const read = await this.cache.read(
         this.cacheKey(userId, credential, credential.token),
         adapter.kind,
@@ -51,6 +51,14 @@ export class WorkReader {
         return { provider, error };
       }
       throw error;
+    }
+  }
+
+  private adapterFor({ provider, host }: StoredCredential): GitProvider {
+    try {
+      return this.registry.providerFor(provider, host);
+    } catch (error) {
+      throw this.reported(provider, error);
     }
   }
 
@@ -85,17 +93,21 @@ export class WorkReader {
       this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
       return work;
     } catch (error) {
-      const failure =
-        error instanceof GitProviderError ? error : new GitProviderError('unavailable', { cause: error });
-      this.logger.warn('git provider failed', {
-        provider,
-        code: failure.code,
-        retry_after: failure.retryAfterSeconds,
-        // A defect of ours rather than the provider's failure: worth its stack.
-        ...(failure !== error && { stack: error instanceof Error ? error.stack : String(error) }),
-      });
-      throw failure;
+      throw this.reported(provider, error);
     }
+  }
+
+  private reported(provider: ProviderType, error: unknown): GitProviderError {
+    const failure =
+      error instanceof GitProviderError ? error : new GitProviderError('unavailable', { cause: error });
+    this.logger.warn('git provider failed', {
+      provider,
+      code: failure.code,
+      retry_after: failure.retryAfterSeconds,
+      // A defect of ours rather than the provider's failure: worth its stack.
+      ...(failure !== error && { stack: error instanceof Error ? error.stack : String(error) }),
+    });
+    return failure;
   }
 
   /** Holds the moment of storing too: whoever stores a token anew, be it the same, wants it tried again. */
