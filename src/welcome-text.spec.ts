@@ -12,6 +12,12 @@ describe('welcomeText', () => {
     expect(text.match(/^ {2}curl -H "X-Session-API-Key: \$\(cat \.data\/api-key\)" /gm)).toHaveLength(3);
   });
 
+  it('gives the address that clients use, where it is known', () => {
+    const text = welcomeText(parseConfig({ PUBLIC_URL: 'https://slipway.example.com/' }, true), 3000, '/');
+
+    expect(text).toContain('https://slipway.example.com/api/user/suggested-tasks');
+  });
+
   it('fits on one screen', () => {
     expect(welcomeText(parseConfig({}, true), 3000, '/').split('\n').length).toBeLessThan(24);
   });

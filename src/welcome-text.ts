@@ -8,8 +8,8 @@ import type { AppConfig } from './config/app-config.js';
  * @param workingDirectory a key file below it is named relative to it
  */
 export function welcomeText(config: AppConfig, port: number, workingDirectory: string): string {
-  const { host } = config.http;
-  const address = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const { host, publicUrl } = config.http;
+  const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const absolute = path.join(config.dataDir, 'api-key');
   const relative = path.relative(workingDirectory, absolute);
   const keyFile = relative.startsWith('..') ? absolute : relative;

@@ -3,8 +3,8 @@ import type { CipherKey } from '../common/crypto/secret-cipher.js';
 export interface HttpConfig {
   port: number;
   host: string;
-  /** How clients reach the service, without a trailing slash. */
-  publicUrl: string;
+  /** How clients reach the service, without a trailing slash; null when nobody said. */
+  publicUrl: string | null;
   corsOrigins: string[];
   /** Requests per key and minute, per replica; 0 = unlimited. */
   rateLimitPerMinute: number;

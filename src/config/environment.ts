@@ -51,12 +51,6 @@ export class Environment {
   DATA_DIR: string = '.data';
 
   @IsOptional()
-  @Matches(/^[A-Za-z0-9._-]{1,64}$/, {
-    message: 'must be 1 to 64 letters, digits, dots, dashes or underscores',
-  })
-  HOST_ID?: string;
-
-  @IsOptional()
   @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
   PUBLIC_URL?: string;
 

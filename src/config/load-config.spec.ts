@@ -11,7 +11,7 @@ describe('parseConfig', () => {
     expect(config.http).toEqual({
       port: 3000,
       host: '127.0.0.1',
-      publicUrl: 'http://localhost:3000',
+      publicUrl: null,
       corsOrigins: [],
       rateLimitPerMinute: 600,
     });

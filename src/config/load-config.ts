@@ -31,7 +31,7 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
     http: {
       port: env.PORT,
       host: env.HOST,
-      publicUrl: withoutTrailingSlash(env.PUBLIC_URL ?? `http://localhost:${env.PORT}`),
+      publicUrl: env.PUBLIC_URL === undefined ? null : withoutTrailingSlash(env.PUBLIC_URL),
       corsOrigins: parseOrigins(env.CORS_ORIGINS),
       rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     },
