@@ -4,6 +4,7 @@ import { GitProviderError } from './git-provider.error.js';
 import type { ProviderCall } from './git-provider.types.js';
 import { providerErrorFromResponse } from './provider-response.js';
 import { retryOnce, type RetryTiming } from './retry-once.js';
+import { timeLeft } from './time-left.js';
 
 export interface JsonRequest {
   url: string;
@@ -17,9 +18,6 @@ export interface JsonAnswer {
   /** Unparsed wire data; null for 404, which often just means "there is none". */
   body: unknown;
 }
-
-/** Kept before the caller's deadline, so that what was read still reaches it. */
-const SPARE_MS = 250;
 
 /**
  * Sends one reading request and answers with its JSON. A server in trouble is asked once more.
@@ -41,10 +39,7 @@ async function exchangeOnce(
   call: ProviderCall,
   timing: RetryTiming,
 ): Promise<JsonAnswer> {
-  const timeoutMs = call.deadlineAt - SPARE_MS - timing.now();
-  if (timeoutMs <= 0) {
-    throw new GitProviderError('timeout');
-  }
+  const timeoutMs = timeLeft(call, timing.now());
   const response = await http.fetch(request.url, {
     headers: {
       accept: 'application/json',

@@ -1,4 +1,5 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { combinedError } from '../combined-error.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
@@ -128,14 +129,4 @@ function valueOrGap<T extends GithubAnswer>(
   return result.status === 'fulfilled'
     ? result.value
     : { data: null, gaps: [providerErrorFromUpstream(result.reason).code] };
-}
-
-/** A rejection of the token says most, else the first request speaks; both stay in the cause. */
-function combinedError(reasons: readonly unknown[]): GitProviderError {
-  const errors = reasons.map(providerErrorFromUpstream);
-  const main = errors.find(({ code }) => code === 'unauthorized') ?? errors[0];
-  return new GitProviderError(main?.code ?? 'unavailable', {
-    cause: new AggregateError(errors, 'both requests failed'),
-    retryAfterSeconds: main?.retryAfterSeconds ?? null,
-  });
 }

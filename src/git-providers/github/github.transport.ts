@@ -2,9 +2,7 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import { GitProviderError } from '../git-provider.error.js';
 import type { ProviderCall } from '../git-provider.types.js';
 import { providerErrorFromResponse } from '../provider-response.js';
-
-/** Kept before the caller's deadline, so that what was read still reaches it. */
-const SPARE_MS = 250;
+import { timeLeft } from '../time-left.js';
 
 interface OctokitRequest {
   method?: string;
@@ -24,10 +22,7 @@ export function githubTransport(
   now: () => number,
 ): (url: string, request?: OctokitRequest) => Promise<Response> {
   return async (url, { method, headers, body } = {}) => {
-    const timeoutMs = call.deadlineAt - SPARE_MS - now();
-    if (timeoutMs <= 0) {
-      throw new GitProviderError('timeout');
-    }
+    const timeoutMs = timeLeft(call, now());
     const response = await http.fetch(url, { method, headers, body, signal: call.signal, timeoutMs });
     if (response.ok) {
       return response;

@@ -1,5 +1,6 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
+import { combinedError } from '../combined-error.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
@@ -123,16 +124,6 @@ function combine(graphql: Half<GraphqlHalf>, issues: Half<GitlabIssuePage>): Pro
     truncated: work.truncated || (issues.value?.hasMore ?? false),
     gaps: [...new Set(gaps)],
   };
-}
-
-/** A rejection of the token says most, else the GraphQL half speaks; both stay in the cause. */
-function combinedError(reasons: readonly unknown[]): GitProviderError {
-  const errors = reasons.map(providerErrorFromUpstream);
-  const main = errors.find(({ code }) => code === 'unauthorized') ?? errors[0];
-  return new GitProviderError(main?.code ?? 'unavailable', {
-    cause: new AggregateError(errors, 'both requests failed'),
-    retryAfterSeconds: main?.retryAfterSeconds ?? null,
-  });
 }
 
 function verdict(code: ProviderErrorCode): TokenCheck {
