@@ -83,7 +83,12 @@ function encrypt(plaintext: string, binding: string): string {
 
 async function storeSettings(request: Request, response: Response): Promise<void> {
   const userId = String(response.locals['userId']);
-  const body: Record<string, unknown> = request.body;
+  const body: Record<string, unknown> | undefined = request.body;
+  if (!body) {
+    // The client is gone already.
+    response.status(400).end();
+    return;
+  }
   const columns = SETTINGS_COLUMNS.filter((column) => body[column] !== undefined);
   const values = columns.map((column) => {
     const value = body[column];
