@@ -1,7 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { ApiKey } from '../api-key.entity.js';
 
 /** An API key without its secret. */
+@ApiSchema({ name: 'ApiKey' })
 export class ApiKeyDto {
   @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
   id: string;

@@ -1,8 +1,10 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { Identifier } from '../../common/validation/identifier.decorator.js';
 import { Instant } from '../../common/validation/instant.decorator.js';
 import { Text } from '../../common/validation/text.decorator.js';
 
 /** Body of `POST /api/v1/api-keys`. */
+@ApiSchema({ name: 'CreateApiKey' })
 export class CreateApiKeyDto {
   @Text({
     required: true,

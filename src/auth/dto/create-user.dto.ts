@@ -1,7 +1,9 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { isEmail } from 'class-validator';
 import { Text } from '../../common/validation/text.decorator.js';
 
 /** Body of `POST /api/v1/users`. */
+@ApiSchema({ name: 'CreateUser' })
 export class CreateUserDto {
   @Text({
     required: true,

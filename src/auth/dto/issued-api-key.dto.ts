@@ -1,7 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { IssuedKey } from '../api-keys.service.js';
 
 /** A new API key: the only answer that holds the key itself. */
+@ApiSchema({ name: 'IssuedApiKey' })
 export class IssuedApiKeyDto {
   @ApiProperty({ example: '4nKxq0Zt' })
   id: string;

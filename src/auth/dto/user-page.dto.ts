@@ -1,9 +1,10 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { Page } from '../../common/pagination/page.js';
 import type { User } from '../user.entity.js';
 import { toUserDto, UserDto } from './user.dto.js';
 
 /** A page of users. */
+@ApiSchema({ name: 'UserPage' })
 export class UserPageDto {
   @ApiProperty({ type: [UserDto] })
   items: UserDto[];

@@ -1,7 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { User } from '../user.entity.js';
 
 /** A user. */
+@ApiSchema({ name: 'User' })
 export class UserDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;

@@ -1,7 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/error-code.js';
 
 /** A problem document (RFC 9457): every error that is not a failed validation. */
+@ApiSchema({ name: 'Problem' })
 export class ProblemDto {
   @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
   type: string;

@@ -1,5 +1,6 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 
+@ApiSchema({ name: 'ValidationError' })
 class ValidationErrorItemDto {
   @ApiProperty({
     type: [String],
@@ -19,6 +20,7 @@ class ValidationErrorItemDto {
 }
 
 /** Answer to input that breaks rules; all failures of a body come together. */
+@ApiSchema({ name: 'HTTPValidationError' })
 export class ValidationErrorDto {
   @ApiProperty({ type: [ValidationErrorItemDto] })
   detail: ValidationErrorItemDto[];

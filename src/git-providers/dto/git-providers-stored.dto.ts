@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -8,6 +8,7 @@ import {
 import type { ProviderTokenWarning } from '../provider-token-input.js';
 
 /** A token that was stored although its provider gave no verdict on it. */
+@ApiSchema({ name: 'ProviderTokenWarning' })
 export class ProviderTokenWarningDto {
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' })
   provider: ProviderType;
@@ -22,6 +23,7 @@ export class ProviderTokenWarningDto {
 }
 
 /** Answer of `POST /api/add-git-providers`. */
+@ApiSchema({ name: 'GitProvidersStored' })
 export class GitProvidersStoredDto {
   @ApiProperty({ example: 'Git providers stored' })
   message: string;

@@ -1,6 +1,7 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 
 /** Answer of `POST /api/unset-provider-tokens`. */
+@ApiSchema({ name: 'GitProvidersUnset' })
 export class GitProvidersUnsetDto {
   @ApiProperty({ example: 'Unset Git provider tokens' })
   message: string;

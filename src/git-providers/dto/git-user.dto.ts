@@ -1,7 +1,8 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { ProviderUser } from '../git-provider.types.js';
 
 /** The user's account at a git provider. */
+@ApiSchema({ name: 'GitUser' })
 export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' })
   id: string;

@@ -1,9 +1,11 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../common/validation/text.decorator.js';
 import type { ProviderTokenInput } from '../provider-token-input.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
 
 /** One provider's entry of a `provider_tokens` map. Members it does not list are ignored. */
+@ApiSchema({ name: 'ProviderToken' })
 export class ProviderTokenDto implements ProviderTokenInput {
   @Text({
     nullable: true,

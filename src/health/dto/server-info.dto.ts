@@ -1,5 +1,6 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 
+@ApiSchema({ name: 'ServerInfo' })
 export class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' })
   title: string;

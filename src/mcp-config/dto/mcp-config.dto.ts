@@ -1,9 +1,11 @@
+import { ApiSchema } from '@nestjs/swagger';
 import type { FieldProblem } from '../../common/validation/field-rule.js';
 import { NestedList } from '../../common/validation/nested-list.decorator.js';
 import { RemoteMcpServerDto } from './remote-mcp-server.dto.js';
 import { StdioMcpServerDto } from './stdio-mcp-server.dto.js';
 
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
+@ApiSchema({ name: 'MCPConfig' })
 export class McpConfigDto {
   @NestedList({
     type: RemoteMcpServerDto,

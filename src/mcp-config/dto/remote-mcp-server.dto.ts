@@ -1,7 +1,9 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '../../common/http/address-problem.js';
 import { Text } from '../../common/validation/text.decorator.js';
 
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPRemoteServerConfig' })
 export class RemoteMcpServerDto {
   @Text({
     required: true,

@@ -1,8 +1,10 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { TextList } from '../../common/validation/text-list.decorator.js';
 import { TextMap } from '../../common/validation/text-map.decorator.js';
 import { Text } from '../../common/validation/text.decorator.js';
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPStdioServerConfig' })
 export class StdioMcpServerDto {
   @Text({
     required: true,

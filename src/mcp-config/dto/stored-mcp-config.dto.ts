@@ -1,6 +1,7 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from '../mcp-config.types.js';
 
+@ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
   @ApiProperty({ example: 'https://mcp.example.com/sse' })
   url: string;
@@ -9,6 +10,7 @@ class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
   api_key: string | null;
 }
 
+@ApiSchema({ name: 'StoredMCPStdioServerConfig' })
 class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   @ApiProperty({ example: 'files' })
   name: string;
@@ -29,6 +31,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
 }
 
 /** An MCP configuration as answers show it: secrets are masked, and a mask sent back keeps the secret. */
+@ApiSchema({ name: 'StoredMCPConfig' })
 export class StoredMcpConfigDto implements StoredMcpConfig {
   @ApiProperty({ type: [StoredRemoteMcpServerDto] })
   sse_servers: StoredRemoteMcpServerDto[];

@@ -1,7 +1,9 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../common/validation/text.decorator.js';
 import { customSecretNameProblem } from '../custom-secret-name.js';
 
 /** Body of `POST /api/secrets`. */
+@ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
   @Text({
     required: true,

@@ -1,6 +1,7 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { SecretDescription } from '../secrets.service.js';
 
+@ApiSchema({ name: 'CustomSecretDescription' })
 class SecretDescriptionDto implements SecretDescription {
   @ApiProperty({ example: 'DEPLOY_TOKEN' })
   name: string;
@@ -10,6 +11,7 @@ class SecretDescriptionDto implements SecretDescription {
 }
 
 /** Answer of `GET /api/secrets`: never a value. */
+@ApiSchema({ name: 'CustomSecrets' })
 export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] })
   custom_secrets: SecretDescriptionDto[];

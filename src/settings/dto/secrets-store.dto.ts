@@ -1,4 +1,4 @@
-import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { NestedMap } from '../../common/validation/nested-map.decorator.js';
 import { ProviderTokenMap } from '../../git-providers/dto/provider-token-map.decorator.js';
 import type { ProviderTokenInputs } from '../../git-providers/provider-token-input.js';
@@ -7,6 +7,7 @@ import { CustomSecretValueDto } from './custom-secret-value.dto.js';
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
 @ApiExtraModels(CustomSecretValueDto)
+@ApiSchema({ name: 'UserSecrets' })
 export class SecretsStoreDto {
   @ProviderTokenMap()
   provider_tokens?: ProviderTokenInputs;

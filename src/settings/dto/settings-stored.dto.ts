@@ -1,8 +1,9 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ProviderTokenWarningDto } from '../../git-providers/dto/git-providers-stored.dto.js';
 import type { ProviderTokenWarning } from '../../git-providers/provider-token-input.js';
 
 /** Answer of `POST /api/settings`. */
+@ApiSchema({ name: 'SettingsStored' })
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' })
   message: string;

@@ -1,3 +1,4 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '../../common/http/address-problem.js';
 import { Decimal } from '../../common/validation/decimal.decorator.js';
 import { Flag } from '../../common/validation/flag.decorator.js';
@@ -12,6 +13,7 @@ import { SecretsStoreDto } from './secrets-store.dto.js';
 const KEPT = 'null keeps the stored value, blank text clears it.';
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
+@ApiSchema({ name: 'Settings' })
 export class SettingsDto {
   @Text({ nullable: true, description: 'Language of the user interface.', example: 'en' })
   language?: string | null;

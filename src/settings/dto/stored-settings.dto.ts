@@ -1,6 +1,7 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { StoredMcpConfigDto } from '../../mcp-config/dto/stored-mcp-config.dto.js';
 
+@ApiSchema({ name: 'StoredUserSecrets' })
 class ShownSecretsStoreDto {
   @ApiProperty({ type: 'object', additionalProperties: false, example: {} })
   provider_tokens: Record<string, never>;
@@ -10,6 +11,7 @@ class ShownSecretsStoreDto {
 }
 
 /** Answer of `GET /api/settings`: every member of the settings; secrets only as "is set". */
+@ApiSchema({ name: 'StoredSettings' })
 export class StoredSettingsDto {
   @ApiProperty({ type: String, nullable: true, example: 'en' })
   language: string | null;

@@ -1,7 +1,9 @@
+import { ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../common/validation/text.decorator.js';
 import { customSecretNameProblem } from '../custom-secret-name.js';
 
 /** Body of `PUT /api/secrets/{name}`. */
+@ApiSchema({ name: 'UpdateCustomSecret' })
 export class UpdateSecretDto {
   @Text({
     required: true,

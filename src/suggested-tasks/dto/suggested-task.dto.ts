@@ -1,9 +1,10 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.types.js';
 import type { Candidate } from '../candidate.js';
 import { TASK_TYPES, type TaskType } from '../task-type.js';
 
 /** A piece of work to hand to an agent. */
+@ApiSchema({ name: 'SuggestedTask' })
 export class SuggestedTaskDto {
   @ApiProperty({
     enum: PROVIDER_TYPES,
