@@ -1,21 +1,43 @@
-/** SQLSTATE classes and Node error codes that mean "the database is away", not "the statement is wrong". */
-const AWAY = /^(08...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
-const AWAY_MESSAGE = /Connection terminated|timeout exceeded when trying to connect|Driver not Connected/i;
+/**
+ * SQLSTATEs of a server that cannot serve anybody right now (https://www.postgresql.org/docs/current/errcodes-appendix.html):
+ * lost connections, no resources left, a statement cut short, stopping or starting, read-only after a failover, and a
+ * login that fails since the start.
+ */
+const AWAY_STATE = /^(08...|53...|57014|57P0[1-5]|25006|28...|3D000)$/;
+const AWAY_NETWORK =
+  /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;
+const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
+const AWAY_MESSAGE =
+  /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
 
-/** Whether a failure comes from losing PostgreSQL rather than from the request. */
+/**
+ * Whether a failure comes from losing PostgreSQL rather than from the request. The driver's errors arrive as they are
+ * when there is no connection to be had, and inside TypeORM's otherwise. A bare network error is the database's: calls
+ * to everybody else fail with an `UpstreamError`.
+ */
 export function isDatabaseAway(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) {
     return false;
   }
-  const { name, code, message, driverError } = error as {
-    name?: string;
+  const {
+    code = '',
+    message = '',
+    severity,
+    syscall = '',
+    errors = [],
+  } = error as {
     code?: string;
     message?: string;
-    driverError?: unknown;
+    /** Only what PostgreSQL itself answered has one. */
+    severity?: string;
+    syscall?: string;
+    /** One for each address of a host with several. */
+    errors?: unknown[];
   };
-  const fromDatabase =
-    name === 'QueryFailedError' || driverError !== undefined || AWAY_MESSAGE.test(message ?? '');
   return (
-    fromDatabase && (AWAY.test(code ?? '') || AWAY_MESSAGE.test(message ?? '') || isDatabaseAway(driverError))
+    AWAY_MESSAGE.test(message) ||
+    (severity !== undefined && AWAY_STATE.test(code)) ||
+    (NETWORK_CALL.test(syscall) && AWAY_NETWORK.test(code)) ||
+    (Array.isArray(errors) && errors.some((each) => isDatabaseAway(each)))
   );
 }

@@ -1,0 +1,75 @@
+import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import { listenOnLoopback } from './listen-on-loopback.js';
+
+/** A TCP relay in front of a test's database, so that a test can take the database away and give it back. */
+export class DatabaseProxy {
+  private readonly sockets = new Set<Socket>();
+  private server: Server | undefined;
+
+  private constructor(
+    private readonly target: NetConnectOpts,
+    private port: number,
+  ) {}
+
+  static async start(databaseUrl: string): Promise<DatabaseProxy> {
+    const { hostname, port, searchParams } = new URL(databaseUrl);
+    const folder = searchParams.get('host');
+    const proxy = new DatabaseProxy(
+      folder === null ? { host: hostname, port: Number(port) } : { path: `${folder}/.s.PGSQL.${port}` },
+      0,
+    );
+    await proxy.comeBack();
+    return proxy;
+  }
+
+  /** The same database as seen through the relay. */
+  urlOf(databaseUrl: string): string {
+    const url = new URL(databaseUrl);
+    url.hostname = '127.0.0.1';
+    url.port = String(this.port);
+    url.searchParams.delete('host');
+    return url.href;
+  }
+
+  /** Refuses connections and cuts the open ones, like a server that was stopped. */
+  async goAway(): Promise<void> {
+    const { server } = this;
+    this.server = undefined;
+    const closed = new Promise<void>((resolve) => {
+      server?.close(() => {
+        resolve();
+      });
+    });
+    for (const socket of this.sockets) {
+      socket.destroy();
+    }
+    await (server && closed);
+  }
+
+  /** Keeps connections open but lets nothing through any more, like a host that hangs. */
+  freeze(): void {
+    for (const socket of this.sockets) {
+      socket.pause();
+      socket.unpipe();
+    }
+  }
+
+  async comeBack(): Promise<void> {
+    const server = createServer((client) => {
+      const upstream = connect(this.target);
+      for (const socket of [client, upstream]) {
+        this.sockets.add(socket);
+        socket.on('close', () => {
+          this.sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+        // Either side may be cut at any time; 'close' follows.
+        socket.on('error', () => undefined);
+      }
+      client.pipe(upstream).pipe(client);
+    });
+    this.port = await listenOnLoopback(server, this.port);
+    this.server = server;
+  }
+}
