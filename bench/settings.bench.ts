@@ -19,7 +19,8 @@ const CONNECTIONS = 32;
 /** Many short rounds: what else the machine does hits both sides alike. */
 const ROUNDS = 10;
 const ROUND_SECONDS = 2;
-const WARM_UP_SECONDS = 4;
+/** Until then the just-in-time compiler of either side is still at work. */
+const WARM_UP_SECONDS = 8;
 const POOL_SIZE = '10';
 const LEAST_RATIO = { GET: 0.75, POST: 0.55 };
 
