@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { configureApp } from './app.setup.js';
@@ -40,7 +42,8 @@ export async function startService(config: AppConfig, logger: AppLogger): Promis
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
-      process.stdout.write(welcomeText(config, port, process.cwd()));
+      const hasKeyFile = existsSync(path.join(config.dataDir, 'api-key')) && config.database.url === null;
+      process.stdout.write(welcomeText(config, port, process.cwd(), hasKeyFile));
     }
     return {
       port,

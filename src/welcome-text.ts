@@ -6,20 +6,25 @@ import type { AppConfig } from './config/app-config.js';
  *
  * @param port the port that was bound
  * @param workingDirectory a key file below it is named relative to it
+ * @param hasKeyFile a key was generated into `DATA_DIR` at the first start
  */
-export function welcomeText(config: AppConfig, port: number, workingDirectory: string): string {
+export function welcomeText(
+  config: AppConfig,
+  port: number,
+  workingDirectory: string,
+  hasKeyFile: boolean,
+): string {
   const { host, publicUrl } = config.http;
   const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const absolute = path.join(config.dataDir, 'api-key');
   const relative = path.relative(workingDirectory, absolute);
   const keyFile = relative.startsWith('..') ? absolute : relative;
-  const isGenerated = config.database.url === null && config.trust.bootstrapApiKey === null;
-  const key = isGenerated ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
+  const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
   const curl = `curl -H "X-Session-API-Key: ${key}"`;
   return `
   Slipway      ${address}
   Try it       ${address}/docs
-  Your key     ${isGenerated ? keyFile : 'the one you configured (more: npm run keys -- create)'}
+  Your key     ${hasKeyFile ? keyFile : 'the one you configured or made with npm run keys -- create'}
 
   The main job, with a token of GitHub, GitLab or Bitbucket (email:api_token there) in place of YOUR_TOKEN:
 
