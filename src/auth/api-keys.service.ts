@@ -7,6 +7,7 @@ import { generateApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKey } from './api-key.entity.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth-user.js';
+import { userIsGone } from './user-is-gone.js';
 import { UsersService } from './users.service.js';
 
 /** A key as it is seen once, at its creation. */
@@ -25,10 +26,23 @@ export class ApiKeysService {
     private readonly clock: Clock,
   ) {}
 
-  /** Issues a key on behalf of `actor`; only administrators issue keys for somebody else. */
+  /**
+   * Issues a key on behalf of `actor`; only administrators issue keys for somebody else.
+   *
+   * @throws DomainError unauthorized or not_found when the owner has been removed meanwhile
+   */
   async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
-    return this.issue(owner, name, expiresAt);
+    try {
+      return await this.issue(owner, name, expiresAt);
+    } catch (error) {
+      if (!userIsGone(error)) {
+        throw error;
+      }
+      throw owner === actor.id
+        ? new DomainError('unauthorized', 'unauthorized', 'Unauthorized')
+        : unknownUser();
+    }
   }
 
   async issue(userId: string, name: string, expiresAt: Date | null): Promise<IssuedKey> {
@@ -76,10 +90,14 @@ export class ApiKeysService {
       throw new DomainError('forbidden', 'forbidden', 'Only administrators manage the keys of other users.');
     }
     if (!(await this.users.exists(userId))) {
-      throw new DomainError('not_found', 'not_found', 'There is no user with this id.');
+      throw unknownUser();
     }
     return userId;
   }
+}
+
+function unknownUser(): DomainError {
+  return new DomainError('not_found', 'not_found', 'There is no user with this id.');
 }
 
 function unknownKey(): DomainError {

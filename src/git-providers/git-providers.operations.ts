@@ -1,9 +1,14 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiBodyExamples } from '../common/openapi/api-body-examples.decorator.js';
 import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
+import { invalidInput } from '../common/openapi/documented-error.js';
+import { AddGitProvidersDto } from './dto/add-git-providers.dto.js';
 import { GitProvidersStoredDto } from './dto/git-providers-stored.dto.js';
 import { GitProvidersUnsetDto } from './dto/git-providers-unset.dto.js';
 import { GitUserDto } from './dto/git-user.dto.js';
+import { PROVIDER_TYPES } from './git-provider.types.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES, GIT_PROVIDERS_STORED_EXAMPLES } from './git-providers.examples.js';
 
 const INVALID_TOKEN = {
   status: 401,
@@ -16,12 +21,27 @@ const INVALID_TOKEN = {
 export function AddGitProvidersOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
+      operationId: 'store_provider_tokens_api_add_git_providers_post',
       summary: 'Store git-provider tokens',
       description:
         'Every new token is checked with its own provider first; all of the request is stored, or nothing. A token whose provider gives no verdict is stored and named in `warnings`.',
     }),
-    ApiOkResponse({ type: GitProvidersStoredDto, description: 'Successful Response' }),
-    ApiProblems(INVALID_TOKEN, 413, 415, 422),
+    ApiBodyExamples(AddGitProvidersDto, ADD_GIT_PROVIDERS_EXAMPLES),
+    ApiOkResponse({
+      type: GitProvidersStoredDto,
+      description: 'Successful Response',
+      examples: GIT_PROVIDERS_STORED_EXAMPLES,
+    }),
+    ApiProblems(
+      INVALID_TOKEN,
+      413,
+      415,
+      invalidInput(
+        ['body', 'provider_tokens', 'gitea', '[key]'],
+        'enum',
+        `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
+      ),
+    ),
   );
 }
 
@@ -29,11 +49,12 @@ export function AddGitProvidersOperation(): MethodDecorator & ClassDecorator {
 export function UnsetProviderTokensOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
+      operationId: 'unset_provider_tokens_api_unset_provider_tokens_post',
       summary: 'Remove all git-provider tokens',
-      description: 'Removing them again changes nothing.',
+      description: 'Needs no body. Removing them again changes nothing.',
     }),
     ApiOkResponse({ type: GitProvidersUnsetDto, description: 'Removed' }),
-    ApiProblems(),
+    ApiProblems(413, 415, invalidInput(['body'], 'json_invalid', 'Expected one complete JSON value.')),
   );
 }
 
@@ -41,6 +62,7 @@ export function UnsetProviderTokensOperation(): MethodDecorator & ClassDecorator
 export function GitUserOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
+      operationId: 'get_user_api_user_info_get',
       summary: 'Show the account at the git provider',
       description: 'Of the first provider with a token: github, gitlab, bitbucket, enterprise_sso.',
     }),
@@ -52,6 +74,7 @@ export function GitUserOperation(): MethodDecorator & ClassDecorator {
         detail: 'No providers set.',
         description: 'No valid API key, no stored token, or one that its provider rejects',
       },
+      INVALID_TOKEN,
       502,
       504,
     ),

@@ -4,7 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
+import { ApiOpenProblems } from '../common/openapi/api-open-problems.decorator.js';
 import { HealthDto } from './dto/health.dto.js';
 import { ServerInfoDto } from './dto/server-info.dto.js';
 import { serviceVersion } from './service-version.js';
@@ -17,16 +17,20 @@ export class HealthController {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   @Get('health/live')
-  @ApiOperation({ summary: 'The process answers' })
-  @ApiOkResponse({ type: HealthDto })
+  @ApiOperation({ operationId: 'live_health_live_get', summary: 'The process answers' })
+  @ApiOkResponse({ type: HealthDto, description: 'It does' })
+  @ApiOpenProblems()
   live(): HealthDto {
     return { status: 'ok' };
   }
 
   @Get('health/ready')
-  @ApiOperation({ summary: 'The process answers and reaches its database' })
-  @ApiOkResponse({ type: HealthDto })
-  @ApiProblems(503)
+  @ApiOperation({
+    operationId: 'ready_health_ready_get',
+    summary: 'The process answers and reaches its database',
+  })
+  @ApiOkResponse({ type: HealthDto, description: 'It does' })
+  @ApiOpenProblems(503)
   async ready(): Promise<HealthDto> {
     try {
       await this.dataSource.query('SELECT 1');
@@ -45,15 +49,23 @@ export class HealthController {
   }
 
   @Get('alive')
-  @ApiOperation({ summary: 'Same as /health/live, under the name that older clients know' })
-  @ApiOkResponse({ type: HealthDto })
+  @ApiOperation({
+    operationId: 'alive_alive_get',
+    summary: 'Same as /health/live, under the name that older clients know',
+  })
+  @ApiOkResponse({ type: HealthDto, description: 'It does' })
+  @ApiOpenProblems()
   alive(): HealthDto {
     return { status: 'ok' };
   }
 
   @Get('server_info')
-  @ApiOperation({ summary: 'Name, version and uptime of this replica' })
-  @ApiOkResponse({ type: ServerInfoDto })
+  @ApiOperation({
+    operationId: 'get_server_info_server_info_get',
+    summary: 'Name, version and uptime of this replica',
+  })
+  @ApiOkResponse({ type: ServerInfoDto, description: 'This replica' })
+  @ApiOpenProblems()
   serverInfo(): ServerInfoDto {
     return { title: 'Slipway', version: serviceVersion(), uptime: Math.floor(process.uptime()) };
   }

@@ -1,26 +1,42 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiBodyExamples } from '../common/openapi/api-body-examples.decorator.js';
 import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
+import { invalidInput } from '../common/openapi/documented-error.js';
+import { SettingsDto } from './dto/settings.dto.js';
 import { SettingsStoredDto } from './dto/settings-stored.dto.js';
 import { StoredSettingsDto } from './dto/stored-settings.dto.js';
+import { SETTINGS_EXAMPLES } from './settings.examples.js';
 
 /** Documents `POST /api/settings`. */
 export function StoreSettingsOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
+      operationId: 'store_settings_api_settings_post',
       summary: 'Store settings',
       description:
         'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; null clears a member unless its description says otherwise.',
     }),
-    ApiOkResponse({ type: SettingsStoredDto, description: 'Settings stored successfully' }),
+    ApiBodyExamples(SettingsDto, SETTINGS_EXAMPLES),
+    ApiOkResponse({
+      type: SettingsStoredDto,
+      description: 'Settings stored successfully',
+      example: { message: 'Settings stored' },
+    }),
     ApiProblems(
       {
         status: 401,
-        description: 'No valid API key, or (code invalid_git_token) a token that its provider rejects',
+        code: 'invalid_git_token',
+        detail: 'Invalid token. Please make sure it is a valid github token.',
+        description: 'No valid API key, or a token that its provider rejects',
       },
       413,
       415,
-      422,
+      invalidInput(
+        ['body', 'max_iterations'],
+        'int_parsing',
+        'Expected a whole number; this text is not one.',
+      ),
     ),
   );
 }
@@ -29,6 +45,7 @@ export function StoreSettingsOperation(): MethodDecorator & ClassDecorator {
 export function LoadSettingsOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
+      operationId: 'load_settings_api_settings_get',
       summary: 'Show settings',
       description: 'Keys, tokens and secrets are never shown, only that they are set.',
     }),

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, QueryFailedError } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { lockUser } from '../auth/lock-user.js';
+import { userIsGone } from '../auth/user-is-gone.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
@@ -14,8 +15,6 @@ import { settingsAndMcpUpsert, settingsUpsert } from './settings-upsert.js';
 
 /** Clients send few different sets of members; beyond this many, statements stay unnamed (each name costs memory). */
 const MOST_NAMED = 32;
-/** Without its user a row breaks the foreign key, or has no id to refer to at all. */
-const USER_IS_GONE: readonly unknown[] = ['23503', '23502'];
 
 /**
  * Settings rows, merged by PostgreSQL itself: one statement touches the given columns only, so concurrent requests
@@ -96,12 +95,4 @@ export class SettingsStore {
     this.upserts.set(text, statement);
     return statement;
   }
-}
-
-function userIsGone(error: unknown): boolean {
-  return (
-    error instanceof QueryFailedError &&
-    'code' in error.driverError &&
-    USER_IS_GONE.includes(error.driverError.code)
-  );
 }

@@ -10,6 +10,7 @@ export class CreateApiKeyDto {
     required: true,
     description: 'What the key is for; 1 to 100 characters.',
     example: 'ci',
+    form: { minLength: 1, maxLength: 100, pattern: '\\S' },
     rule: (name) =>
       name.trim() === '' || name.length > 100
         ? 'Expected 1 to 100 characters.'

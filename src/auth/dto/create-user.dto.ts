@@ -9,6 +9,7 @@ export class CreateUserDto {
     required: true,
     description: 'Unique, compared in lower case.',
     example: 'ada@example.com',
+    format: 'email',
     rule: (email) =>
       isEmail(email, { require_tld: false }) ? null : 'Expected an email address such as ada@example.com.',
   })
@@ -18,6 +19,7 @@ export class CreateUserDto {
     nullable: true,
     description: 'Shown to people.',
     example: 'Ada',
+    form: { maxLength: 200 },
     rule: (name) => (name.length > 200 ? 'Expected at most 200 characters.' : null),
   })
   name?: string | null;

@@ -32,4 +32,28 @@ export class ProblemDto {
     example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
   })
   request_id: string | null;
+
+  @ApiProperty({
+    type: 'array',
+    items: {
+      type: 'object',
+      properties: {
+        provider: { type: 'string', description: 'Which git provider.' },
+        code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
+        retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
+      },
+      required: ['provider', 'code', 'retry_after'],
+    },
+    required: false,
+    description: 'With the code git_providers_failed: each of them.',
+    example: [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
+  })
+  errors?: { provider: string; code: string; retry_after: number | null }[];
+
+  @ApiProperty({
+    required: false,
+    description: 'Same text as `detail`, where clients of the secrets read this member.',
+    example: 'A secret named DEPLOY_TOKEN exists already.',
+  })
+  message?: string;
 }

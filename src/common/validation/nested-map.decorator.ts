@@ -3,6 +3,7 @@ import { composeDecorators } from './compose-decorators.js';
 import type { DtoClass } from './dto-class.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
+import { mapSchema, type KeySchema } from './map-schema.js';
 import { isPlainObject } from './plain-object.js';
 import { toDto } from './to-dto.js';
 import { TooMany, unlessTooMany } from './too-many.js';
@@ -15,6 +16,8 @@ export interface NestedMapOptions extends FieldOptions {
   nullableValues?: boolean;
   /** The problem of a key, or null. */
   keyRule: (key: string) => Pick<FieldProblem, 'type' | 'msg'> | null;
+  /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
+  keySchema?: KeySchema;
   /** Schema of the values in OpenAPI. */
   schema: Record<string, unknown>;
 }
@@ -26,7 +29,7 @@ export function NestedMap(options: NestedMapOptions): PropertyDecorator {
     return isPlainObject(plain) ? toDto(options.type, plain) : plain;
   };
   return composeDecorators(
-    documentedField(options, { type: 'object', additionalProperties: options.schema }, (value) => {
+    documentedField(options, mapSchema(options.schema, options.keySchema), (value) => {
       if (!isPlainObject(value)) {
         return value;
       }

@@ -1,11 +1,14 @@
 import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule } from './field-rule.js';
+import { mapSchema, type KeySchema } from './map-schema.js';
 import { isPlainObject } from './plain-object.js';
 import { textProblems } from './text.decorator.js';
 import { TooMany, unlessTooMany } from './too-many.js';
 
 export interface TextMapOptions extends FieldOptions {
+  /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
+  keySchema?: KeySchema;
   /** The sentence for a bad key, or null. */
   keyRule: (key: string) => string | null;
 }
@@ -13,7 +16,7 @@ export interface TextMapOptions extends FieldOptions {
 /** An object whose values are strings; arrives as a `Map`. */
 export function TextMap(options: TextMapOptions): PropertyDecorator {
   return composeDecorators(
-    documentedField(options, { type: 'object', additionalProperties: { type: 'string' } }, (value) => {
+    documentedField(options, mapSchema({ type: 'string' }, options.keySchema), (value) => {
       if (!isPlainObject(value)) {
         return value;
       }

@@ -2,10 +2,19 @@ import { composeDecorators } from './compose-decorators.js';
 import { documentedField, type FieldOptions } from './field-options.js';
 import { fieldRule, type FieldProblem } from './field-rule.js';
 
+/** The form of a text in the words of OpenAPI; lengths in characters. */
+export interface TextForm {
+  pattern?: string;
+  minLength?: number;
+  maxLength?: number;
+}
+
 export interface TextOptions extends FieldOptions {
   /** A password in OpenAPI (`format: password`, `writeOnly`). */
   secret?: boolean;
   format?: string;
+  /** What OpenAPI says of the form; it is `rule` that checks it. */
+  form?: TextForm;
   /** White space around the text does not count. */
   trim?: boolean;
   /** A further rule: the sentence to answer with, or null. */
@@ -19,6 +28,7 @@ export function Text(options: TextOptions): PropertyDecorator {
       options,
       {
         type: String,
+        ...options.form,
         ...(options.format !== undefined && { format: options.format }),
         ...(options.secret === true && { format: 'password', writeOnly: true }),
       },

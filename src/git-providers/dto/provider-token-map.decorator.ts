@@ -19,6 +19,7 @@ export function ProviderTokenMap(): PropertyDecorator {
       nullIsAbsent: true,
       nullableValues: true,
       keyRule: providerProblem,
+      keySchema: { enum: PROVIDER_TYPES },
       schema: { oneOf: [{ $ref: getSchemaPath(ProviderTokenDto) }, { type: 'null' }] },
       description: `Tokens by provider (${PROVIDER_TYPES.join(', ')}). Providers left out keep their token, null removes it.`,
       example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },

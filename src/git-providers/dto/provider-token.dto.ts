@@ -28,6 +28,7 @@ export class ProviderTokenDto implements ProviderTokenInput {
     nullable: true,
     description: 'Id of the account at the provider; stored as given.',
     example: '583231',
+    form: { maxLength: MAX_ACCOUNT_ID_LENGTH },
     rule: (text) =>
       text.length <= MAX_ACCOUNT_ID_LENGTH
         ? null

@@ -3,6 +3,10 @@ import { TextList } from '../../common/validation/text-list.decorator.js';
 import { TextMap } from '../../common/validation/text-map.decorator.js';
 import { Text } from '../../common/validation/text.decorator.js';
 
+const SERVER_NAME = /^[A-Za-z0-9_-]+$/;
+const PROGRAM = /^\S+$/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
 export class StdioMcpServerDto {
@@ -11,8 +15,9 @@ export class StdioMcpServerDto {
     trim: true,
     description: 'Letters, digits, hyphens and underscores; unique in its list.',
     example: 'files',
+    form: { pattern: SERVER_NAME.source },
     rule: (name) =>
-      /^[A-Za-z0-9_-]+$/.test(name) ? null : 'Expected a name of letters, digits, hyphens and underscores.',
+      SERVER_NAME.test(name) ? null : 'Expected a name of letters, digits, hyphens and underscores.',
   })
   name: string;
 
@@ -21,8 +26,9 @@ export class StdioMcpServerDto {
     trim: true,
     description: 'The program alone; its arguments belong into `args`.',
     example: 'npx',
+    form: { pattern: PROGRAM.source },
     rule: (command) =>
-      /^\S+$/.test(command) ? null : 'Expected one program without white space; arguments belong into args.',
+      PROGRAM.test(command) ? null : 'Expected one program without white space; arguments belong into args.',
   })
   command: string;
 
@@ -38,8 +44,9 @@ export class StdioMcpServerDto {
     description:
       'Environment variables. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
     example: { API_TOKEN: 'token-example' },
+    keySchema: { pattern: VARIABLE_NAME.source },
     keyRule: (name) =>
-      /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+      VARIABLE_NAME.test(name)
         ? null
         : 'Expected a variable name: a letter or underscore, then letters, digits and underscores.',
   })

@@ -1,0 +1,135 @@
+/** A schema as `openapi.json` holds it. */
+export interface JsonSchema {
+  [keyword: string]: unknown;
+  $ref?: string;
+  type?: string | string[];
+  enum?: unknown[];
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  additionalProperties?: boolean | JsonSchema;
+  propertyNames?: JsonSchema;
+  items?: JsonSchema;
+  allOf?: JsonSchema[];
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  format?: string;
+}
+
+/** Say nothing about a value. */
+const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
+const CHECKED =
+  '$ref type enum properties required additionalProperties propertyNames items allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
+    ' ',
+  );
+const FORMATS: Record<string, RegExp> = {
+  'date-time': /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
+  uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+  email: /^[^@\s]+@[^@\s]+$/,
+  password: /^/,
+};
+
+/**
+ * Where a value breaks a JSON schema of the document; knows the keywords that the document uses.
+ *
+ * @throws Error for a keyword or a format it does not know, so that nothing passes unseen
+ */
+export function schemaProblems(
+  value: unknown,
+  schema: JsonSchema,
+  schemas: Record<string, JsonSchema>,
+  at = '$',
+): string[] {
+  const unknown = Object.keys(schema).filter((key) => ![...ANNOTATIONS, ...CHECKED].includes(key));
+  if (unknown.length > 0) {
+    throw new Error(`${at}: this check does not know ${unknown.join(', ')}`);
+  }
+  const inner = (child: unknown, rule: JsonSchema, place: string): string[] =>
+    schemaProblems(child, rule, schemas, place);
+  const fits = (rule: JsonSchema): boolean => inner(value, rule, at).length === 0;
+  return [
+    ...(schema.$ref === undefined ? [] : inner(value, referenced(schema.$ref, schemas), at)),
+    ...(schema.allOf ?? []).flatMap((rule) => inner(value, rule, at)),
+    ...(schema.anyOf === undefined || schema.anyOf.some(fits) ? [] : [`${at}: fits nothing of anyOf`]),
+    ...(schema.oneOf === undefined || schema.oneOf.filter(fits).length === 1
+      ? []
+      : [`${at}: fits not exactly one of oneOf`]),
+    ...(hasType(value, schema.type) ? [] : [`${at}: is not ${String(schema.type)}`]),
+    ...(schema.enum === undefined || schema.enum.includes(value) ? [] : [`${at}: is none of the enum`]),
+    ...(typeof value === 'string' ? textProblems(value, schema, at) : []),
+    ...(typeof value === 'number' &&
+    (value < (schema.minimum ?? -Infinity) || value > (schema.maximum ?? Infinity))
+      ? [`${at}: is out of bounds`]
+      : []),
+    ...(Array.isArray(value) && schema.items
+      ? value.flatMap((element, index) => inner(element, schema.items ?? {}, `${at}[${index}]`))
+      : []),
+    ...(isObject(value) ? objectProblems(value, schema, at, inner) : []),
+  ];
+}
+
+function referenced(reference: string, schemas: Record<string, JsonSchema>): JsonSchema {
+  const schema = schemas[reference.replace('#/components/schemas/', '')];
+  if (!schema) {
+    throw new Error(`${reference} leads nowhere`);
+  }
+  return schema;
+}
+
+function hasType(value: unknown, type: string | string[] | undefined): boolean {
+  if (type === undefined) {
+    return true;
+  }
+  const own = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  return [type].flat().some((name) => (name === 'integer' ? Number.isInteger(value) : name === own));
+}
+
+function textProblems(value: string, schema: JsonSchema, at: string): string[] {
+  const format = schema.format === undefined ? /^/ : FORMATS[schema.format];
+  if (!format) {
+    throw new Error(`${at}: this check does not know the format ${schema.format}`);
+  }
+  return [
+    ...(format.test(value) ? [] : [`${at}: is no ${schema.format}`]),
+    ...(new RegExp(schema.pattern ?? '^', 'u').test(value)
+      ? []
+      : [`${at}: does not match ${schema.pattern}`]),
+    ...(value.length < (schema.minLength ?? 0) || value.length > (schema.maxLength ?? Infinity)
+      ? [`${at}: is too short or too long`]
+      : []),
+  ];
+}
+
+function objectProblems(
+  value: Record<string, unknown>,
+  schema: JsonSchema,
+  at: string,
+  inner: (child: unknown, rule: JsonSchema, place: string) => string[],
+): string[] {
+  const { properties = {}, additionalProperties = true, propertyNames, required = [] } = schema;
+  const others = Object.keys(value).filter((name) => !Object.hasOwn(properties, name));
+  return [
+    ...required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${at}.${name}: is missing`),
+    ...Object.entries(properties)
+      .filter(([name]) => Object.hasOwn(value, name))
+      .flatMap(([name, rule]) => inner(value[name], rule, `${at}.${name}`)),
+    ...others.flatMap((name) =>
+      typeof additionalProperties === 'object'
+        ? inner(value[name], additionalProperties, `${at}.${name}`)
+        : additionalProperties
+          ? []
+          : [`${at}.${name}: is not known`],
+    ),
+    ...(propertyNames
+      ? Object.keys(value).flatMap((name) => inner(name, propertyNames, `${at}.${name}`))
+      : []),
+  ];
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
