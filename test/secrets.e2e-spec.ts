@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
 import request from 'supertest';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
 import { SettingsClient } from './support/settings-client.js';
@@ -167,6 +168,28 @@ describe('custom secrets', () => {
     expect(renamed.body).toMatchObject({ detail: [{ loc: ['path', 'name'], type: 'value_error' }] });
     await remove('%00').expect(422);
     await remove('A%2FB').expect(422);
+  });
+
+  it('have names that an index can hold', async () => {
+    // Not compressible: PostgreSQL would shorten a repeated letter.
+    const name = `N${randomBytes(5_000).toString('hex')}`;
+    const longest = name.slice(0, 255);
+    await post({ name: longest, value: 'x' }).expect(201);
+    const responses = await Promise.all([
+      post({ name, value: 'x' }),
+      post({ name: `${longest}0`, value: 'x' }),
+      put(longest, { name }),
+      remove(name),
+      request(app.url)
+        .post('/api/settings')
+        .set(user.headers)
+        .send({ secrets_store: { custom_secrets: { [name]: 'x' } } }),
+    ]);
+
+    expect(responses.map(({ status, body }) => [status, body.detail[0].type])).toEqual(
+      Array.from({ length: 5 }, () => [422, 'value_error']),
+    );
+    expect(await list()).toEqual({ custom_secrets: [{ name: longest, description: null }] });
   });
 
   it('are refused to a user who is gone while the key is still believed', async () => {
