@@ -144,6 +144,9 @@ describe('API keys and users', () => {
         ],
       ],
       [{ name: 'a', expires_at: '2030-02-31' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '2030-02-29T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '2030-13-01T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '9999-12-31T23:59:59-01:00' }, [['datetime_parsing', 'body.expires_at']]],
     ])('refuses %j', async (body, expected) => {
       const response = await issue(app.user, body);
 
@@ -256,6 +259,22 @@ describe('API keys and users', () => {
     expect(await verifier.verify(body.key)).not.toBeNull();
     app.clock.advance(5_000);
     expect(await verifier.verify(body.key)).toBeNull();
+  });
+});
+
+describe('a user who is gone while the key is still believed', () => {
+  it('gets no further key', async () => {
+    const app = await createTestApp();
+    try {
+      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      // As another replica does it: behind this one's back.
+      await app.dataSource.query('DELETE FROM users WHERE id = $1', [app.user.id]);
+
+      const { status, body } = await request(app.url).post(KEYS).set(app.user.headers).send({ name: 'late' });
+      expect({ status, detail: body.detail }).toEqual({ status: 401, detail: 'Unauthorized' });
+    } finally {
+      await app.close();
+    }
   });
 });
 
