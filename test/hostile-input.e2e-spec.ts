@@ -82,6 +82,34 @@ describe('hostile input', () => {
     }
   });
 
+  /** Without a `Content-Length`: only the end of the chunks tells how much there is. */
+  const chunked = async (chunks: string[], headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${app.url}/api/v1/api-keys`, {
+      method: 'POST',
+      headers: { ...app.user.headers, ...headers },
+      body: ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk))),
+      duplex: 'half',
+    });
+
+  it.each<Record<string, string>>([
+    {},
+    { 'Content-Type': 'text/plain' },
+    { 'Content-Type': 'application/json' },
+  ])('answers a body of no chunks (%j) with 422', async (headers) => {
+    const response = await chunked([], headers);
+
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ type: 'missing', loc: ['body'] }] });
+  });
+
+  it('reads a body in chunks, and answers one of another type with 415', async () => {
+    const chunks = ['{"name":', '"in chunks"}'];
+
+    expect((await chunked(chunks, { 'Content-Type': 'application/json' })).status).toBe(201);
+    expect((await chunked(chunks, { 'Content-Type': 'text/plain' })).status).toBe(415);
+    expect((await chunked(chunks)).status).toBe(415);
+  });
+
   it.each([
     ['text/plain', {}],
     ['application/x-www-form-urlencoded', {}],
@@ -121,6 +149,8 @@ describe('hostile input', () => {
 
   it.each([
     ['/%E0%A4%A', 404],
+    ['/api/v1/users/%ZZ', 404],
+    ['/api/v1/api-keys/%FF', 404],
     ['/api/v1/users/%00', 422],
     ['/api/v1/api-keys/%00', 422],
     ['/api/v1/api-keys?user_id[$ne]=1', 200],
@@ -130,7 +160,7 @@ describe('hostile input', () => {
     [`/api/v1/users?page_id=${Buffer.from('a\0b').toString('base64url')}`, 200],
     [`/api/v1/users?page_id=${Buffer.from([0xff, 0xfe]).toString('base64url')}`, 200],
   ])('answers %s with %d', async (path, status) => {
-    const method = path.endsWith('/%00') ? 'delete' : 'get';
+    const method = /\/%..$/.test(path) ? 'delete' : 'get';
     const response = await request(app.url)[method](path).set(app.admin.headers);
 
     expect(response.status).toBe(status);
@@ -168,7 +198,18 @@ describe('hostile input', () => {
   it('sends security headers and does not say what it is built with', async () => {
     const { headers } = await request(app.url).get('/alive');
 
-    expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'x-frame-options': 'SAMEORIGIN' });
+    expect(headers).toMatchObject({
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
     expect(headers['x-powered-by']).toBeUndefined();
+  });
+
+  it('lets the pages of the documents load their own scripts and styles, and nothing else', async () => {
+    const { headers } = await request(app.url).get('/docs');
+
+    expect(headers['content-security-policy']).toContain("script-src 'self'");
+    expect(headers['strict-transport-security']).toBeUndefined();
   });
 });

@@ -121,6 +121,10 @@ function httpException(error: HttpException, request: Request, requestId: string
     }
     return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
   }
+  if (status === 400) {
+    // Nest's own name for an address that cannot be decoded; bodies have errors of ours.
+    return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+  }
   if (status === 429) {
     return withStatus(
       problem(

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
 import { json, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { InvalidInputError } from '../errors/invalid-input.error.js';
 import { MalformedBodyError } from '../errors/malformed-body.error.js';
@@ -9,27 +10,31 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 /**
  * Reads JSON bodies: any JSON value (rules on it come later), UTF-8 only, at most `limitBytes` after decompression.
- * A body of another type is 415, an unreadable one 422, a larger one 413.
+ * A body of another type is 415, an unreadable one 422, a larger one 413; no body is none, whatever its headers say.
  */
 export function jsonBodyMiddleware(limitBytes: number): RequestHandler {
+  const empty = new WeakSet<object>();
   const parse = json({
     limit: limitBytes,
     strict: false,
     type: () => true,
-    verify: (_request, _response, bytes) => {
-      if (!isUtf8(bytes)) {
+    verify: (request, _response, bytes) => {
+      if (bytes.length === 0) {
+        empty.add(request);
+      } else if (!isJson(request.headers)) {
+        throw new MalformedBodyError('media_type');
+      } else if (!isUtf8(bytes)) {
         throw new MalformedBodyError('encoding');
       }
     },
   });
   return (request: Request, response: Response, next: NextFunction) => {
-    if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) {
+    if (request.method === 'GET' || request.method === 'HEAD' || !mayHaveBody(request.headers)) {
       next();
       return;
     }
-    const contentType = request.headers['content-type'] ?? '';
-    const charset = CHARSET.exec(contentType)?.[1] ?? 'utf-8';
-    if (!JSON_TYPE.test(contentType) || !/^utf-?8$/i.test(charset)) {
+    // Only reading tells whether a body sent in chunks has any.
+    if (request.headers['transfer-encoding'] === undefined && !isJson(request.headers)) {
       next(new MalformedBodyError('media_type'));
       return;
     }
@@ -38,13 +43,22 @@ export function jsonBodyMiddleware(limitBytes: number): RequestHandler {
         next(MalformedBodyError.from(error));
         return;
       }
+      if (empty.has(request)) {
+        // The parser's idea of an empty body is `{}`.
+        request.body = undefined;
+      }
       const problems = unsafeJsonProblems(request.body);
       next(problems.length > 0 ? new InvalidInputError(problems) : undefined);
     });
   };
 }
 
-function hasBody(request: Request): boolean {
-  const length = request.headers['content-length'];
-  return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+function isJson(headers: IncomingHttpHeaders): boolean {
+  const contentType = headers['content-type'] ?? '';
+  const charset = CHARSET.exec(contentType)?.[1] ?? 'utf-8';
+  return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
+}
+
+function mayHaveBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
