@@ -4,6 +4,9 @@ export const CUSTOM_SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Names are index entries, which PostgreSQL keeps below a third of a page. */
 const LONGEST = 255;
 
+/** The same in the words of OpenAPI. */
+export const CUSTOM_SECRET_FORM = { pattern: CUSTOM_SECRET_NAME.source, maxLength: LONGEST };
+
 /** The sentence against a text that cannot name a custom secret, or null. */
 export function customSecretNameProblem(name: string): string | null {
   if (name.length > LONGEST) {

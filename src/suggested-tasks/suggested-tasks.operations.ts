@@ -1,5 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiHeader, ApiOkResponse, ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ApiHeader, ApiOkResponse, ApiOperation, ApiQuery, ApiResponse } from '@nestjs/swagger';
+import { PROVIDER_TYPES } from '../git-providers/git-provider.types.js';
 import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
 import { invalidInput } from '../common/openapi/documented-error.js';
 import { SuggestedTaskDto } from './dto/suggested-task.dto.js';
@@ -76,6 +77,8 @@ export function SuggestedTasksOperation(): MethodDecorator & ClassDecorator {
         'failing checks, unresolved review comments, assigned issues, open pull requests, and repositories without ' +
         'instructions for agents. Providers that fail do not hide the others; X-Provider-Status says how each took part.',
     }),
+    commaList('task_types', TASK_TYPES, 'Only tasks of these types; all by default.'),
+    commaList('providers', PROVIDER_TYPES, 'Ask only these providers; all by default.'),
     ApiHeader({
       name: 'If-None-Match',
       description: 'The ETag of an earlier answer: 304 while nothing has changed.',
@@ -102,4 +105,20 @@ export function SuggestedTasksOperation(): MethodDecorator & ClassDecorator {
       invalidInput(['query', 'task_types'], 'enum', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`),
     ),
   );
+}
+
+/** A list in one query parameter, its words separated by commas. "Try it out" offers all of them. */
+function commaList(
+  name: string,
+  values: readonly string[],
+  description: string,
+): MethodDecorator & ClassDecorator {
+  return ApiQuery({
+    name,
+    required: false,
+    description,
+    style: 'form',
+    explode: false,
+    schema: { type: 'array', items: { type: 'string', enum: [...values] }, example: [...values] },
+  });
 }

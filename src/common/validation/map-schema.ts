@@ -4,6 +4,7 @@ import type { ApiPropertyOptions } from '@nestjs/swagger';
 export interface KeySchema {
   enum?: readonly string[];
   pattern?: string;
+  maxLength?: number;
 }
 
 /** The OpenAPI schema of an object used as a map. `propertyNames` is of JSON Schema, so new in OpenAPI 3.1. */

@@ -1,6 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../common/validation/text.decorator.js';
-import { CUSTOM_SECRET_NAME, customSecretNameProblem } from '../custom-secret-name.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../custom-secret-name.js';
 
 /** Body of `POST /api/secrets`. */
 @ApiSchema({ name: 'CreateCustomSecret' })
@@ -9,7 +9,7 @@ export class CreateSecretDto {
     required: true,
     description: 'Letters, digits and underscores, not starting with a digit; unique.',
     example: 'DEPLOY_TOKEN',
-    form: { pattern: CUSTOM_SECRET_NAME.source },
+    form: CUSTOM_SECRET_FORM,
     rule: customSecretNameProblem,
   })
   name: string;

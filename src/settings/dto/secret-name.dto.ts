@@ -1,5 +1,5 @@
 import { Text } from '../../common/validation/text.decorator.js';
-import { CUSTOM_SECRET_NAME, customSecretNameProblem } from '../custom-secret-name.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../custom-secret-name.js';
 
 /** Path of `/api/secrets/{name}`. */
 export class SecretNameDto {
@@ -7,7 +7,7 @@ export class SecretNameDto {
     required: true,
     description: 'Name of the secret.',
     example: 'DEPLOY_TOKEN',
-    form: { pattern: CUSTOM_SECRET_NAME.source },
+    form: CUSTOM_SECRET_FORM,
     rule: customSecretNameProblem,
   })
   name: string;

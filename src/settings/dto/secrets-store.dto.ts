@@ -2,7 +2,7 @@ import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { NestedMap } from '../../common/validation/nested-map.decorator.js';
 import { ProviderTokenMap } from '../../git-providers/dto/provider-token-map.decorator.js';
 import type { ProviderTokenInputs } from '../../git-providers/provider-token-input.js';
-import { CUSTOM_SECRET_NAME, customSecretNameProblem } from '../custom-secret-name.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../custom-secret-name.js';
 import { CustomSecretValueDto } from './custom-secret-value.dto.js';
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
@@ -20,7 +20,7 @@ export class SecretsStoreDto {
       const msg = customSecretNameProblem(name);
       return msg === null ? null : { type: 'value_error', msg };
     },
-    keySchema: { pattern: CUSTOM_SECRET_NAME.source },
+    keySchema: CUSTOM_SECRET_FORM,
     schema: {
       oneOf: [{ $ref: getSchemaPath(CustomSecretValueDto) }, { type: 'string', format: 'password' }],
     },

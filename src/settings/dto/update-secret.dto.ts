@@ -1,6 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../common/validation/text.decorator.js';
-import { CUSTOM_SECRET_NAME, customSecretNameProblem } from '../custom-secret-name.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../custom-secret-name.js';
 
 /** Body of `PUT /api/secrets/{name}`. */
 @ApiSchema({ name: 'UpdateCustomSecret' })
@@ -9,7 +9,7 @@ export class UpdateSecretDto {
     required: true,
     description: 'The name from now on; the present one to keep it.',
     example: 'DEPLOY_TOKEN',
-    form: { pattern: CUSTOM_SECRET_NAME.source },
+    form: CUSTOM_SECRET_FORM,
     rule: customSecretNameProblem,
   })
   name: string;
