@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Logger } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
+import { loggedPath } from './logged-path.js';
 
 const logger = new Logger('Request');
 
@@ -7,8 +9,8 @@ const logger = new Logger('Request');
 export function requestLogMiddleware(request: Request, response: Response, next: NextFunction): void {
   const startedAt = performance.now();
   const { method } = request;
-  const [path] = request.originalUrl.split('?', 1);
-  response.once('close', () => {
+  const path = loggedPath(request.originalUrl);
+  const write = (): void => {
     logger.log('request', {
       method,
       path,
@@ -16,6 +18,8 @@ export function requestLogMiddleware(request: Request, response: Response, next:
       ms: Math.round((performance.now() - startedAt) * 10) / 10,
       ...(!response.writableFinished && { aborted: true }),
     });
-  });
+  };
+  // Bound: a client that hangs up is noticed outside of its request's context, and the line would lack the id.
+  response.once('close', AsyncLocalStorage.bind(write));
   next();
 }
