@@ -6,6 +6,7 @@ import { buildOpenApiDocument } from './common/openapi/build-openapi-document.js
 import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
 import { requestContextMiddleware } from './common/requests/request-context.middleware.js';
 import { requestLogMiddleware } from './common/requests/request-log.middleware.js';
+import { securityHeadersMiddleware } from './common/requests/security-headers.middleware.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 
@@ -23,8 +24,10 @@ export function configureApp(app: NestExpressApplication): void {
   if (log.requests) {
     app.use(requestLogMiddleware);
   }
-  // Transport security is the TLS terminator's to promise, not ours: we speak plain HTTP behind it.
+  app.use(securityHeadersMiddleware);
+  // The one place with pages. Transport security is the TLS terminator's to promise: we speak plain HTTP behind it.
   app.use(
+    '/docs',
     helmet({
       contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
       strictTransportSecurity: false,

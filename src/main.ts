@@ -1,13 +1,22 @@
-import { AppLogger } from './common/logging/app-logger.js';
 import { loadConfig } from './config/load-config.js';
+import { openDatabase } from './database/open-database.js';
+import { operatorHosts } from './git-providers/operator-hosts.js';
 import { reportStartFailure } from './start-failure.js';
-import { startService } from './start-service.js';
-import { stopOnSignals } from './stop-on-signals.js';
 
 try {
   const config = loadConfig();
+  // Before anything is opened: a bad allowlist is one line, not a failing module.
+  operatorHosts(config.git);
+  // The embedded server starts while the framework loads, which takes longer.
+  const opening = openDatabase(config);
+  const [{ AppLogger }, { startService }, { stopOnSignals }] = await Promise.all([
+    import('./common/logging/app-logger.js'),
+    import('./start-service.js'),
+    import('./stop-on-signals.js'),
+    opening,
+  ]);
   const logger = new AppLogger(config.log);
-  stopOnSignals(await startService(config, logger), logger);
+  stopOnSignals(await startService(config, logger, opening), logger);
 } catch (error) {
   reportStartFailure(error);
 }

@@ -7,9 +7,8 @@ import { configureApp } from './app.setup.js';
 import type { AppLogger } from './common/logging/app-logger.js';
 import { AppConfig } from './config/app-config.js';
 import { localEncryptionKeys } from './config/local-encryption-keys.js';
-import { openDatabase } from './database/open-database.js';
+import { openDatabase, type OpenDatabase } from './database/open-database.js';
 import { runMigrations } from './database/run-migrations.js';
-import { operatorHosts } from './git-providers/operator-hosts.js';
 import { AppModule } from './app.module.js';
 import { welcomeText } from './welcome-text.js';
 
@@ -23,14 +22,18 @@ export interface RunningService {
 /**
  * Opens the database, brings it up to date and listens.
  *
+ * @param opening the database, where opening it has begun already
  * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
  */
-export async function startService(config: AppConfig, logger: AppLogger): Promise<RunningService> {
-  // Before anything is opened: a bad allowlist is one line, not a failing module.
-  operatorHosts(config.git);
-  const database = await openDatabase(config, (line) => {
+export async function startService(
+  config: AppConfig,
+  logger: AppLogger,
+  opening: Promise<OpenDatabase> = openDatabase(config),
+): Promise<RunningService> {
+  const database = await opening;
+  for (const line of database.notices) {
     logger.log(line, 'Database');
-  });
+  }
   try {
     const app = await createApp(config, database.url, logger);
     try {

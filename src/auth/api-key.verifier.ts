@@ -9,7 +9,7 @@ import { parseApiKey } from './api-key-format.js';
 import type { AuthUser } from './auth-user.js';
 
 /** How long a verified key is believed without asking the database: revocation must hold within 5 s everywhere. */
-const BELIEVED_MS = 3_000;
+const BELIEVED_MS = 4_000;
 const MOST_BELIEVED = 10_000;
 const LAST_USED_MS = 60_000;
 

@@ -31,7 +31,8 @@ export async function openKeysSession(
   config: AppConfig,
   onNotice: (line: string) => void,
 ): Promise<KeysSession> {
-  const database = await openDatabase(config, onNotice);
+  const database = await openDatabase(config);
+  database.notices.forEach(onNotice);
   try {
     await runMigrations(database.url);
     const dataSource = new DataSource({

@@ -4,22 +4,21 @@ import { connectionUrl, startEmbeddedPostgres } from './embedded-postgres/embedd
 /** A PostgreSQL that is there: the operator's, or the embedded one. */
 export interface OpenDatabase {
   url: string;
+  /** The few lines about the embedded server that an operator should see. */
+  notices: readonly string[];
   /** Stops the embedded server (unless another process of this installation uses it); nothing to do otherwise. */
   close(): Promise<void>;
 }
 
-/**
- * Finds the database that the configuration names.
- *
- * @param onNotice receives the few lines an operator should see of the embedded server
- */
-export async function openDatabase(
-  config: AppConfig,
-  onNotice: (line: string) => void,
-): Promise<OpenDatabase> {
+/** Finds the database that the configuration names; the embedded one is started where it does not run yet. */
+export async function openDatabase(config: AppConfig): Promise<OpenDatabase> {
   if (config.database.url !== null) {
-    return { url: config.database.url, close: () => Promise.resolve() };
+    return { url: config.database.url, notices: [], close: () => Promise.resolve() };
   }
-  const server = await startEmbeddedPostgres({ dataDir: config.dataDir, onNotice });
-  return { url: connectionUrl(server.connection), close: () => server.stop() };
+  const notices: string[] = [];
+  const server = await startEmbeddedPostgres({
+    dataDir: config.dataDir,
+    onNotice: (line) => notices.push(line),
+  });
+  return { url: connectionUrl(server.connection), notices, close: () => server.stop() };
 }

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { DataSource, Repository } from 'typeorm';
 import { lockUser } from '../auth/lock-user.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../database/named-statement.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from './git-provider.types.js';
-
 import { providerTokenBinding } from './provider-token-binding.js';
 import { ProviderToken } from './provider-token.entity.js';
 
@@ -17,10 +17,25 @@ export interface StoredCredential extends ProviderAuth {
   updatedAt: Date;
 }
 
+interface TokenRow {
+  provider: ProviderType;
+  token: string;
+  host: string | null;
+  verified: boolean;
+  updated_at: Date;
+}
+
+/** Each answer of suggested tasks begins with it, also the many that come out of the cache. */
+const LIST_TOKENS = new NamedStatement<TokenRow>(
+  'provider_tokens_list',
+  'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1',
+);
+
 /** Hands stored tokens to the code that calls providers. */
 @Injectable()
 export class ProviderTokensReader {
   constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(ProviderToken) private readonly tokens: Repository<ProviderToken>,
     private readonly cipher: SecretCipher,
   ) {}
@@ -31,15 +46,15 @@ export class ProviderTokensReader {
    * @throws SecretDecryptionError when a stored token is not readable with the configured keys
    */
   async list(userId: string): Promise<StoredCredential[]> {
-    const rows = await this.tokens.findBy({ userId });
+    const rows = await LIST_TOKENS.run(this.dataSource, [userId]);
     return rows
       .toSorted((a, b) => PROVIDER_TYPES.indexOf(a.provider) - PROVIDER_TYPES.indexOf(b.provider))
-      .map(({ provider, token, host, verified, updatedAt }) => ({
+      .map(({ provider, token, host, verified, updated_at }) => ({
         provider,
         token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),
         host,
         verified,
-        updatedAt,
+        updatedAt: updated_at,
       }));
   }
 

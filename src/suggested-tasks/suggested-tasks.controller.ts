@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { ifNoneMatch } from '../common/requests/if-none-match.js';
 import type { AuthUser } from '../auth/auth-user.js';
 import { CurrentUser } from '../auth/current-user.decorator.js';
 import { toSuggestedTaskDto } from './dto/suggested-task.dto.js';
@@ -30,14 +31,15 @@ export class SuggestedTasksController {
       limit: query.limit,
     });
     const body = JSON.stringify(tasks.map(toSuggestedTaskDto));
+    const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
     response.set({
       'Cache-Control': 'private, no-cache',
       'Content-Type': 'application/json; charset=utf-8',
-      ETag: `"${createHash('sha256').update(body).digest('base64url')}"`,
+      ETag: etag,
       // An empty list is expressed by leaving the header out (RFC 9651 section 3.1).
       ...(statuses.length > 0 && { 'X-Provider-Status': providerStatusHeader(statuses) }),
     });
-    if (request.fresh) {
+    if (ifNoneMatch(request.headers['if-none-match'], etag)) {
       response.status(304).end();
       return;
     }
