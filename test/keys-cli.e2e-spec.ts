@@ -143,7 +143,7 @@ describe('npm run keys', () => {
 
     expect(status).toBe(1);
     expect(stderr).toEqual([
-      expect.stringMatching(/^slipway keys: the database cannot be reached: .*ECONNREFUSED/),
+      expect.stringMatching(/^slipway keys: DATABASE_URL: the database cannot be reached: .*ECONNREFUSED/),
     ]);
   });
 

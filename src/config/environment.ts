@@ -9,6 +9,7 @@ import {
   IsUrl,
   Matches,
   Max,
+  MaxLength,
   Min,
   MinLength,
   ValidateIf,
@@ -56,6 +57,7 @@ export class Environment {
 
   @IsOptional()
   @MinLength(16, { message: 'must have at least 16 characters' })
+  @MaxLength(512, { message: 'must have at most 512 characters' })
   @Matches(/^[\x21-\x7e]+$/, { message: 'must consist of printable characters without spaces' })
   BOOTSTRAP_API_KEY?: string;
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
+import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig, type EnterpriseSsoConfig } from './app-config.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
@@ -57,7 +58,10 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       tasksTimeoutMs: Math.round(env.SUGGESTED_TASKS_TIMEOUT_SECONDS * 1000),
     },
     outbound: {
-      allowlist: env.OUTBOUND_ALLOWLIST === undefined ? null : list(env.OUTBOUND_ALLOWLIST),
+      allowlist:
+        env.OUTBOUND_ALLOWLIST === undefined
+          ? null
+          : parseHosts('OUTBOUND_ALLOWLIST', list(env.OUTBOUND_ALLOWLIST)),
       proxyUrl: env.HTTPS_PROXY ?? null,
       noProxy: env.NO_PROXY ?? null,
     },
@@ -115,6 +119,18 @@ function list(text: string | undefined): string[] {
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
+}
+
+/** Host lists are read where they are used; here only to say at once that one is not readable. */
+function parseHosts(variable: string, entries: string[]): string[] {
+  try {
+    HostAllowlist.parse(entries);
+  } catch (error) {
+    throw new ConfigError(`${variable}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  return entries;
 }
 
 function parseOrigins(text: string | undefined): string[] {

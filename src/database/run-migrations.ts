@@ -1,4 +1,5 @@
 import { DataSource } from 'typeorm';
+import { ConfigError } from '../config/config.error.js';
 import { dataSourceOptions } from './data-source-options.js';
 
 /** Any constant: replicas that start together take turns on it. */
@@ -8,10 +9,10 @@ const MIGRATION_LOCK = 7_240_815_553;
  * Applies pending migrations, under an advisory lock so that replicas starting together do it once.
  *
  * @returns the names of the migrations applied now
+ * @throws ConfigError when there is no such database to connect to
  */
 export async function runMigrations(databaseUrl: string): Promise<string[]> {
-  const dataSource = new DataSource(dataSourceOptions(databaseUrl, 2));
-  await dataSource.initialize();
+  const dataSource = await connect(databaseUrl);
   try {
     const lock = dataSource.createQueryRunner();
     try {
@@ -27,4 +28,24 @@ export async function runMigrations(databaseUrl: string): Promise<string[]> {
   } finally {
     await dataSource.destroy();
   }
+}
+
+async function connect(databaseUrl: string): Promise<DataSource> {
+  try {
+    return await new DataSource(dataSourceOptions(databaseUrl, 2)).initialize();
+  } catch (error) {
+    throw new ConfigError(`DATABASE_URL: the database cannot be reached: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** One line. The driver's messages name host, user and database at most, never the password. */
+function reasonOf(error: unknown): string {
+  const { message = '', errors } = error as { message?: string; errors?: unknown[] };
+  if (Array.isArray(errors) && errors.length > 0) {
+    // A host with several addresses fails once for each, under an error without a text of its own.
+    return reasonOf(errors[0]);
+  }
+  return message.split('\n', 1)[0] || String(error);
 }
