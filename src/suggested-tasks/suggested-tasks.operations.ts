@@ -119,6 +119,11 @@ function commaList(
     description,
     style: 'form',
     explode: false,
-    schema: { type: 'array', items: { type: 'string', enum: [...values] }, example: [...values] },
+    schema: {
+      type: 'array',
+      minItems: 1,
+      items: { type: 'string', enum: [...values] },
+      example: [...values],
+    },
   });
 }

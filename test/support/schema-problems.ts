@@ -9,6 +9,7 @@ export interface JsonSchema {
   additionalProperties?: boolean | JsonSchema;
   propertyNames?: JsonSchema;
   items?: JsonSchema;
+  minItems?: number;
   allOf?: JsonSchema[];
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
@@ -23,7 +24,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
 const CHECKED =
-  '$ref type enum properties required additionalProperties propertyNames items allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
+  '$ref type enum properties required additionalProperties propertyNames items minItems allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -65,6 +66,7 @@ export function schemaProblems(
     (value < (schema.minimum ?? -Infinity) || value > (schema.maximum ?? Infinity))
       ? [`${at}: is out of bounds`]
       : []),
+    ...(Array.isArray(value) && value.length < (schema.minItems ?? 0) ? [`${at}: is too short`] : []),
     ...(Array.isArray(value) && schema.items
       ? value.flatMap((element, index) => inner(element, schema.items ?? {}, `${at}[${index}]`))
       : []),
