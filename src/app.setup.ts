@@ -41,6 +41,7 @@ export function configureApp(app: NestExpressApplication): void {
   app.useGlobalFilters(new ProblemFilter());
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {
     jsonDocumentUrl: 'openapi.json',
+    raw: ['json'],
     customSiteTitle: 'Slipway API',
     swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
   });

@@ -75,6 +75,12 @@ describe('API keys and users', () => {
     });
   });
 
+  it('opens the API document at one address only', async () => {
+    await request(app.url).get('/openapi.json').expect(200);
+    await request(app.url).get('/docs-yaml').expect(404);
+    await request(app.url).get('/docs-json').expect(404);
+  });
+
   describe('life cycle of a key', () => {
     it('shows the key once, then only what it is for', async () => {
       const issued = await issue(app.user, { name: 'ci', expires_at: '2099-01-31T12:00:00Z' });
