@@ -11,12 +11,15 @@ import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
+/** A client that stops in the middle of its request is cut after this; it would hold a graceful stop. */
+const REQUEST_TIMEOUT_MS = 20_000;
 /** Headers a browser client may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
 /** Everything between the socket and the controllers; the same for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
   const { http, log } = app.get(AppConfig);
+  app.getHttpServer().requestTimeout = REQUEST_TIMEOUT_MS;
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');

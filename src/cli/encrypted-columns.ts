@@ -1,5 +1,5 @@
 import type { EncryptedColumn } from '../common/crypto/encrypted-column.js';
-import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/encrypted-columns.js';
+import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/encrypted-columns.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../mcp-config/encrypted-columns.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/encrypted-columns.js';
 

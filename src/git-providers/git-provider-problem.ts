@@ -1,7 +1,7 @@
 import { DomainError } from '../common/errors/domain-error.js';
 import type { GitProviderError } from './git-provider.error.js';
 import type { ProviderType } from './git-provider.types.js';
-import { invalidGitToken } from './invalid-git-token.js';
+import { invalidGitToken } from './tokens/invalid-git-token.js';
 
 /** When a provider limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;

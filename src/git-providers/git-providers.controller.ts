@@ -13,7 +13,7 @@ import {
 } from './git-providers.operations.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { GitUserService } from './git-user.service.js';
-import { ProviderTokensService } from './provider-tokens.service.js';
+import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 @ApiTags('Git providers')
 @ApiSecurity('APIKeyHeader')

@@ -11,10 +11,10 @@ import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { GitUserService } from './git-user.service.js';
 import { operatorHosts } from './operator-hosts.js';
-import { ProviderTokenChecker } from './provider-token.checker.js';
-import { ProviderToken } from './provider-token.entity.js';
-import { ProviderTokensReader } from './provider-tokens.reader.js';
-import { ProviderTokensService } from './provider-tokens.service.js';
+import { ProviderTokenChecker } from './tokens/provider-token.checker.js';
+import { ProviderToken } from './tokens/provider-token.entity.js';
+import { ProviderTokensReader } from './tokens/provider-tokens.reader.js';
+import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 /** Largest answer of a git host that is read. */
 const MAX_RESPONSE_BYTES = 5 * 1_048_576;

@@ -3,8 +3,8 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { McpConfigStore } from '../mcp-config/mcp-config.store.js';
 import type { AddGitProvidersDto } from './dto/add-git-providers.dto.js';
-import type { ProviderTokenWarning } from './provider-token-input.js';
-import { ProviderTokensService } from './provider-tokens.service.js';
+import type { ProviderTokenWarning } from './tokens/provider-token-input.js';
+import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 /** Stores what `POST /api/add-git-providers` brings, all of it or nothing. */
 @Injectable()

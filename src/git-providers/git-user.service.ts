@@ -5,7 +5,7 @@ import { GitProviderError } from './git-provider.error.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import type { ProviderCall, ProviderUser } from './git-provider.types.js';
-import { ProviderTokensReader, type StoredCredential } from './provider-tokens.reader.js';
+import { ProviderTokensReader, type StoredCredential } from './tokens/provider-tokens.reader.js';
 
 const DEADLINE_MS = 12_000;
 

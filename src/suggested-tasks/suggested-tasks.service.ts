@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
 import type { ProviderType } from '../git-providers/git-provider.types.js';
-import { ProviderTokensReader } from '../git-providers/provider-tokens.reader.js';
+import { ProviderTokensReader } from '../git-providers/tokens/provider-tokens.reader.js';
 import { allProvidersFailed } from './all-failed.error.js';
 import type { Candidate } from './candidate.js';
 import { collectCandidates } from './collect-candidates.js';

@@ -6,7 +6,10 @@ import { GitProviderError } from '../git-providers/git-provider.error.js';
 import type { GitProvider } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import type { ProviderType, ProviderWork } from '../git-providers/git-provider.types.js';
-import { ProviderTokensReader, type StoredCredential } from '../git-providers/provider-tokens.reader.js';
+import {
+  ProviderTokensReader,
+  type StoredCredential,
+} from '../git-providers/tokens/provider-tokens.reader.js';
 import { WorkCache, type CachedWork } from './work-cache.js';
 import type { WorkSource } from './candidate.js';
 

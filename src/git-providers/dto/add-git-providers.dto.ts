@@ -1,8 +1,8 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { McpConfigField } from '../../mcp-config/dto/mcp-config-field.decorator.js';
 import type { McpConfigDto } from '../../mcp-config/dto/mcp-config.dto.js';
-import type { ProviderTokenInputs } from '../provider-token-input.js';
-import { ProviderTokenMap } from './provider-token-map.decorator.js';
+import type { ProviderTokenInputs } from '../tokens/provider-token-input.js';
+import { ProviderTokenMap } from '../tokens/dto/provider-token-map.decorator.js';
 
 /** Body of `POST /api/add-git-providers`. */
 @ApiSchema({ name: 'AddGitProviders' })

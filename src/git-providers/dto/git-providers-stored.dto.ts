@@ -5,7 +5,7 @@ import {
   type ProviderErrorCode,
   type ProviderType,
 } from '../git-provider.types.js';
-import type { ProviderTokenWarning } from '../provider-token-input.js';
+import type { ProviderTokenWarning } from '../tokens/provider-token-input.js';
 
 /** A token that was stored although its provider gave no verdict on it. */
 @ApiSchema({ name: 'ProviderTokenWarning' })

@@ -7,7 +7,8 @@ export function McpConfigField(): PropertyDecorator {
     type: McpConfigDto,
     nullable: true,
     onlyMembers: MCP_CONFIG_MEMBERS,
-    description: 'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    description:
+      'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
     example: {
       sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
       stdio_servers: [

@@ -1,7 +1,7 @@
 import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { NestedMap } from '../../common/validation/nested-map.decorator.js';
-import { ProviderTokenMap } from '../../git-providers/dto/provider-token-map.decorator.js';
-import type { ProviderTokenInputs } from '../../git-providers/provider-token-input.js';
+import { ProviderTokenMap } from '../../git-providers/tokens/dto/provider-token-map.decorator.js';
+import type { ProviderTokenInputs } from '../../git-providers/tokens/provider-token-input.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../custom-secret-name.js';
 import { CustomSecretValueDto } from './custom-secret-value.dto.js';
 

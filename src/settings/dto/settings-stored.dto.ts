@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ProviderTokenWarningDto } from '../../git-providers/dto/git-providers-stored.dto.js';
-import type { ProviderTokenWarning } from '../../git-providers/provider-token-input.js';
+import type { ProviderTokenWarning } from '../../git-providers/tokens/provider-token-input.js';
 
 /** Answer of `POST /api/settings`. */
 @ApiSchema({ name: 'SettingsStored' })

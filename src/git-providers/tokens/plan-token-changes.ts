@@ -1,7 +1,7 @@
-import type { InputProblem } from '../common/errors/invalid-input.error.js';
-import type { HostAllowlist } from '../common/http/host-allowlist.js';
-import { parseGitHost } from './git-host.js';
-import type { ProviderType } from './git-provider.types.js';
+import type { InputProblem } from '../../common/errors/invalid-input.error.js';
+import type { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { parseGitHost } from '../git-host.js';
+import type { ProviderType } from '../git-provider.types.js';
 import type { ProviderTokenInput, ProviderTokenInputs } from './provider-token-input.js';
 import { tokenShapeProblem } from './token-shape.js';
 

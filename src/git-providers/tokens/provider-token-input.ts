@@ -1,4 +1,4 @@
-import type { ProviderErrorCode, ProviderType } from './git-provider.types.js';
+import type { ProviderErrorCode, ProviderType } from '../git-provider.types.js';
 
 /** One entry of a `provider_tokens` map, as a client sent it. */
 export interface ProviderTokenInput {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../common/clock.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
-import type { ProviderCall, TokenCheck } from './git-provider.types.js';
+import { Clock } from '../../common/clock.js';
+import { GitProviderRegistry } from '../git-provider.registry.js';
+import type { ProviderCall, TokenCheck } from '../git-provider.types.js';
 import type { NewToken } from './plan-token-changes.js';
 
 /** A new token after its provider was asked. */

@@ -1,11 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
-import { lockUser } from '../auth/lock-user.js';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
-import { InvalidInputError } from '../common/errors/invalid-input.error.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
+import { lockUser } from '../../auth/lock-user.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { InvalidInputError } from '../../common/errors/invalid-input.error.js';
+import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { GitProviderRegistry } from '../git-provider.registry.js';
 import { invalidGitToken } from './invalid-git-token.js';
 
 import { planTokenChanges, type NewToken, type TokenChange } from './plan-token-changes.js';

@@ -7,8 +7,8 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import { User } from '../auth/user.entity.js';
-import type { ProviderType } from './git-provider.types.js';
+import { User } from '../../auth/user.entity.js';
+import type { ProviderType } from '../git-provider.types.js';
 
 /** A user's credential for one git provider. */
 @Entity('provider_tokens')

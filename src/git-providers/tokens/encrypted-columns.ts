@@ -1,4 +1,4 @@
-import type { EncryptedColumn } from '../common/crypto/encrypted-column.js';
+import type { EncryptedColumn } from '../../common/crypto/encrypted-column.js';
 import { providerTokenBinding } from './provider-token-binding.js';
 
 /** Where this feature keeps encrypted records. */

@@ -1,8 +1,8 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { composeDecorators } from '../../common/validation/compose-decorators.js';
-import type { FieldProblem } from '../../common/validation/field-rule.js';
-import { NestedMap } from '../../common/validation/nested-map.decorator.js';
-import { PROVIDER_TYPES } from '../git-provider.types.js';
+import { composeDecorators } from '../../../common/validation/compose-decorators.js';
+import type { FieldProblem } from '../../../common/validation/field-rule.js';
+import { NestedMap } from '../../../common/validation/nested-map.decorator.js';
+import { PROVIDER_TYPES } from '../../git-provider.types.js';
 import { ProviderTokenDto } from './provider-token.dto.js';
 
 /**

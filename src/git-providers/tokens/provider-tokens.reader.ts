@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, Repository } from 'typeorm';
-import { lockUser } from '../auth/lock-user.js';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
-import { NamedStatement } from '../database/named-statement.js';
-import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from './git-provider.types.js';
+import { lockUser } from '../../auth/lock-user.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../../database/named-statement.js';
+import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.types.js';
 import { providerTokenBinding } from './provider-token-binding.js';
 import { ProviderToken } from './provider-token.entity.js';
 

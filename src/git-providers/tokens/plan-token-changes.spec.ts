@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
-import { PROVIDER_TYPES, type ProviderType } from './git-provider.types.js';
+import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { PROVIDER_TYPES, type ProviderType } from '../git-provider.types.js';
 import { HOST_REFUSED, planTokenChanges, type TokenPlan } from './plan-token-changes.js';
 import type { ProviderTokenInput } from './provider-token-input.js';
 

@@ -1,5 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { Text } from '../../common/validation/text.decorator.js';
+import { Text } from '../../../common/validation/text.decorator.js';
 import type { ProviderTokenInput } from '../provider-token-input.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;

@@ -1,4 +1,4 @@
-import type { ProviderErrorCode, ProviderType } from './git-provider.types.js';
+import type { ProviderErrorCode, ProviderType } from '../git-provider.types.js';
 import type { ProviderTokenWarning } from './provider-token-input.js';
 
 const REASONS: Record<ProviderErrorCode, string> = {

@@ -1,4 +1,4 @@
-import type { ProviderType } from './git-provider.types.js';
+import type { ProviderType } from '../git-provider.types.js';
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 

@@ -1,5 +1,5 @@
-import { DomainError } from '../common/errors/domain-error.js';
-import type { ProviderType } from './git-provider.types.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import type { ProviderType } from '../git-provider.types.js';
 
 /** The answer when a provider rejects a token for certain. */
 export function invalidGitToken(provider: ProviderType, cause?: unknown): DomainError {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderType } from './git-provider.types.js';
+import type { ProviderType } from '../git-provider.types.js';
 import { tokenShapeProblem } from './token-shape.js';
 
 describe('tokenShapeProblem', () => {
