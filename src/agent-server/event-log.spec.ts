@@ -3,12 +3,25 @@ import { readFileSync } from 'node:fs';
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { jsonText } from '../common/json-access.js';
 import { EventLog } from './event-log.js';
 
 interface Note {
   id: string;
   timestamp: string;
   text: string;
+}
+
+function isNote(value: unknown): value is Note {
+  return jsonText(value, 'id') !== null && jsonText(value, 'text') !== null;
+}
+
+async function add(log: EventLog<Note>, text: string): Promise<Note> {
+  return await log.append((identity) => ({ ...identity, text }));
+}
+
+function texts(log: EventLog<Note>): string[] {
+  return log.entries.map(({ text }) => text);
 }
 
 describe('EventLog', () => {
@@ -24,9 +37,7 @@ describe('EventLog', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const open = () => EventLog.open<Note>(file);
-  const add = (log: EventLog<Note>, text: string) => log.append((identity) => ({ ...identity, text }));
-  const texts = (log: EventLog<Note>) => log.entries.map(({ text }) => text);
+  const open = () => EventLog.open(file, isNote);
 
   it('keeps entries over a restart, in the order of the calls, later ones with later timestamps', async () => {
     const first = await open();

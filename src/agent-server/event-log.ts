@@ -35,8 +35,15 @@ export class EventLog<E extends EventIdentity> {
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
   }
 
-  /** Opens or creates the file. Half a line at its end, left by a process that was killed, is cut off. */
-  static async open<E extends EventIdentity>(file: string): Promise<EventLog<E>> {
+  /**
+   * Opens or creates the file. Half a line at its end, left by a process that was killed, is cut off.
+   *
+   * @param isEntry whether a line is whole; its file is ours alone, so damage is all that can be wrong with it
+   */
+  static async open<E extends EventIdentity>(
+    file: string,
+    isEntry: (value: unknown) => value is E,
+  ): Promise<EventLog<E>> {
     await mkdir(path.dirname(file), { recursive: true });
     // 'a+' would write at the end whatever the position says.
     const handle = await open(file, 'r+').catch(() => open(file, 'wx+', 0o600));
@@ -47,8 +54,8 @@ export class EventLog<E extends EventIdentity> {
     }
     const lines = content.toString('utf8', 0, size).split('\n').slice(0, -1);
     const entries = lines.flatMap((line, index) => {
-      const entry = parseEntry<E>(line);
-      if (entry === null) {
+      const entry = parseLine(line);
+      if (!isEntry(entry)) {
         log('warn', 'a line of an event log is damaged and left out', { file, line: index + 1 });
         return [];
       }
@@ -133,12 +140,11 @@ async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise
   }
 }
 
-/** The file is ours alone, so its shape is known; null only when the line is damaged. */
-function parseEntry<E extends EventIdentity>(line: string): E | null {
+/** @returns undefined when the line is damaged */
+function parseLine(line: string): unknown {
   try {
-    const entry = JSON.parse(line) as E;
-    return typeof entry.id === 'string' && typeof entry.timestamp === 'string' ? entry : null;
+    return JSON.parse(line);
   } catch {
-    return null;
+    return undefined;
   }
 }

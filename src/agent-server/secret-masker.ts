@@ -37,7 +37,8 @@ export class SecretMasker {
 
   /** The same value with every text in it masked, however deep. */
   value<T>(value: T): T {
-    return this.#pattern === null ? value : (this.#deep(value) as T);
+    const masked = this.#pattern === null ? value : this.#deep(value);
+    return isSameShape(masked, value) ? masked : value;
   }
 
   #deep(value: unknown): unknown {
@@ -57,6 +58,11 @@ export class SecretMasker {
     }
     return value;
   }
+}
+
+/** A text is replaced by a text, and nothing else is replaced. */
+function isSameShape<T>(value: unknown, like: T): value is T {
+  return typeof value === typeof like;
 }
 
 function formsOf(secret: string): string[] {
