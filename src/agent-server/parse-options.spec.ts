@@ -51,13 +51,13 @@ describe('parseOptions', () => {
   });
 
   it.each([
-    [['--port', 'x'], {}],
-    [['--port', '70000'], {}],
-    [['--unknown'], {}],
-    [[], { OH_WEBHOOKS_0_BASE_URL: 'ftp://x' }],
-    [[], { OH_WEBHOOKS_0_BASE_URL: 'x' }],
-  ])('refuses %j %j', (args, env) => {
-    expect(() => parseOptions(args, env, '/')).toThrow(TypeError);
+    [['--port', 'x'], {}, /--port/],
+    [['--port', '70000'], {}, /--port/],
+    [['--unknown'], {}, /Unknown option/],
+    [[], { OH_WEBHOOKS_0_BASE_URL: 'ftp://x' }, /must begin with http/],
+    [[], { OH_WEBHOOKS_0_BASE_URL: 'x' }, /Invalid URL/],
+  ])('refuses %j %j', (args, env, message) => {
+    expect(() => parseOptions(args, env, '/')).toThrow(message);
   });
 });
 

@@ -9,6 +9,7 @@ import { HttpError } from '../http/http-error.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
 import { OutputBuffer, type OutputPiece } from './bash-output.js';
+import { describeFailure } from '../failure.js';
 
 const FLUSH_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -149,10 +150,7 @@ export class BashCommands {
       }
       return exitCode ?? ENDED_BY_US;
     } catch (error) {
-      await onOutput(
-        'stderr',
-        `The command cannot be run: ${error instanceof Error ? error.message : 'unknown'}\n`,
-      );
+      await onOutput('stderr', `The command cannot be run: ${describeFailure(error).message}\n`);
       return NOT_STARTED;
     }
   }

@@ -5,6 +5,7 @@ import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
 import { closeOpenCalls } from './close-open-calls.js';
 import type { ConversationState } from './conversation-state.js';
+import { describeFailure } from '../failure.js';
 
 /** An engine that does not end when it is aborted is left behind after this. */
 const ABORT_MS = 5_000;
@@ -13,7 +14,8 @@ type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
 interface ActiveRun {
   aborter: AbortController;
-  /** Never rejects. */
+  /** The status says that it runs. Never rejects, as `ended` never does. */
+  started: Promise<void>;
   ended: Promise<void>;
 }
 
@@ -34,6 +36,14 @@ export class ConversationRun {
 
   get isActive(): boolean {
     return this.#active !== null;
+  }
+
+  /** The engine says how a run ended a moment before it has: waits for that moment to pass. */
+  async settle(): Promise<void> {
+    await this.#active?.started;
+    while (this.#active !== null && this.#state.record.status !== 'running') {
+      await this.#active.ended;
+    }
   }
 
   /** Resolves once the status says so; the run itself goes on. */
@@ -101,7 +111,11 @@ export class ConversationRun {
     const started = Promise.withResolvers<void>();
     this.#state.requestPause(false);
     this.#again = false;
-    this.#active = { aborter, ended: this.#execute(work, aborter.signal, started) };
+    this.#active = {
+      aborter,
+      started: started.promise,
+      ended: this.#execute(work, aborter.signal, started),
+    };
     await started.promise;
   }
 
@@ -131,13 +145,13 @@ export class ConversationRun {
         await this.#state.setStatus(signal.aborted || this.#state.pauseRequested() ? 'paused' : 'idle');
       }
     } catch (error) {
-      log('error', 'the end of a run could not be written', { reason: messageOf(error) });
+      log('error', 'the end of a run could not be written', { reason: describeFailure(error).message });
     }
     this.#state.requestPause(false);
     this.#active = null;
     if (this.#again && !this.#stopping && this.#isWorthAnotherRun()) {
       await this.start().catch((error: unknown) => {
-        log('error', 'a run could not be started again', { reason: messageOf(error) });
+        log('error', 'a run could not be started again', { reason: describeFailure(error).message });
       });
     }
   }
@@ -153,7 +167,7 @@ export class ConversationRun {
     if (signal.aborted) {
       return;
     }
-    const detail = this.#state.masker.text(messageOf(failure));
+    const detail = this.#state.masker.text(describeFailure(failure).message);
     log('error', 'a run failed', { conversation: this.#state.record.id, reason: detail });
     // A log that cannot be written is the likely cause: then this fails too, and `conclude` says so.
     await this.#state
@@ -166,7 +180,7 @@ export class ConversationRun {
     try {
       await (await this.#engine)?.close();
     } catch (error) {
-      log('warn', 'an engine could not be closed', { reason: messageOf(error) });
+      log('warn', 'an engine could not be closed', { reason: describeFailure(error).message });
     }
     this.#engine = null;
   }
@@ -184,8 +198,4 @@ async function within(milliseconds: number, work: Promise<void>): Promise<void> 
   const timer = wait(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined);
   await Promise.race([work, timer]);
   aborter.abort();
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown failure';
 }

@@ -59,6 +59,7 @@ export class Conversation {
    * @throws HttpError 400 when the agent shall run and cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
+    await this.#run.settle();
     if (message.run) {
       this.#requireCredentials();
       await this.#rejectOpenCalls();
@@ -87,6 +88,7 @@ export class Conversation {
    * @throws HttpError 409 when it works already, 400 when there is nothing to work on or a key is missing
    */
   async run(): Promise<void> {
+    await this.#run.settle();
     if (this.isRunning) {
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     }
@@ -105,16 +107,19 @@ export class Conversation {
 
   /** Ends the run after its current step; asked a second time, at once. */
   async pause(): Promise<void> {
+    await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());
   }
 
   /** Ends the run at once. */
   async interrupt(): Promise<void> {
+    await this.#run.settle();
     await this.#run.pause(true);
   }
 
   /** @throws HttpError 409 when nothing waits for confirmation */
   async respond(accept: boolean, reason: string | null): Promise<void> {
+    await this.#run.settle();
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       throw new HttpError(409, 'No action waits for confirmation.');
     }

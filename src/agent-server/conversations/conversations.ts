@@ -15,6 +15,7 @@ import { ConversationState } from './conversation-state.js';
 import { credentialsOf, NO_CREDENTIALS, type Credentials } from './credentials.js';
 import { RecordFile } from './record-file.js';
 import type { StartRequest } from './start-schema.js';
+import { describeFailure } from '../failure.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
@@ -90,7 +91,10 @@ export class Conversations {
         try {
           await this.#loadOne(path.join(folder, name));
         } catch (error) {
-          log('error', 'a conversation could not be loaded', { name, reason: String(error) });
+          log('error', 'a conversation could not be loaded', {
+            name,
+            reason: describeFailure(error).message,
+          });
         }
       }),
     );
@@ -143,7 +147,7 @@ export class Conversations {
     try {
       await mkdir(workingDir, { recursive: true });
     } catch (error) {
-      throw new HttpError(400, `The working directory cannot be made: ${codeOf(error)}.`);
+      throw new HttpError(400, `The working directory cannot be made: ${describeFailure(error).code}.`);
     }
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);
@@ -191,8 +195,4 @@ export class Conversations {
     this.#watchers.forEach((watcher) => watcher.added(conversation));
     return conversation;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown failure';
 }

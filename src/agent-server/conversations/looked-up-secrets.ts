@@ -1,5 +1,6 @@
 import { log } from '../log.js';
 import type { ParsedSecret } from './start-schema.js';
+import { describeFailure } from '../failure.js';
 
 const TIMEOUT_MS = 10_000;
 
@@ -21,7 +22,7 @@ export async function lookUpSecrets(
       } catch (error) {
         log('warn', 'a secret could not be looked up', {
           name,
-          reason: error instanceof Error ? error.name : 'unknown',
+          reason: describeFailure(error).name,
         });
         return last[name] === undefined ? [] : [[name, last[name]] as const];
       }

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { HttpError } from '../http/http-error.js';
+import { describeFailure } from '../failure.js';
 
 /** Decides which files clients may name: those inside the given folders, wherever symbolic links lead. */
 export class AllowedPaths {
@@ -38,7 +39,7 @@ async function realPathOf(file: string): Promise<string> {
   try {
     return await realpath(file);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) {
+    if (describeFailure(error).code !== 'ENOENT') {
       throw new HttpError(400, 'Path cannot be used');
     }
   }

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { HttpError } from '../http/http-error.js';
 import { InvalidRequestError } from '../http/invalid-request.error.js';
+import { describeFailure } from '../failure.js';
 
 /**
  * Writes the part `file` of a multipart request to a path, piece by piece as it comes. The old file stays until the
@@ -70,7 +71,7 @@ async function store(part: Readable & { truncated?: boolean }, target: string): 
 }
 
 function asHttpError(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const { code } = describeFailure(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new HttpError(507, 'No space is left for the file.');
   }

@@ -3,6 +3,8 @@ import type { NextFunction, Request, Response } from 'express';
 import { log } from '../log.js';
 import { HttpError } from './http-error.js';
 import { InvalidRequestError } from './invalid-request.error.js';
+import { describeFailure } from '../failure.js';
+import { jsonNumber, jsonText } from '../../common/json-access.js';
 
 /** The last handler: the only place that turns failures into answers. */
 export function errorHandler(error: unknown, request: Request, response: Response, next: NextFunction): void {
@@ -24,8 +26,7 @@ export function errorHandler(error: unknown, request: Request, response: Respons
     return;
   }
   const errorId = randomUUID();
-  const name = error instanceof Error ? error.name : 'Error';
-  const reason = error instanceof Error ? error.message : 'unknown failure';
+  const { name, message: reason } = describeFailure(error);
   log('error', 'a request failed', { errorId, method: request.method, path: request.path, name, reason });
   // The name alone: a message may hold what the client must not see.
   response.status(500).json({ detail: 'Internal Server Error', exception: name, error_id: errorId });
@@ -33,16 +34,15 @@ export function errorHandler(error: unknown, request: Request, response: Respons
 
 /** Failures of Express and its body parser, which carry a status. Their messages may quote the body. */
 function bodyProblemOf(error: unknown): { status: number; detail: unknown } | null {
-  if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') {
+  const status = jsonNumber(error, 'status');
+  if (status === null) {
     return null;
   }
-  if ('type' in error && error.type === 'entity.parse.failed') {
+  if (jsonText(error, 'type') === 'entity.parse.failed') {
     return { status: 422, detail: [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }] };
   }
-  if (error.status === 413) {
+  if (status === 413) {
     return { status: 413, detail: 'The request body is too large.' };
   }
-  return error.status >= 400 && error.status < 500
-    ? { status: error.status, detail: 'The request cannot be understood.' }
-    : null;
+  return status >= 400 && status < 500 ? { status, detail: 'The request cannot be understood.' } : null;
 }

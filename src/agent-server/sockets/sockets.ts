@@ -16,6 +16,7 @@ import { errorFrame, isAuthFrame, keyInFrame, parseFrame, stateFrame } from './f
 import { Inbox } from './inbox.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 import { CLOSE, Subscriber } from './subscriber.js';
+import { describeFailure } from '../failure.js';
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 const BASH = 'bash';
@@ -102,7 +103,7 @@ export class Sockets {
       socket.on('error', () => socket.terminate());
       socket.on('pong', () => this.#silent.delete(socket));
       this.#serve(socket, new Inbox(socket), wanted).catch((error: unknown) => {
-        log('error', 'a socket failed', { reason: error instanceof Error ? error.message : 'unknown' });
+        log('error', 'a socket failed', { reason: describeFailure(error).message });
         socket.close(CLOSE.FAILED);
       });
     });
@@ -208,7 +209,7 @@ function toFailure(error: unknown): { code: string; detail: string } {
     return { code: 'MessageRefused', detail: error.message };
   }
   log('error', 'a frame could not be carried out', {
-    reason: error instanceof Error ? error.message : 'unknown',
+    reason: describeFailure(error).message,
   });
   return { code: 'InternalError', detail: 'The message could not be carried out.' };
 }

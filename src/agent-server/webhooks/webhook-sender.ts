@@ -3,6 +3,7 @@ import type { ConversationInfo } from '../../agent-protocol/conversation-info.js
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { log } from '../log.js';
 import { WebhookQueue } from './webhook-queue.js';
+import { describeFailure } from '../failure.js';
 
 export interface WebhookOptions {
   /** Without a slash at its end. */
@@ -108,7 +109,7 @@ export class WebhookSender {
       const retryable = response.status >= 500 || response.status === 429 || response.status === 408;
       return { reason: `status ${response.status}`, final: !retryable };
     } catch (error) {
-      return { reason: error instanceof Error ? error.name : 'unknown', final: false };
+      return { reason: describeFailure(error).name, final: false };
     }
   }
 }
