@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { MCPToolAction } from '../../agent-protocol/actions.js';
 import type { MCPToolObservation } from '../../agent-protocol/observations.js';
 import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { describeFailure } from '../failure.js';
 import { runCommand } from '../process-tree.js';
 import { mcpToolDefinition } from './mcp-tool-definition.js';
 import { OutputWindow } from './output-window.js';
@@ -75,7 +76,7 @@ export class CreatePullRequestTool extends SchemaTool<typeof schema> {
       const { number, url } = await this.#options.open(input, signal);
       return this.#observe(`Opened pull request ${number}: ${url}`, false);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : 'unknown failure';
+      const reason = describeFailure(error).message;
       return this.#observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
     }
   }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { FileEditorAction } from '../../agent-protocol/actions.js';
 import type { FileEditorObservation } from '../../agent-protocol/observations.js';
 import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { describeFailure } from '../failure.js';
 import { clipText } from './clip-text.js';
 import { EditHistory } from './edit-history.js';
 import { listFolder } from './list-folder.js';
@@ -69,8 +70,9 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
         new_content: changed ? shortEnough(after) : null,
       };
     } catch (error) {
-      if (error instanceof ToolInputError || isFileSystemError(error)) {
-        return observe(input, input.path, error.message, true);
+      const { code, message } = describeFailure(error);
+      if (error instanceof ToolInputError || code !== '') {
+        return observe(input, input.path, message, true);
       }
       throw error;
     }
@@ -100,9 +102,13 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
       case 'insert': {
         const content = await existing(path);
         const line = required(input.insert_line, 'insert_line');
-        return await this.#write(path, content, insertAfter(content, line, required(input.new_str, 'new_str')));
+        return await this.#write(
+          path,
+          content,
+          insertAfter(content, line, required(input.new_str, 'new_str')),
+        );
       }
-      case 'undo_edit':
+      default:
         return await this.#undo(path);
     }
   }
@@ -189,8 +195,4 @@ function required<T>(value: T | null | undefined, name: string): T {
     throw new ToolInputError(`This command needs ${name}.`);
   }
   return value;
-}
-
-function isFileSystemError(error: unknown): error is Error {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string';
 }

@@ -48,7 +48,8 @@ export class LiveShell {
   /** @throws Error when the program cannot be started */
   static async start({ cwd, environment, wrapper }: LiveShellOptions): Promise<LiveShell> {
     const marker = randomUUID();
-    const [program = '', ...args] = [...wrapper, 'bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
+    const shell = ['bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
+    const [program = 'bash', ...args] = wrapper.concat(shell);
     const child = spawn(program, args, {
       cwd,
       env: { ...environment, [MARKER_VARIABLE]: marker },

@@ -102,12 +102,16 @@ export class ShellSession {
     const shell = await LiveShell.start({ cwd: this.workingDir, environment, wrapper: this.#wrapper });
     this.#environment = environment;
     this.#shell = shell;
-    void shell.ended.then(() => {
-      if (this.#shell === shell) {
-        this.#shell = null;
-      }
-    });
+    void this.#forgetEnded(shell);
     return shell;
+  }
+
+  /** A shell may also end between two commands. */
+  async #forgetEnded(shell: LiveShell): Promise<void> {
+    await shell.ended;
+    if (this.#shell === shell) {
+      this.#shell = null;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { describeFailure } from '../failure.js';
 import { ToolInputError } from './tool.js';
 
 /** Larger files are for the terminal. */
@@ -49,7 +50,7 @@ async function readBytes(path: string): Promise<Buffer | null> {
       await file.close();
     }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+    if (describeFailure(error).code === 'ENOENT') {
       return null;
     }
     throw error;

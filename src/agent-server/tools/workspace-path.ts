@@ -1,5 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { describeFailure } from '../failure.js';
 import { ToolInputError } from './tool.js';
 
 /**
@@ -23,7 +24,7 @@ async function realOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {
-    if (!isMissing(error)) {
+    if (describeFailure(error).code !== 'ENOENT') {
       throw error;
     }
   }
@@ -49,8 +50,4 @@ async function isDanglingLink(path: string): Promise<boolean> {
 function isInside(root: string, path: string): boolean {
   const way = relative(root, path);
   return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
