@@ -1,4 +1,4 @@
-import type { AgentEngine } from './engine/agent-engine.js';
+import type { CreateEngine } from './engine/engine-context.js';
 import { SOCKET_LIMITS, type SocketLimits } from './sockets/sockets.js';
 import type { WebhookOptions } from './webhooks/webhook-sender.js';
 
@@ -22,7 +22,9 @@ export interface AgentServerOptions {
   corsOrigins: string[];
   /** Variables of every child process. */
   environment: Record<string, string>;
-  createEngine: () => Promise<AgentEngine>;
+  createEngine: CreateEngine;
+  /** Program and arguments put before every shell, for example a sandbox's. */
+  toolWrapper: string[];
   maxUploadBytes: number;
   /** How long a run may go on with its step when the server stops. */
   stopGraceMs: number;

@@ -13,6 +13,7 @@ describe('parseOptions', () => {
       fileRoots: [],
       webhook: null,
       corsOrigins: [],
+      toolWrapper: [],
       secretsOnStdin: false,
     });
   });
@@ -53,6 +54,7 @@ describe('parseOptions', () => {
   it.each([
     [['--port', 'x'], {}, /--port/],
     [['--port', '70000'], {}, /--port/],
+    [['--tool-wrapper', '{}'], {}, /JSON array/],
     [['--unknown'], {}, /Unknown option/],
     [[], { OH_WEBHOOKS_0_BASE_URL: 'ftp://x' }, /must begin with http/],
     [[], { OH_WEBHOOKS_0_BASE_URL: 'x' }, /Invalid URL/],

@@ -14,6 +14,7 @@ export type ParsedOptions = Pick<
   | 'fileRoots'
   | 'webhook'
   | 'corsOrigins'
+  | 'toolWrapper'
 > & {
   /** The session key comes as a line of JSON on standard input. */
   secretsOnStdin: boolean;
@@ -36,6 +37,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       workspace: { type: 'string' },
       'file-root': { type: 'string', multiple: true, default: [] },
       'webhook-url': { type: 'string' },
+      'tool-wrapper': { type: 'string', default: '[]' },
       'secrets-stdin': { type: 'boolean', default: false },
     },
   });
@@ -56,6 +58,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     fileRoots: values['file-root'].map(inCwd),
     webhook: toWebhook(values['webhook-url'], env),
     corsOrigins: numbered(env, 'OH_ALLOW_CORS_ORIGINS_'),
+    toolWrapper: toWords(values['tool-wrapper']),
     secretsOnStdin: values['secrets-stdin'],
   };
 }
@@ -84,6 +87,14 @@ function toWebhook(flag: string | undefined, env: NodeJS.ProcessEnv): AgentServe
     retries: toNumber(env['OH_WEBHOOKS_0_NUM_RETRIES'], WEBHOOK_DEFAULTS.retries),
     retryDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_RETRY_DELAY'], WEBHOOK_DEFAULTS.retryDelayMs),
   };
+}
+
+function toWords(text: string): string[] {
+  const words: unknown = JSON.parse(text);
+  if (!Array.isArray(words) || !words.every((word) => typeof word === 'string')) {
+    throw new TypeError('--tool-wrapper must be a JSON array of strings');
+  }
+  return words;
 }
 
 function toPort(text: string): number {

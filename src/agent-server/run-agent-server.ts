@@ -1,13 +1,20 @@
-import { DEFAULT_LIMITS } from './agent-server-options.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
 import type { AgentEngine } from './engine/agent-engine.js';
+import type { EngineContext } from './engine/engine-context.js';
 import { log } from './log.js';
 import { parseOptions } from './parse-options.js';
 import { readSessionKey, takeSessionKeys } from './read-secrets.js';
 import { startAgentServer } from './start-agent-server.js';
 import { toolEnvironment } from './tool-environment.js';
 
+/** Makes engines, knowing the server's options. */
+type EngineFactory = (
+  context: EngineContext,
+  options: Pick<AgentServerOptions, 'webhook' | 'sessionKeys' | 'toolWrapper'>,
+) => Promise<AgentEngine>;
+
 /** The whole life of the process: options and secrets in, serve, stop when told to. */
-export async function runAgentServer(createEngine: () => Promise<AgentEngine>): Promise<void> {
+export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
   const { secretsOnStdin, ...options } = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const fromEnvironment = takeSessionKeys(process.env);
   const sessionKeys = secretsOnStdin ? [await readSessionKey(process.stdin)] : fromEnvironment;
@@ -16,7 +23,7 @@ export async function runAgentServer(createEngine: () => Promise<AgentEngine>): 
     ...options,
     sessionKeys,
     environment: toolEnvironment(process.env),
-    createEngine,
+    createEngine: (context) => createEngine(context, { ...options, sessionKeys }),
   });
   log('info', 'listening', {
     host: options.host,

@@ -21,18 +21,31 @@ const STRUCTURAL = new Set([
 /** Replaces known secret values, also in base64, URL-encoded or escaped as in JSON. */
 export class SecretMasker {
   readonly #pattern: RegExp | null;
-  /** Characters of the longest form. */
-  readonly longest: number;
+  readonly #forms: readonly string[];
 
   constructor(secrets: Iterable<string>) {
-    const forms = [...new Set([...secrets].flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
-    this.longest = forms[0]?.length ?? 0;
+    this.#forms = [...new Set([...secrets].flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
     this.#pattern =
-      forms.length === 0 ? null : new RegExp(forms.map((form) => escapePattern(form)).join('|'), 'g');
+      this.#forms.length === 0
+        ? null
+        : new RegExp(this.#forms.map((form) => escapePattern(form)).join('|'), 'g');
   }
 
   text(text: string): string {
     return this.#pattern === null ? text : text.replace(this.#pattern, HIDDEN);
+  }
+
+  /** How many characters at the end of a text may be the beginning of a secret. */
+  unfinished(text: string): number {
+    const lengths = this.#forms.map((form) => {
+      for (let length = Math.min(form.length - 1, text.length); length > 0; length -= 1) {
+        if (text.endsWith(form.slice(0, length))) {
+          return length;
+        }
+      }
+      return 0;
+    });
+    return Math.max(0, ...lengths);
   }
 
   /** The same value with every text in it masked, however deep. */

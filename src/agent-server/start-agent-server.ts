@@ -42,6 +42,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent),
     workspace,
     environment,
+    wrapper: options.toolWrapper,
     masker: () => conversations.masker(),
   });
   const activity = new Activity(() => commands.isRunning || isAnyRunning(conversations));

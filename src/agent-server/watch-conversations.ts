@@ -12,26 +12,22 @@ export interface WatchOptions {
 
 /** Tells sockets and webhooks what happens to conversations. */
 export function watchConversations({ conversations, sockets, webhooks, activity }: WatchOptions): void {
-  const statuses = new Map<string, string>();
   conversations.watch({
     added: (conversation) => {
-      statuses.set(conversation.id, conversation.record.status);
       webhooks?.conversation(conversation.info());
       conversation.log.onAppend((event) => {
         activity.touch();
         webhooks?.event(conversation.id, event);
+        // After a run clients wait for its last word: the whole state, once all else was told.
+        if (event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status') {
+          sockets.tellState(conversation);
+        }
       });
     },
     changed: (conversation) => {
-      const { status } = conversation.record;
       webhooks?.conversation(conversation.info());
-      if (statuses.get(conversation.id) !== status) {
-        statuses.set(conversation.id, status);
-        sockets.tellState(conversation);
-      }
     },
     removed: (info) => {
-      statuses.delete(info.id);
       webhooks?.conversation(info);
       sockets.drop(info.id);
     },

@@ -44,6 +44,7 @@ export async function startTestAgentServer(
         engines.push(engine);
         return engine;
       },
+      toolWrapper: [],
       stopGraceMs: 100,
       ...options,
     });

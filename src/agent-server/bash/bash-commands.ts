@@ -23,6 +23,8 @@ export interface BashCommandsOptions {
   /** Where commands run that name no other place. */
   workspace: string;
   environment: Record<string, string>;
+  /** Put before the shell. */
+  wrapper: readonly string[];
   masker: () => SecretMasker;
 }
 
@@ -138,7 +140,7 @@ export class BashCommands {
   ): Promise<number> {
     try {
       const { exitCode, timedOut } = await runCommand({
-        command: ['bash', '-c', command.command],
+        command: [...this.#options.wrapper, 'bash', '-c', command.command],
         cwd: command.cwd ?? this.#options.workspace,
         env: this.#options.environment,
         timeoutMs: command.timeout * 1000,

@@ -37,8 +37,8 @@ export class OutputBuffer {
   take(): OutputPiece | null {
     const masker = this.#masker();
     const piece = {
-      stdout: this.#takeStream('stdout', masker, Math.max(masker.longest - 1, 0)),
-      stderr: this.#takeStream('stderr', masker, Math.max(masker.longest - 1, 0)),
+      stdout: this.#takeStream('stdout', masker, true),
+      stderr: this.#takeStream('stderr', masker, true),
     };
     return piece.stdout === null && piece.stderr === null ? null : piece;
   }
@@ -49,12 +49,15 @@ export class OutputBuffer {
     if (this.#dropped > 0) {
       this.#waiting.stderr += `\n[${this.#dropped} further characters of output were left out]\n`;
     }
-    return { stdout: this.#takeStream('stdout', masker, 0), stderr: this.#takeStream('stderr', masker, 0) };
+    return {
+      stdout: this.#takeStream('stdout', masker, false),
+      stderr: this.#takeStream('stderr', masker, false),
+    };
   }
 
-  #takeStream(stream: Stream, masker: SecretMasker, keptBack: number): string | null {
+  #takeStream(stream: Stream, masker: SecretMasker, isMoreToCome: boolean): string | null {
     const masked = masker.text(this.#waiting[stream]);
-    const end = Math.max(masked.length - keptBack, 0);
+    const end = masked.length - (isMoreToCome ? masker.unfinished(masked) : 0);
     this.#waiting[stream] = masked.slice(end);
     return end === 0 ? null : masked.slice(0, end);
   }

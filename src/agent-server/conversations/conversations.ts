@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
-import type { AgentEngine } from '../engine/agent-engine.js';
+import type { CreateEngine } from '../engine/engine-context.js';
 import { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { isAgentEvent } from '../is-event.js';
@@ -25,7 +25,7 @@ export interface ConversationsOptions {
   folder: string;
   /** Relative working folders are inside. */
   workspace: string;
-  createEngine: () => Promise<AgentEngine>;
+  createEngine: CreateEngine;
   /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
   /** Masked in every event. */
@@ -190,7 +190,12 @@ export class Conversations {
   }
 
   #add(state: ConversationState, folder: string): Conversation {
-    const conversation = new Conversation(folder, state, this.#options.createEngine);
+    const conversation = new Conversation(folder, state, () =>
+      this.#options.createEngine({
+        conversationId: state.record.id,
+        toolEnvironment: () => state.toolEnvironment(),
+      }),
+    );
     this.#byId.set(conversation.id, conversation);
     this.#watchers.forEach((watcher) => watcher.added(conversation));
     return conversation;
