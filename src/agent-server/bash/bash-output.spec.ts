@@ -1,0 +1,28 @@
+import { describe, expect, it } from '@jest/globals';
+import { SecretMasker } from '../secret-masker.js';
+import { OutputBuffer } from './bash-output.js';
+
+describe('OutputBuffer', () => {
+  it('masks a secret that arrives in pieces', () => {
+    const masker = new SecretMasker(['my-secret']);
+    const buffer = new OutputBuffer(() => masker);
+    const seen: string[] = [];
+    for (const text of ['a '.repeat(20), 'my-', 'sec', 'ret', ' b']) {
+      buffer.add('stdout', text);
+      seen.push(buffer.take()?.stdout ?? '');
+    }
+    seen.push(buffer.takeRest().stdout ?? '');
+    expect(seen.join('')).toBe(`${'a '.repeat(20)}<secret-hidden> b`);
+    expect(seen.slice(0, 3)).toEqual(['a '.repeat(20), '', '']);
+  });
+
+  it('says when there is enough for a piece, and how much was left out', () => {
+    const buffer = new OutputBuffer(() => new SecretMasker([]));
+    expect(buffer.add('stdout', 'x')).toBe(false);
+    expect(buffer.add('stderr', 'y'.repeat(64_000))).toBe(true);
+    expect(buffer.take()).toEqual({ stdout: 'x', stderr: 'y'.repeat(64_000) });
+    expect(buffer.take()).toBeNull();
+    buffer.add('stdout', 'z'.repeat(5_000_000));
+    expect(buffer.takeRest().stderr).toContain('1064001 further characters');
+  });
+});

@@ -1,0 +1,78 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { BashEvent } from '../../agent-protocol/bash-events.js';
+import { HttpError } from '../http/http-error.js';
+import { parseRequest } from '../http/parse-request.js';
+import { limitSchema, listSchema, sortOrderSchema, timestampSchema } from '../http/query-schema.js';
+import { searchLog } from '../search-log.js';
+import type { BashCommands } from './bash-commands.js';
+import { bashRequestSchema } from './bash-schema.js';
+
+const searchSchema = z.object({
+  kind__eq: z.enum(['BashCommand', 'BashOutput']).optional(),
+  command_id__eq: z.string().optional(),
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+  order__gt: z.coerce.number().int().optional(),
+  sort_order: sortOrderSchema,
+  page_id: z.string().optional(),
+  limit: limitSchema,
+});
+const idsSchema = z.array(z.string()).max(100);
+
+/** `/api/bash`. */
+export function bashRoutes(commands: BashCommands): Router {
+  const router = Router();
+
+  router.post('/start_bash_command', async (request, response) => {
+    response.json(await commands.start(parseRequest(bashRequestSchema, 'body', request.body)));
+  });
+
+  router.post('/execute_bash_command', async (request, response) => {
+    response.json(await commands.execute(parseRequest(bashRequestSchema, 'body', request.body)));
+  });
+
+  router.get('/bash_events/search', (request, response) => {
+    const query = parseRequest(searchSchema, 'query', request.query);
+    response.json(
+      searchLog<BashEvent>(commands.log, {
+        matches: matcher(query),
+        pageId: query.page_id,
+        limit: query.limit,
+        descending: query.sort_order === 'TIMESTAMP_DESC',
+      }),
+    );
+  });
+
+  router.get('/bash_events', (request, response) => {
+    const ids = Array.isArray(request.body)
+      ? parseRequest(idsSchema, 'body', request.body)
+      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
+    response.json(ids.map((id) => commands.log.get(id) ?? null));
+  });
+
+  router.get('/bash_events/:id', (request, response) => {
+    const event = commands.log.get(request.params.id);
+    if (event === undefined) {
+      throw new HttpError(404, 'Bash event not found');
+    }
+    response.json(event);
+  });
+
+  router.delete('/bash_events', async (_request, response) => {
+    response.json({ cleared_count: await commands.clear() });
+  });
+
+  return router;
+}
+
+/** `order__gt` asks for further output: commands have no order and are left out. */
+function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boolean {
+  return (event) =>
+    (query.kind__eq === undefined || event.kind === query.kind__eq) &&
+    (query.command_id__eq === undefined ||
+      (event.kind === 'BashCommand' ? event.id : event.command_id) === query.command_id__eq) &&
+    (query.timestamp__gte === undefined || event.timestamp >= query.timestamp__gte) &&
+    (query.timestamp__lt === undefined || event.timestamp < query.timestamp__lt) &&
+    (query.order__gt === undefined || (event.kind === 'BashOutput' && event.order > query.order__gt));
+}

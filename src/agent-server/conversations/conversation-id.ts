@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { HttpError } from '../http/http-error.js';
+
+const HEX = /^[0-9a-f]{32}$/;
+
+/** A conversation's id as a client wrote it, with dashes; null when it is no UUID. */
+export function toConversationId(text: string): string | null {
+  const hex = text.toLowerCase().replaceAll('-', '');
+  return HEX.test(hex)
+    ? `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+    : null;
+}
+
+/** @throws HttpError 404: what is no id names no conversation */
+export function requireConversationId(text: string): string {
+  const id = toConversationId(text);
+  if (id === null) {
+    throw new HttpError(404, 'Conversation not found');
+  }
+  return id;
+}
+
+export const conversationIdSchema = z.string().transform((text, context) => {
+  const id = toConversationId(text);
+  if (id === null) {
+    context.addIssue({ code: 'custom', message: 'Input should be a valid UUID' });
+    return z.NEVER;
+  }
+  return id;
+});

@@ -1,0 +1,64 @@
+import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation-info.js';
+import type { ConversationRecord } from './conversation-record.js';
+
+const MASK = '**********';
+
+/** A conversation as clients see it. */
+export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
+  return {
+    id: record.id,
+    agent: record.agent,
+    workspace: { kind: 'LocalWorkspace', working_dir: record.workingDir },
+    persistence_dir: folder,
+    max_iterations: record.maxIterations,
+    stuck_detection: record.stuckDetection,
+    execution_status: record.status,
+    confirmation_policy: record.confirmationPolicy,
+    security_analyzer: record.securityAnalyzer,
+    activated_knowledge_skills: [],
+    blocked_actions: {},
+    blocked_messages: {},
+    stats: toStats(record),
+    secret_registry: { secret_sources: toSecretSources(record) },
+    agent_state: record.wasRunning ? { was_running: true } : {},
+    title: record.title,
+    metrics: toMetrics(record),
+    created_at: record.createdAt,
+    updated_at: record.updatedAt,
+  };
+}
+
+/** What the model cost so far, under the name that the client gave it. */
+export function toStats(record: ConversationRecord): ConversationInfo['stats'] {
+  const metrics = { ...toMetrics(record), costs: [], response_latencies: [], token_usages: [] };
+  return { usage_to_metrics: { [record.llm.usageId]: metrics } };
+}
+
+function toMetrics({ llm, usage, maxBudget }: ConversationRecord): MetricsSnapshot {
+  return {
+    model_name: llm.model,
+    accumulated_cost: usage.costUsd,
+    max_budget_per_task: maxBudget,
+    accumulated_token_usage: {
+      model: llm.model,
+      prompt_tokens: usage.promptTokens,
+      completion_tokens: usage.completionTokens,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
+      reasoning_tokens: 0,
+      context_window: 0,
+      per_turn_token: 0,
+      response_id: '',
+    },
+  };
+}
+
+function toSecretSources({ secrets }: ConversationRecord): Record<string, Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, { kind, description }]) => [
+      name,
+      // Where a secret is looked up is a secret too: such addresses carry tokens.
+      { kind, description, ...(kind === 'LookupSecret' ? { url: MASK, headers: {} } : { value: MASK }) },
+    ]),
+  );
+}

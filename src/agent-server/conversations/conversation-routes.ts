@@ -1,0 +1,177 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import { HttpError } from '../http/http-error.js';
+import { parseRequest } from '../http/parse-request.js';
+import { limitSchema, listSchema } from '../http/query-schema.js';
+import type { Conversation } from './conversation.js';
+import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
+import type { Conversations } from './conversations.js';
+import {
+  confirmationPolicySchema,
+  credentialsSchema,
+  secretsSchema,
+  securityAnalyzerSchema,
+  startSchema,
+} from './start-schema.js';
+
+const MAX_IDS = 100;
+const STATUSES = [
+  'idle',
+  'running',
+  'paused',
+  'waiting_for_confirmation',
+  'finished',
+  'error',
+  'stuck',
+  'deleting',
+] as const;
+const SUCCESS = { success: true };
+
+const statusSchema = z.enum(STATUSES).optional();
+const countSchema = z.object({ status: statusSchema });
+const searchSchema = z.object({
+  status: statusSchema,
+  page_id: z.string().optional(),
+  limit: limitSchema,
+  sort_order: z
+    .enum(['CREATED_AT', 'UPDATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT_DESC'])
+    .default('CREATED_AT_DESC'),
+});
+const idsSchema = z.object({ ids: listSchema.pipe(z.array(conversationIdSchema).max(MAX_IDS)) });
+const titleSchema = z.object({ title: z.string().trim().min(1).max(200) });
+const policySchema = z.object({ policy: confirmationPolicySchema });
+const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
+const secretsBodySchema = z.object({ secrets: secretsSchema });
+const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
+  max_length: 50,
+});
+
+/** `/api/conversations`. */
+export function conversationRoutes(conversations: Conversations): Router {
+  const router = Router();
+  const named = (id: string): Conversation => conversations.get(requireConversationId(id));
+
+  router.post('/', async (request, response) => {
+    const body = parseRequest(startSchema, 'body', request.body);
+    const id = body.conversation_id ? toConversationId(body.conversation_id) : null;
+    const { conversation, created } = await conversations.start(id, body);
+    if (created && body.initial_message) {
+      await conversation.addMessage({ ...body.initial_message, run: true });
+    }
+    response.status(created ? 201 : 200).json(conversation.info());
+  });
+
+  router.get('/', (request, response) => {
+    const { ids } = parseRequest(idsSchema, 'query', request.query);
+    response.json(ids.map((id) => conversations.find(id)?.info() ?? null));
+  });
+
+  router.get('/search', (request, response) => {
+    const query = parseRequest(searchSchema, 'query', request.query);
+    const infos = withStatus(conversations, query.status).toSorted(byOrder(query.sort_order));
+    const pageId = query.page_id === undefined ? null : toConversationId(query.page_id);
+    const start = Math.max(
+      infos.findIndex(({ id }) => id === pageId),
+      0,
+    );
+    response.json({
+      items: infos.slice(start, start + query.limit),
+      next_page_id: infos[start + query.limit]?.id ?? null,
+    });
+  });
+
+  router.get('/count', (request, response) => {
+    response.json(withStatus(conversations, parseRequest(countSchema, 'query', request.query).status).length);
+  });
+
+  router.get('/:id', (request, response) => {
+    response.json(named(request.params.id).info());
+  });
+
+  router.patch('/:id', async (request, response) => {
+    const conversation = named(request.params.id);
+    await conversation.setTitle(parseRequest(titleSchema, 'body', request.body).title);
+    response.json(SUCCESS);
+  });
+
+  router.delete('/:id', async (request, response) => {
+    await conversations.remove(requireConversationId(request.params.id));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/run', async (request, response) => {
+    await named(request.params.id).run();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/pause', async (request, response) => {
+    await named(request.params.id).pause();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/interrupt', async (request, response) => {
+    await named(request.params.id).interrupt();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/secrets', async (request, response) => {
+    const conversation = named(request.params.id);
+    await conversation.updateCredentials(parseRequest(secretsBodySchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/credentials', async (request, response) => {
+    const conversation = named(request.params.id);
+    await conversation.updateCredentials(parseRequest(credentialsSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/confirmation_policy', async (request, response) => {
+    const conversation = named(request.params.id);
+    await conversation.setConfirmationPolicy(parseRequest(policySchema, 'body', request.body).policy);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/security_analyzer', async (request, response) => {
+    const conversation = named(request.params.id);
+    const { security_analyzer: analyzer } = parseRequest(analyzerSchema, 'body', request.body);
+    await conversation.setSecurityAnalyzer(analyzer);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/generate_title', (request, response) => {
+    const conversation = named(request.params.id);
+    const { max_length: maxLength } = parseRequest(titleRequestSchema, 'body', request.body);
+    response.json({ title: conversation.suggestTitle(maxLength) });
+  });
+
+  router.post(['/:id/ask_agent', '/:id/condense', '/:id/fork', '/:id/navigate'], (request) => {
+    named(String(request.params['id']));
+    throw new HttpError(501, 'This agent server does not offer that; it condenses by itself when it has to.');
+  });
+
+  return router;
+}
+
+function withStatus(
+  conversations: Conversations,
+  status: (typeof STATUSES)[number] | undefined,
+): ConversationInfo[] {
+  return conversations
+    .all()
+    .filter(({ record }) => status === undefined || record.status === status)
+    .map((conversation) => conversation.info());
+}
+
+function byOrder(
+  order: z.infer<typeof searchSchema>['sort_order'],
+): (a: ConversationInfo, b: ConversationInfo) => number {
+  const member = order.startsWith('CREATED_AT') ? 'created_at' : 'updated_at';
+  const sign = order.endsWith('_DESC') ? -1 : 1;
+  return (a, b) => sign * (compare(a[member], b[member]) || compare(a.id, b.id));
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,201 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
+import { HttpError } from '../http/http-error.js';
+import { log } from '../log.js';
+import { closeOpenCalls } from './close-open-calls.js';
+import type { ConversationState } from './conversation-state.js';
+import { describeFailure } from '../failure.js';
+
+/** An engine that does not end when it is aborted is left behind after this. */
+const ABORT_MS = 5_000;
+
+type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
+
+interface ActiveRun {
+  aborter: AbortController;
+  /** The status says that it runs. Never rejects, as `ended` never does. */
+  started: Promise<void>;
+  ended: Promise<void>;
+}
+
+/** The one run that a conversation may have at a time. */
+export class ConversationRun {
+  readonly #state: ConversationState;
+  readonly #createEngine: () => Promise<AgentEngine>;
+  #engine: Promise<AgentEngine> | null = null;
+  #active: ActiveRun | null = null;
+  /** A message asked for a run while there was one. */
+  #again = false;
+  #stopping = false;
+
+  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>) {
+    this.#state = state;
+    this.#createEngine = createEngine;
+  }
+
+  get isActive(): boolean {
+    return this.#active !== null;
+  }
+
+  /** The engine says how a run ended a moment before it has: waits for that moment to pass. */
+  async settle(): Promise<void> {
+    await this.#active?.started;
+    while (this.#active !== null && this.#state.record.status !== 'running') {
+      await this.#active.ended;
+    }
+  }
+
+  /** Resolves once the status says so; the run itself goes on. */
+  async start(): Promise<void> {
+    await this.#begin((engine, signal) => engine.run(this.#state, signal));
+  }
+
+  async startOrContinue(): Promise<void> {
+    if (this.#active === null) {
+      await this.start();
+    } else {
+      this.#again = true;
+    }
+  }
+
+  async confirm(accept: boolean, reason: string | null): Promise<void> {
+    await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
+  }
+
+  /** @param atOnce aborts the step that is under way */
+  async pause(atOnce: boolean): Promise<void> {
+    const active = this.#active;
+    if (active === null && this.#state.record.status !== 'idle') {
+      return;
+    }
+    this.#again = false;
+    if (!this.#state.pauseRequested()) {
+      this.#state.requestPause(true);
+      await this.#state.append({ kind: 'PauseEvent', source: 'user' });
+    }
+    if (active === null) {
+      this.#state.requestPause(false);
+      await this.#state.setStatus('paused');
+    } else if (atOnce) {
+      active.aborter.abort();
+      await active.ended;
+    }
+  }
+
+  /** Ends the run, first after its step, then at once, and closes the engine. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    const active = this.#active;
+    if (active !== null) {
+      const byUser = this.#state.pauseRequested();
+      this.#state.requestPause(true);
+      await within(graceMs, active.ended);
+      active.aborter.abort();
+      await within(ABORT_MS, active.ended);
+      if (this.#state.record.status === 'running') {
+        await this.#state.setStatus('paused');
+      }
+      if (!byUser && this.#state.record.status === 'paused') {
+        await this.#state.change({ wasRunning: true });
+      }
+    }
+    await this.#closeEngine();
+  }
+
+  async #begin(work: Work): Promise<void> {
+    if (this.#active !== null || this.#stopping) {
+      throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
+    }
+    const aborter = new AbortController();
+    const started = Promise.withResolvers<void>();
+    this.#state.requestPause(false);
+    this.#again = false;
+    this.#active = {
+      aborter,
+      started: started.promise,
+      ended: this.#execute(work, aborter.signal, started),
+    };
+    await started.promise;
+  }
+
+  async #execute(work: Work, signal: AbortSignal, started: PromiseWithResolvers<void>): Promise<void> {
+    try {
+      await this.#state.change({ wasRunning: false });
+      await this.#state.setStatus('running');
+      started.resolve();
+      await this.#state.refreshSecrets();
+      this.#engine ??= this.#createEngine();
+      await work(await this.#engine, signal);
+    } catch (error) {
+      started.resolve();
+      await this.#fail(error, signal);
+    }
+    await this.#conclude(signal);
+  }
+
+  /** Whatever the engine left open, the conversation is whole again afterwards. */
+  async #conclude(signal: AbortSignal): Promise<void> {
+    try {
+      const { status } = this.#state.record;
+      if (status !== 'waiting_for_confirmation') {
+        await closeOpenCalls(this.#state, 'The run ended before the tool had answered.');
+      }
+      if (status === 'running') {
+        await this.#state.setStatus(signal.aborted || this.#state.pauseRequested() ? 'paused' : 'idle');
+      }
+    } catch (error) {
+      log('error', 'the end of a run could not be written', { reason: describeFailure(error).message });
+    }
+    this.#state.requestPause(false);
+    this.#active = null;
+    if (this.#again && !this.#stopping && this.#isWorthAnotherRun()) {
+      await this.start().catch((error: unknown) => {
+        log('error', 'a run could not be started again', { reason: describeFailure(error).message });
+      });
+    }
+  }
+
+  #isWorthAnotherRun(): boolean {
+    const { status } = this.#state.record;
+    return (
+      status === 'paused' || (['finished', 'idle'].includes(status) && endsUnanswered(this.#state.events()))
+    );
+  }
+
+  async #fail(failure: unknown, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) {
+      return;
+    }
+    const detail = this.#state.masker.text(describeFailure(failure).message);
+    log('error', 'a run failed', { conversation: this.#state.record.id, reason: detail });
+    // A log that cannot be written is the likely cause: then this fails too, and `conclude` says so.
+    await this.#state
+      .append({ kind: 'ConversationErrorEvent', source: 'environment', code: 'EngineFailed', detail })
+      .catch(() => undefined);
+    await this.#state.setStatus('error').catch(() => undefined);
+  }
+
+  async #closeEngine(): Promise<void> {
+    try {
+      await (await this.#engine)?.close();
+    } catch (error) {
+      log('warn', 'an engine could not be closed', { reason: describeFailure(error).message });
+    }
+    this.#engine = null;
+  }
+}
+
+function endsUnanswered(events: readonly AgentEvent[]): boolean {
+  const last = events.findLast(
+    ({ kind, source }) => kind === 'ActionEvent' || (kind === 'MessageEvent' && source !== 'environment'),
+  );
+  return last?.source === 'user';
+}
+
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const aborter = new AbortController();
+  const timer = wait(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined);
+  await Promise.race([work, timer]);
+  aborter.abort();
+}

@@ -1,0 +1,35 @@
+import type { AgentEvent } from '../../agent-protocol/events.js';
+
+/** A title made of the first thing the user wrote: its first line, cut between words; null before that. */
+export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
+  for (const event of events) {
+    if (event.kind === 'MessageEvent' && event.source === 'user') {
+      const text = event.llm_message.content
+        .map((part) => (part.type === 'text' ? part.text : ''))
+        .join('\n');
+      const line = text
+        .split('\n')
+        .map((words) =>
+          words
+            .replace(/^[#>*\s-]+/, '')
+            .replace(/\s+/g, ' ')
+            .trim(),
+        )
+        .find((words) => words !== '');
+      if (line !== undefined) {
+        return shorten(line, maxLength);
+      }
+    }
+  }
+  return null;
+}
+
+function shorten(line: string, maxLength: number): string {
+  const letters = Array.from(new Intl.Segmenter().segment(line), ({ segment }) => segment);
+  if (letters.length <= maxLength) {
+    return line;
+  }
+  const cut = letters.slice(0, Math.max(maxLength - 1, 1)).join('');
+  const space = cut.lastIndexOf(' ');
+  return `${space > cut.length / 2 ? cut.slice(0, space) : cut}…`;
+}

@@ -1,0 +1,86 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import { HttpError } from '../http/http-error.js';
+import { parseRequest } from '../http/parse-request.js';
+import { limitSchema, listSchema, sortOrderSchema, timestampSchema } from '../http/query-schema.js';
+import { searchLog } from '../search-log.js';
+import type { Conversation } from './conversation.js';
+import { requireConversationId } from './conversation-id.js';
+import type { Conversations } from './conversations.js';
+import { eventMatcher } from './event-matcher.js';
+import { messageSchema } from './message-schema.js';
+
+const SUCCESS = { success: true };
+
+const filterSchema = z.object({
+  kind: z.string().optional(),
+  source: z.enum(['agent', 'user', 'environment']).optional(),
+  body: z.string().optional(),
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+});
+const searchSchema = filterSchema.extend({
+  page_id: z.string().optional(),
+  limit: limitSchema,
+  sort_order: sortOrderSchema,
+});
+const idsSchema = z.array(z.string()).max(100);
+const responseSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
+
+/** `/api/conversations/{id}/events`. */
+export function eventRoutes(conversations: Conversations): Router {
+  const router = Router({ mergeParams: true });
+  const named = (params: object): Conversation =>
+    conversations.get(requireConversationId('id' in params ? String(params.id) : ''));
+
+  router.get('/search', (request, response) => {
+    const conversation = named(request.params);
+    const query = parseRequest(searchSchema, 'query', request.query);
+    const page = searchLog<AgentEvent>(conversation.log, {
+      matches: eventMatcher(query),
+      pageId: query.page_id,
+      limit: query.limit,
+      descending: query.sort_order === 'TIMESTAMP_DESC',
+    });
+    response.json(page);
+  });
+
+  router.get('/count', (request, response) => {
+    const conversation = named(request.params);
+    const filter = parseRequest(filterSchema, 'query', request.query);
+    response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
+  });
+
+  // The published API asks with a body; not every client can send one with a GET.
+  router.get('/', (request, response) => {
+    const conversation = named(request.params);
+    const ids = Array.isArray(request.body)
+      ? parseRequest(idsSchema, 'body', request.body)
+      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
+    response.json(ids.map((id) => conversation.log.get(id) ?? null));
+  });
+
+  router.get('/:eventId', (request, response) => {
+    const event = named(request.params).log.get(request.params.eventId);
+    if (event === undefined) {
+      throw new HttpError(404, 'Event not found');
+    }
+    response.json(event);
+  });
+
+  router.post('/', async (request, response) => {
+    const conversation = named(request.params);
+    await conversation.addMessage(parseRequest(messageSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/respond_to_confirmation', async (request, response) => {
+    const conversation = named(request.params);
+    const { accept, reason } = parseRequest(responseSchema, 'body', request.body);
+    await conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.'));
+    response.json(SUCCESS);
+  });
+
+  return router;
+}

@@ -1,0 +1,65 @@
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { McpServers } from '../../agent-protocol/mcp-servers.js';
+
+export type ExecutionStatus =
+  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
+
+type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
+
+/** An event before it is in the log. */
+export type NewEvent = WithoutIdentity<AgentEvent>;
+
+export interface EngineSettings {
+  llm: { model: string; apiKey: string | null; baseUrl: string | null };
+  /** Silence of the model that counts as a failure. */
+  llmTimeoutMs: number;
+  /** Steps after a user message. */
+  maxIterations: number;
+  /** USD per conversation. */
+  maxBudget: number | null;
+  confirmationPolicy: 'never' | 'always' | 'risky';
+  /** Size of the history above which it is condensed; null: never. */
+  condenserTokens: number | null;
+  language: string | null;
+  mcpConfig: McpServers | null;
+  searchApiKey: string | null;
+  tavilyApiUrl: string;
+  workingDir: string;
+  systemPromptSuffix: string | null;
+  /** USD per million tokens, by model name. */
+  modelPrices: Record<string, { input: number; output: number }>;
+}
+
+/** What a conversation gives its engine. */
+export interface EngineHost {
+  /** Read anew at each step: the user may change them while a run goes on. */
+  readonly settings: EngineSettings;
+  /** The whole log, oldest first. */
+  events(): readonly AgentEvent[];
+  /** Written to disk, then published; secrets masked. Answers the event as it was written. */
+  append(event: NewEvent): Promise<AgentEvent>;
+  /** Variables for tools: an allow-listed base and the conversation's secrets. */
+  toolEnvironment(): Record<string, string>;
+  setStatus(status: ExecutionStatus): Promise<void>;
+  /** Counts one step of the model. */
+  addUsage(usage: { promptTokens: number; completionTokens: number; costUsd: number | null }): Promise<void>;
+  /** Iterations since the last user message; cost of the whole conversation. */
+  totals(): { iterations: number; costUsd: number };
+  /** Whether the run should end after the current step. */
+  pauseRequested(): boolean;
+}
+
+/** Runs a conversation's agent; one instance per conversation, never two runs of it at once. */
+export abstract class AgentEngine {
+  /** Runs until finish, pause, a wait for confirmation, a limit or a failure, and sets the status accordingly. */
+  abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
+  /** Answers the calls that wait for confirmation, then goes on as `run` does. */
+  abstract confirm(
+    host: EngineHost,
+    accept: boolean,
+    reason: string | null,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Frees what the engine holds: tool servers, shells. */
+  abstract close(): Promise<void>;
+}

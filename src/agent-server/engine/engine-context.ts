@@ -1,0 +1,11 @@
+import type { AgentEngine } from './agent-engine.js';
+
+/** What an engine may know of the conversation that it is made for. */
+export interface EngineContext {
+  conversationId: string;
+  /** Variables for tools, as they are when it is called. */
+  toolEnvironment: () => Record<string, string>;
+}
+
+/** Makes the engine of a conversation when the conversation first runs. */
+export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;

@@ -1,0 +1,111 @@
+import { APICallError } from 'ai';
+import { jsonText } from '../../../common/json-access.js';
+import { describeFailure } from '../../failure.js';
+import { clipText } from '../../tools/clip-text.js';
+import { SilentModelError } from './idle-timeout-fetch.js';
+
+export type LlmFailureCode =
+  | 'LlmNotConfigured'
+  | 'LlmAuthenticationFailed'
+  | 'LlmRateLimited'
+  | 'LlmRejected'
+  | 'LlmUnavailable'
+  | 'LlmTimeout'
+  | 'LlmEmptyAnswer';
+
+/** Why the model did not answer, in words for the user. */
+export class LlmFailure extends Error {
+  readonly code: LlmFailureCode;
+  /** null: the same call would fail again; else what the provider asks for, in milliseconds, 0 when nothing. */
+  readonly retryAfterMs: number | null;
+
+  constructor(code: LlmFailureCode, message: string, retryAfterMs: number | null, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'LlmFailure';
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+const MAX_REASON = 1_000;
+
+/** Reads what an attempt threw. */
+export function toLlmFailure(error: unknown, now: number): LlmFailure {
+  if (error instanceof LlmFailure) {
+    return error;
+  }
+  const silence = causes(error).find((cause) => cause instanceof SilentModelError);
+  if (silence !== undefined) {
+    return new LlmFailure('LlmTimeout', silence.message, null, error);
+  }
+  const call = causes(error).find((cause) => APICallError.isInstance(cause));
+  const status = call?.statusCode ?? 0;
+  // 200 stands there too, for an answer that broke off.
+  return call === undefined || status < 400 ? unreachable(error) : refused(call, status, now);
+}
+
+function refused(call: APICallError, status: number, now: number): LlmFailure {
+  const reason = `The model's provider answered ${status}: ${providerReason(call)}`;
+  if (status === 401 || status === 403) {
+    return new LlmFailure('LlmAuthenticationFailed', reason, null, call);
+  }
+  const retryAfter = readRetryAfter(call.responseHeaders?.['retry-after'], now);
+  if (status === 429) {
+    return new LlmFailure('LlmRateLimited', reason, retryAfter, call);
+  }
+  return status >= 500 || status === 408
+    ? new LlmFailure('LlmUnavailable', reason, retryAfter, call)
+    : new LlmFailure('LlmRejected', reason, null, call);
+}
+
+/** No answer, or one that ended in the middle. */
+function unreachable(error: unknown): LlmFailure {
+  const reasons = new Set(causes(error).map((cause) => describeFailure(cause).message));
+  const text = clipText([...reasons].join(': '), MAX_REASON);
+  return new LlmFailure(
+    'LlmUnavailable',
+    `The model could not be reached, or its answer broke off: ${text}`,
+    0,
+    error,
+  );
+}
+
+/** What the provider says about it: `error.message` of its JSON, else the body's beginning. */
+function providerReason(call: APICallError): string {
+  const body = call.responseBody ?? '';
+  return clipText(errorMessage(body) ?? (body.trim() === '' ? call.message : body.trim()), MAX_REASON);
+}
+
+function errorMessage(body: string): string | null {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return jsonText(parsed, 'error', 'message') ?? jsonText(parsed, 'message') ?? jsonText(parsed, 'error');
+  } catch {
+    return null;
+  }
+}
+
+/** RFC 9110, 10.2.3: seconds or a date; 0 when there is none. */
+function readRetryAfter(header: string | undefined, now: number): number {
+  if (header === undefined) {
+    return 0;
+  }
+  if (/^\s*\d+(\.\d+)?\s*$/.test(header)) {
+    return Number(header) * 1000;
+  }
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
+}
+
+/** What was thrown and what caused it. */
+function causes(thrown: unknown): unknown[] {
+  const found: unknown[] = [];
+  for (let next = thrown; next !== undefined && next !== null && found.length < 10; next = causeOf(next)) {
+    found.push(next);
+  }
+  return found;
+}
+
+function causeOf(thrown: unknown): unknown {
+  return typeof thrown === 'object' && thrown !== null && 'cause' in thrown ? thrown.cause : undefined;
+}

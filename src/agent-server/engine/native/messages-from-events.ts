@@ -1,0 +1,134 @@
+import type { AssistantContent, FilePart, ModelMessage, TextPart, ToolCallPart, ToolResultPart } from 'ai';
+import type { ActionEvent, AgentEvent, MessageEvent } from '../../../agent-protocol/events.js';
+import { resultText, textOf } from './result-text.js';
+import { isResult, type ResultEvent, type VisibleEvent, visibleEvents } from './visible-events.js';
+
+const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
+
+/** What the model is told, made from the log alone. */
+export interface Prompt {
+  /** null: the log has no system prompt yet. */
+  instructions: string | null;
+  messages: ModelMessage[];
+}
+
+/**
+ * The conversation as a model's API wants it: each answer of the model with all its calls, their results right after
+ * it wherever they stand in the log, and an error for each call that has none.
+ */
+export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
+  const view = visibleEvents(events);
+  const results = new Map(
+    view.filter((event) => isResult(event)).map((event) => [event.tool_call_id, event] as const),
+  );
+  const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const messages: ModelMessage[] = [];
+  let instructions: string | null = null;
+  for (const [index, event] of view.entries()) {
+    switch (event.kind) {
+      case 'SystemPromptEvent':
+        instructions = [event.system_prompt.text, event.dynamic_context?.text ?? ''].join('\n\n').trim();
+        break;
+      case 'MessageEvent':
+        messages.push(...fromMessage(event));
+        break;
+      case 'Condensation':
+        messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
+        break;
+      case 'ActionEvent':
+        if (!continuesAnswer(view, index)) {
+          messages.push(...fromAnswer(answerAt(view, index), results, index > lastUser));
+        }
+        break;
+    }
+  }
+  return { instructions, messages };
+}
+
+function fromMessage({ llm_message: message, extended_content }: MessageEvent): ModelMessage[] {
+  if (message.role === 'assistant') {
+    const text = textOf(message.content);
+    return text === '' ? [] : [{ role: 'assistant', content: text }];
+  }
+  const parts = [...message.content, ...extended_content].flatMap((part): (TextPart | FilePart)[] =>
+    part.type === 'text'
+      ? [{ type: 'text', text: part.text }]
+      : part.image_urls.map((url) => ({ type: 'file', data: new URL(url), mediaType: 'image' })),
+  );
+  return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
+}
+
+/** Whether an answer that began earlier goes on with this call. */
+function continuesAnswer(view: readonly VisibleEvent[], index: number): boolean {
+  const event = view[index];
+  const before = view.slice(0, index).findLast(({ kind }) => kind === 'ActionEvent');
+  return (
+    event?.kind === 'ActionEvent' &&
+    before?.kind === 'ActionEvent' &&
+    before.llm_response_id === event.llm_response_id
+  );
+}
+
+function answerAt(view: readonly VisibleEvent[], index: number): ActionEvent[] {
+  const first = view[index];
+  const id = first?.kind === 'ActionEvent' ? first.llm_response_id : '';
+  return view
+    .slice(index)
+    .filter((event) => event.kind === 'ActionEvent')
+    .filter((event) => event.llm_response_id === id);
+}
+
+/** @param withReasoning models that reason want it back while the same task goes on, and no longer after it */
+function fromAnswer(
+  actions: ActionEvent[],
+  results: ReadonlyMap<string, ResultEvent>,
+  withReasoning: boolean,
+): ModelMessage[] {
+  const reasoning = withReasoning ? (actions[0]?.reasoning_content ?? '') : '';
+  const thought = actions.map((action) => textOf(action.thought)).filter((text) => text !== '');
+  const content: Exclude<AssistantContent, string> = [
+    ...(reasoning === '' ? [] : [{ type: 'reasoning' as const, text: reasoning }]),
+    ...(thought.length === 0 ? [] : [{ type: 'text' as const, text: thought.join('\n') }]),
+    ...actions.map(toCall),
+  ];
+  return [
+    { role: 'assistant', content },
+    { role: 'tool', content: actions.map((action) => toResult(action, results.get(action.tool_call_id))) },
+  ];
+}
+
+function toCall({ tool_call: call }: ActionEvent): ToolCallPart {
+  return {
+    type: 'tool-call',
+    toolCallId: call.id,
+    toolName: call.name,
+    input: objectOrEmpty(call.arguments),
+  };
+}
+
+function toResult({ tool_call: call }: ActionEvent, event: ResultEvent | undefined): ToolResultPart {
+  const failed = event === undefined || event.kind === 'AgentErrorEvent';
+  const value = event === undefined ? UNKNOWN_RESULT : resultText(event);
+  return {
+    type: 'tool-result',
+    toolCallId: call.id,
+    toolName: call.name,
+    output: { type: failed ? 'error-text' : 'text', value },
+  };
+}
+
+/** No API takes back arguments that are no object; the error that follows quotes them. */
+function objectOrEmpty(json: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value))
+      : {};
+  } catch {
+    return {};
+  }
+}
+
+function summaryText(summary: string): string {
+  return `Summary of the earlier part of this conversation, which was left out:\n\n${summary}`;
+}

@@ -1,0 +1,77 @@
+import { CreatePullRequestTool } from '../../tools/create-pull-request.tool.js';
+import { FileEditorTool } from '../../tools/file-editor.tool.js';
+import { FinishTool } from '../../tools/finish.tool.js';
+import { lastPlan } from '../../tools/last-plan.js';
+import type { CheckUrl } from '../../tools/mcp/mcp-connection.js';
+import { type McpFailure, McpToolbox } from '../../tools/mcp/mcp-toolbox.js';
+import type { PullRequestOptions } from '../../tools/pull-request.js';
+import { ShellSession } from '../../tools/shell-session.js';
+import { TaskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { TerminalTool } from '../../tools/terminal.tool.js';
+import { ThinkTool } from '../../tools/think.tool.js';
+import type { Tool } from '../../tools/tool.js';
+import { WebSearchTool } from '../../tools/web-search.tool.js';
+import { toolEnvironment } from '../../tool-environment.js';
+import type { EngineHost, EngineSettings } from '../agent-engine.js';
+
+export interface NativeToolsOptions {
+  /** Put before the terminal's shell. */
+  shellWrapper: readonly string[];
+  /** null: nobody opens pull requests, the tool is not offered. */
+  pullRequests: PullRequestOptions | null;
+  /** Decides on addresses of tool servers. */
+  checkUrl: CheckUrl;
+  mcpConnectTimeoutMs: number;
+}
+
+/** A conversation's tools and what they hold: a shell, tool servers. */
+export class NativeTools {
+  readonly #options: NativeToolsOptions;
+  readonly #host: EngineHost;
+  readonly #shell: ShellSession;
+  readonly #builtIn: readonly Tool[];
+  readonly #toolbox = new McpToolbox();
+
+  constructor(host: EngineHost, options: NativeToolsOptions) {
+    this.#options = options;
+    this.#host = host;
+    const shell = new ShellSession(host.settings.workingDir, options.shellWrapper);
+    this.#shell = shell;
+    this.#builtIn = [
+      new TerminalTool(shell),
+      new FileEditorTool(),
+      new TaskTrackerTool(() => lastPlan(host.events())),
+      new ThinkTool(),
+      new FinishTool(),
+      ...(options.pullRequests === null
+        ? []
+        : [new CreatePullRequestTool(options.pullRequests, () => shell.workingDir)]),
+    ];
+  }
+
+  /** Opens the tool servers; those that cannot be used are answered, not thrown. */
+  async connect(): Promise<McpFailure[]> {
+    const { mcpConfig, workingDir } = this.#host.settings;
+    return await this.#toolbox.connect(mcpConfig ?? {}, {
+      workingDir,
+      // A tool server gets secrets only where its own configuration names them.
+      environment: toolEnvironment(this.#host.toolEnvironment()),
+      checkUrl: this.#options.checkUrl,
+      connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
+    });
+  }
+
+  /** What is offered under these settings, by name. */
+  offered({ searchApiKey, tavilyApiUrl }: EngineSettings): ReadonlyMap<string, Tool> {
+    const search =
+      searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
+    const own = [...this.#builtIn, ...search];
+    const all = [...own, ...this.#toolbox.tools(own.map(({ name }) => name))];
+    return new Map(all.map((tool) => [tool.name, tool]));
+  }
+
+  /** Ends every child process. */
+  async close(): Promise<void> {
+    await Promise.all([this.#shell.reset(), this.#toolbox.close()]);
+  }
+}

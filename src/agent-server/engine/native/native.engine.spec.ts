@@ -1,0 +1,495 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { engineSettings, MemoryEngineHost } from '../../../../test/fakes/memory-engine-host.js';
+import { call, calls, fails, say } from '../../../../test/fakes/scripted-llm.answers.js';
+import { inOrder, type Script, ScriptedLlm } from '../../../../test/fakes/scripted-llm.js';
+import { until } from '../../../../test/support/until.js';
+import type { EngineSettings } from '../agent-engine.js';
+import { NativeEngine } from './native.engine.js';
+
+let folder: string;
+let llm: ScriptedLlm;
+let engine: NativeEngine;
+let waits: number[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'engine-'));
+  llm = await ScriptedLlm.start(inOrder(say('done')));
+  waits = [];
+  engine = new NativeEngine({
+    wait: async (milliseconds) => {
+      waits.push(milliseconds);
+    },
+  });
+});
+
+afterEach(async () => {
+  await engine.close();
+  await llm.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(script: Script, changes: Partial<EngineSettings> = {}): Promise<MemoryEngineHost> {
+  llm.script = script;
+  const host = new MemoryEngineHost(engineSettings(folder, llm.url, changes));
+  await host.say('Please do it.');
+  return host;
+}
+
+const never = new AbortController().signal;
+
+async function run(script: Script, changes: Partial<EngineSettings> = {}): Promise<MemoryEngineHost> {
+  const host = await start(script, changes);
+  await engine.run(host, never);
+  return host;
+}
+
+function textsOf(host: MemoryEngineHost): string[] {
+  return host
+    .ofKind('ObservationEvent')
+    .map(({ observation }) =>
+      observation.content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+    );
+}
+
+describe('a run', () => {
+  it('ends with an answer in words', async () => {
+    const host = await run(inOrder(say('All is well.')));
+    expect(host.status).toBe('finished');
+    expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
+    expect(host.log[2]).toMatchObject({
+      source: 'agent',
+      llm_message: { role: 'assistant', content: [{ type: 'text', text: 'All is well.' }] },
+    });
+    expect(host.usage).toEqual([
+      { promptTokens: expect.any(Number), completionTokens: expect.any(Number), costUsd: null },
+    ]);
+    expect(llm.requests[0]).toMatchObject({
+      model: 'scripted',
+      tools: ['terminal', 'file_editor', 'task_tracker', 'think', 'finish'],
+    });
+    expect(llm.requests[0]?.headers['authorization']).toBe('Bearer key-of-the-model');
+  });
+
+  it('writes a call before it runs and its result after it, and shows the model both', async () => {
+    const host = await start(
+      inOrder(
+        call('terminal', { command: 'echo one; exit 3' }, { text: 'Let me look.' }),
+        call('finish', { message: 'Done.' }),
+      ),
+    );
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+    expect(host.log.map(({ kind }) => kind)).toEqual([
+      'MessageEvent',
+      'SystemPromptEvent',
+      'ActionEvent',
+      'ObservationEvent',
+      'ActionEvent',
+      'ObservationEvent',
+    ]);
+    const [action] = host.ofKind('ActionEvent');
+    const [observation] = host.ofKind('ObservationEvent');
+    expect(action).toMatchObject({
+      thought: [{ type: 'text', text: 'Let me look.' }],
+      action: { kind: 'TerminalAction', command: 'echo one; exit 3' },
+      tool_call: { name: 'terminal', origin: 'completion' },
+      security_risk: 'UNKNOWN',
+    });
+    expect(observation).toMatchObject({
+      action_id: action?.id,
+      tool_call_id: action?.tool_call_id,
+      observation: { kind: 'TerminalObservation', exit_code: 3 },
+    });
+    const history = llm.requests[1]?.messages ?? [];
+    expect(history.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
+    expect(history[2]?.tool_calls?.[0]?.function).toEqual({
+      name: 'terminal',
+      arguments: JSON.stringify({ command: 'echo one; exit 3' }),
+    });
+    expect(history[3]?.content).toContain('one');
+  });
+
+  it('runs several calls of one answer in order and shows them as one answer', async () => {
+    const host = await run(
+      inOrder(
+        calls(
+          { name: 'file_editor', arguments: { command: 'create', path: 'a.txt', file_text: 'one\n' } },
+          { name: 'terminal', arguments: { command: 'cat a.txt' } },
+        ),
+        say('Both done.'),
+      ),
+    );
+    expect(host.status).toBe('finished');
+    expect(textsOf(host)[1]).toContain('one');
+    expect(llm.requests[1]?.messages.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'tool',
+      'tool',
+    ]);
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one\n');
+  });
+
+  it('does not run what comes after finish', async () => {
+    const host = await run(
+      inOrder(
+        calls(
+          { name: 'finish', arguments: { message: 'Done.' } },
+          { name: 'terminal', arguments: { command: 'touch late' } },
+        ),
+      ),
+    );
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([
+      { error: 'Not run: an earlier call ended the work.' },
+    ]);
+  });
+
+  it('goes on when the user wrote while the model answered', async () => {
+    const host = await start(async ({ index }) => {
+      if (index === 0) {
+        await host.say('And another thing.');
+      }
+      return say(`answer ${index}`);
+    });
+    await engine.run(host, never);
+    expect(llm.requests).toHaveLength(2);
+    expect(llm.requests[1]?.text).toContain('And another thing.');
+    expect(host.status).toBe('finished');
+  });
+
+  it.each([
+    ['broken JSON', call('terminal', '{"command": "ls'), /no JSON object; they were: \{"command": "ls/],
+    ['arguments that do not fit', call('terminal', { command: 5 }), /do not fit: command: /],
+    ['an unknown tool', call('teleport', { to: 'Mars' }), /no tool teleport. There are: terminal, /],
+  ])('tells the model about %s', async (_, answer, error) => {
+    const host = await run(inOrder(answer, say('I see.')));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([{ error: expect.stringMatching(error) }]);
+    expect(host.ofKind('ActionEvent')).toMatchObject([{ action: null }]);
+    expect(llm.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      content: expect.stringMatching(error),
+    });
+  });
+
+  it('makes ids unique that a model uses again', async () => {
+    const again = call('think', { thought: 'hm' }, { id: 'call_0' });
+    const host = await run(inOrder(again, again, say('done')));
+    const ids = host.ofKind('ActionEvent').map(({ tool_call_id }) => tool_call_id);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it('goes on from a log that breaks off in a call', async () => {
+    const host = await start(inOrder(say('Seen.')));
+    await host.append({
+      kind: 'ActionEvent',
+      source: 'agent',
+      thought: [],
+      thinking_blocks: [],
+      action: { kind: 'TerminalAction', command: 'sleep 100', is_input: false, reset: false },
+      tool_name: 'terminal',
+      tool_call_id: 'lost',
+      tool_call: { id: 'lost', name: 'terminal', arguments: '{"command":"sleep 100"}', origin: 'completion' },
+      llm_response_id: 'r1',
+      security_risk: 'UNKNOWN',
+    });
+    await engine.run(host, never);
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([{ tool_call_id: 'lost' }]);
+    expect(llm.requests[0]?.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'lost' });
+    expect(host.status).toBe('finished');
+  });
+
+  it('stops after four times the same with the same result', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'echo same' })));
+    expect(host.status).toBe('stuck');
+    expect(llm.requests).toHaveLength(4);
+  });
+});
+
+describe('limits', () => {
+  it('makes exactly the allowed number of steps, and a message starts a new count', async () => {
+    const host = await run(({ index }) => call('think', { thought: `step ${index}` }), { maxIterations: 3 });
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(3);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'MaxIterationsReached', source: 'environment' },
+    ]);
+    expect(host.ofKind('ObservationEvent')).toHaveLength(3);
+    llm.script = () => say('done');
+    await host.say('Go on.');
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('stops after the step that reaches the budget', async () => {
+    const usage = { promptTokens: 1_000, completionTokens: 500 };
+    const host = await run(({ index }) => call('think', { thought: `step ${index}` }, { usage }), {
+      maxBudget: 0.04,
+      modelPrices: { scripted: { input: 10, output: 20 } },
+    });
+    expect(host.usage.map(({ costUsd }) => costUsd)).toEqual([0.02, 0.02]);
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'MaxBudgetReached' }]);
+    expect(host.ofKind('ObservationEvent')).toHaveLength(2);
+  });
+
+  it('says once that a budget is not kept when the price is unknown', async () => {
+    const host = await run(
+      inOrder(call('think', { thought: 'a' }), call('think', { thought: 'b' }), say('done')),
+      {
+        maxBudget: 1,
+      },
+    );
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'BudgetNotEnforced' }]);
+  });
+});
+
+describe('a model that fails', () => {
+  it('is not asked again after 401, and the reason is shown', async () => {
+    const host = await run(inOrder(fails(401, 'Incorrect API key provided'), say('done')));
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      {
+        code: 'LlmAuthenticationFailed',
+        detail: "The model's provider answered 401: Incorrect API key provided",
+      },
+    ]);
+    await host.say('Try again.');
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('is asked again after 429, when it says', async () => {
+    const host = await run(
+      inOrder(
+        fails(429, 'slow', { 'retry-after': '7' }),
+        fails(429, 'slow', { 'retry-after': '900' }),
+        say('done'),
+      ),
+    );
+    expect(waits).toEqual([7_000, 30_000]);
+    expect(host.status).toBe('finished');
+  });
+
+  it('is asked three more times after 500', async () => {
+    const host = await run(inOrder(fails(500, 'The engine is on fire')));
+    expect(llm.requests).toHaveLength(4);
+    expect(waits).toEqual([1_000, 2_000, 4_000]);
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmUnavailable', detail: expect.stringContaining('The engine is on fire') },
+    ]);
+  });
+
+  it.each([
+    ['sends no byte', { kind: 'hang' } as const],
+    ['falls silent in the middle', { kind: 'stall', text: 'Well, I think' } as const],
+  ])('counts as failed when it %s', async (_, answer) => {
+    const host = await run(inOrder(answer), { llmTimeoutMs: 150 });
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmTimeout', detail: 'The model sent nothing for 0.15 s.' },
+    ]);
+  });
+
+  it('leaves nothing of an answer that breaks off', async () => {
+    const host = await run(inOrder({ kind: 'cut', text: 'Half an ans' }, say('A whole answer.')));
+    expect(waits).toEqual([1_000]);
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('MessageEvent').map(({ llm_message }) => llm_message.content[0])).toEqual([
+      { type: 'text', text: 'Please do it.' },
+      { type: 'text', text: 'A whole answer.' },
+    ]);
+  });
+
+  it('is asked again when it answers nothing', async () => {
+    const host = await run(inOrder(say('')));
+    expect(llm.requests).toHaveLength(4);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmEmptyAnswer' }]);
+  });
+
+  it('is an error without an address', async () => {
+    const host = await run(inOrder(say('')), { llm: { model: 'gemini/flash', apiKey: 'k', baseUrl: null } });
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmNotConfigured', detail: expect.stringContaining('llm_base_url') },
+    ]);
+  });
+});
+
+describe('confirmation', () => {
+  it('waits, runs what is accepted, and goes on', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'touch made' }), say('done')), {
+      confirmationPolicy: 'always',
+    });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ObservationEvent')).toHaveLength(0);
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('finished');
+    expect(await readFile(join(folder, 'made'), 'utf8')).toBe('');
+  });
+
+  it('tells the model why a call was refused', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'rm -rf x' }), say('I will not.')), {
+      confirmationPolicy: 'always',
+    });
+    await engine.confirm(host, false, 'not that one', never);
+    expect(host.ofKind('UserRejectObservation')).toMatchObject([
+      {
+        rejection_reason: 'not that one',
+        rejection_source: 'user',
+        action_id: host.ofKind('ActionEvent')[0]?.id,
+      },
+    ]);
+    expect(llm.requests[1]?.messages.at(-1)?.content).toContain('not that one');
+    expect(host.status).toBe('finished');
+  });
+
+  it('does not ask for thinking and finishing', async () => {
+    const host = await run(inOrder(call('think', { thought: 'hm' }), call('finish', { message: 'bye' })), {
+      confirmationPolicy: 'always',
+    });
+    expect(host.status).toBe('finished');
+  });
+
+  it('asks the model for the risk and lets only low ones pass', async () => {
+    const host = await run(
+      inOrder(
+        call('terminal', { command: 'echo low', security_risk: 'LOW' }),
+        call('terminal', { command: 'echo high', security_risk: 'HIGH' }),
+        call('terminal', { command: 'echo unknown' }),
+        say('done'),
+      ),
+      { confirmationPolicy: 'risky' },
+    );
+    expect(llm.requests[0]?.toolSchemas['terminal']).toMatchObject({
+      properties: { security_risk: { enum: ['LOW', 'MEDIUM', 'HIGH'] } },
+      required: expect.arrayContaining(['command', 'security_risk']),
+    });
+    expect(llm.requests[0]?.toolSchemas['finish']).not.toMatchObject({
+      properties: { security_risk: expect.anything() },
+    });
+    expect(textsOf(host)).toHaveLength(1);
+    expect(host.status).toBe('waiting_for_confirmation');
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ActionEvent').map(({ security_risk }) => security_risk)).toEqual([
+      'LOW',
+      'HIGH',
+      'UNKNOWN',
+    ]);
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('finished');
+  });
+});
+
+describe('pause and interruption', () => {
+  it('pauses after the step, and goes on later', async () => {
+    const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
+    host.onAppend = ({ kind }) => {
+      host.pause ||= kind === 'ActionEvent';
+    };
+    await engine.run(host, never);
+    expect(host.status).toBe('paused');
+    expect(host.ofKind('ObservationEvent')).toHaveLength(1);
+    host.onAppend = () => undefined;
+    host.pause = false;
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('ends a running tool and all that it started', async () => {
+    const pidFile = join(folder, 'pid');
+    const host = await start(
+      inOrder(call('terminal', { command: `setsid sh -c 'echo $$ > ${pidFile}; exec sleep 1000'` })),
+    );
+    const aborter = new AbortController();
+    const ended = engine.run(host, aborter.signal);
+    await until(async () => (await readFile(pidFile, 'utf8').catch(() => '')).endsWith('\n'));
+    aborter.abort();
+    await ended;
+    expect(host.status).toBe('paused');
+    expect(host.log.at(-1)?.kind).toBe('ObservationEvent');
+    expect(await lives(Number(await readFile(pidFile, 'utf8')))).toBe(false);
+  });
+
+  it('interrupts a model that is silent', async () => {
+    const host = await start(inOrder({ kind: 'hang' }));
+    const aborter = new AbortController();
+    const ended = engine.run(host, aborter.signal);
+    await until(() => llm.requests.length === 1);
+    aborter.abort();
+    await ended;
+    expect(host.status).toBe('paused');
+    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+  });
+
+  it('ends background jobs with the engine', async () => {
+    const host = await run(
+      inOrder(call('terminal', { command: 'sleep 1000 & setsid sleep 1000 & echo $! > pid' }), say('done')),
+    );
+    expect(host.status).toBe('finished');
+    const pid = Number(await readFile(join(folder, 'pid'), 'utf8'));
+    expect(await lives(pid)).toBe(true);
+    await engine.close();
+    expect(await lives(pid)).toBe(false);
+  });
+});
+
+describe('settings', () => {
+  it('reach the system prompt', async () => {
+    const host = await run(inOrder(say('fertig')), { language: 'de', systemPromptSuffix: 'Use tabs.' });
+    const [prompt] = host.ofKind('SystemPromptEvent');
+    expect(prompt?.dynamic_context?.text).toContain('German (de)');
+    expect(llm.requests[0]?.messages[0]).toMatchObject({
+      role: 'system',
+      content: expect.stringContaining('Use tabs.'),
+    });
+    expect(prompt?.tools.map(({ title }) => title)).toEqual(llm.requests[0]?.tools);
+  });
+
+  it('offer web_search only with a key', async () => {
+    await run(inOrder(say('done')), { searchApiKey: 'tvly' });
+    expect(llm.requests[0]?.tools).toContain('web_search');
+  });
+});
+
+describe('condensing', () => {
+  it('replaces the oldest part by a summary, for good', async () => {
+    await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
+    const isCondensation = (text: string) => text.includes('You condense the earlier part');
+    const script: Script = ({ index, messages, text }) => {
+      if (isCondensation(text)) {
+        return say('SUMMARY: looked at long.txt');
+      }
+      return messages.length > 0 && index < 7
+        ? call('terminal', { command: `cat long.txt # ${index}` })
+        : say('done');
+    };
+    const host = await run(script, { condenserTokens: 6_000 });
+    expect(host.status).toBe('finished');
+    const [condensation] = host.ofKind('Condensation');
+    expect(condensation).toMatchObject({
+      source: 'environment',
+      summary: 'SUMMARY: looked at long.txt',
+      summary_offset: 2,
+    });
+    const last = llm.requests.at(-1);
+    expect(last?.text).toContain('SUMMARY: looked at long.txt');
+    expect(last?.text).toContain('Please do it.');
+    expect(last?.text).not.toContain('cat long.txt # 0');
+  });
+});
+
+/** Runs (not a zombie that nobody has waited for). */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}

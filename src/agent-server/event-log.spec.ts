@@ -1,0 +1,114 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { jsonText } from '../common/json-access.js';
+import { EventLog } from './event-log.js';
+
+interface Note {
+  id: string;
+  timestamp: string;
+  text: string;
+}
+
+function isNote(value: unknown): value is Note {
+  return jsonText(value, 'id') !== null && jsonText(value, 'text') !== null;
+}
+
+async function add(log: EventLog<Note>, text: string): Promise<Note> {
+  return await log.append((identity) => ({ ...identity, text }));
+}
+
+function texts(log: EventLog<Note>): string[] {
+  return log.entries.map(({ text }) => text);
+}
+
+describe('EventLog', () => {
+  let folder: string;
+  let file: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'event-log-'));
+    file = path.join(folder, 'deep', 'events.jsonl');
+  });
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const open = () => EventLog.open(file, isNote);
+
+  it('keeps entries over a restart, in the order of the calls, later ones with later timestamps', async () => {
+    const first = await open();
+    const added = await Promise.all(['a', 'b', 'c'].map((text) => add(first, text)));
+    await first.close();
+    const again = await open();
+    await add(again, 'd');
+    expect(texts(again)).toEqual(['a', 'b', 'c', 'd']);
+    expect(again.get(added[1]?.id ?? '')?.text).toBe('b');
+    const timestamps = again.entries.map(({ timestamp }) => timestamp);
+    expect([...new Set(timestamps)].toSorted()).toEqual(timestamps);
+    await again.close();
+  });
+
+  it('has written an entry before it tells of it', async () => {
+    const log = await open();
+    const heard: string[] = [];
+    const stop = log.onAppend(() => heard.push(readFileSync(file, 'utf8')));
+    const entry = await add(log, 'a');
+    stop();
+    await add(log, 'b');
+    expect(heard).toEqual([`${JSON.stringify(entry)}\n`]);
+    await log.close();
+  });
+
+  it.each([
+    ['half a line', '{"id":"x","timesta'],
+    ['half a character', '{"text":"\u00e4'.slice(0, -1)],
+  ])('cuts %s off', async (_case, rest) => {
+    const first = await open();
+    await add(first, 'a');
+    await first.close();
+    await appendFile(file, rest);
+    const second = await open();
+    await add(second, 'b');
+    await second.close();
+    const third = await open();
+    expect(texts(third)).toEqual(['a', 'b']);
+    await third.close();
+  });
+
+  it('leaves a damaged line in the middle out and keeps what follows', async () => {
+    const first = await open();
+    await add(first, 'a');
+    await first.close();
+    await writeFile(file, `garbage\n{"id":1}\n${await readFile(file, 'utf8')}`);
+    const second = await open();
+    expect(texts(second)).toEqual(['a']);
+    await second.close();
+  });
+
+  it('goes on after a write that failed', async () => {
+    const log = await open();
+    const unwritable: { self?: unknown } = {};
+    unwritable.self = unwritable;
+    await expect(log.append((identity) => ({ ...identity, text: 'x', ...unwritable }))).rejects.toThrow(
+      /circular/,
+    );
+    await add(log, 'a');
+    expect(texts(log)).toEqual(['a']);
+    await log.close();
+  });
+
+  it('can be emptied', async () => {
+    const log = await open();
+    await add(log, 'a');
+    expect(await log.clear()).toBe(1);
+    await add(log, 'b');
+    await log.close();
+    const again = await open();
+    expect(texts(again)).toEqual(['b']);
+    await again.close();
+  });
+});

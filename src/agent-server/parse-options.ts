@@ -1,0 +1,115 @@
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import type { AgentServerOptions } from './agent-server-options.js';
+import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
+
+export type ParsedOptions = Pick<
+  AgentServerOptions,
+  | 'host'
+  | 'port'
+  | 'portFile'
+  | 'conversationsPath'
+  | 'bashEventsPath'
+  | 'workspace'
+  | 'fileRoots'
+  | 'webhook'
+  | 'corsOrigins'
+  | 'toolWrapper'
+> & {
+  /** The session key comes as a line of JSON on standard input. */
+  secretsOnStdin: boolean;
+};
+
+/**
+ * Options from the command line, and what it does not name from the environment.
+ *
+ * @throws TypeError for unknown flags and values that cannot be used
+ */
+export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
+  const { values } = parseArgs({
+    args,
+    options: {
+      host: { type: 'string', default: '127.0.0.1' },
+      port: { type: 'string', default: '8000' },
+      'port-file': { type: 'string' },
+      'conversations-path': { type: 'string' },
+      'bash-events-dir': { type: 'string' },
+      workspace: { type: 'string' },
+      'file-root': { type: 'string', multiple: true, default: [] },
+      'webhook-url': { type: 'string' },
+      'tool-wrapper': { type: 'string', default: '[]' },
+      'secrets-stdin': { type: 'boolean', default: false },
+    },
+  });
+  const inCwd = (given: string) => path.resolve(cwd, given);
+  const workspace = inCwd(values.workspace ?? env['OH_WORKSPACE_PATH'] ?? 'workspace');
+  const inWorkspace = (given: string | undefined, name: string) =>
+    given === undefined ? path.join(workspace, name) : inCwd(given);
+  return {
+    host: values.host,
+    port: toPort(values.port),
+    portFile: values['port-file'] === undefined ? null : inCwd(values['port-file']),
+    conversationsPath: inWorkspace(
+      values['conversations-path'] ?? env['OH_CONVERSATIONS_PATH'],
+      'conversations',
+    ),
+    bashEventsPath: inWorkspace(values['bash-events-dir'] ?? env['OH_BASH_EVENTS_DIR'], 'bash_events'),
+    workspace,
+    fileRoots: values['file-root'].map(inCwd),
+    webhook: toWebhook(values['webhook-url'], env),
+    corsOrigins: numbered(env, 'OH_ALLOW_CORS_ORIGINS_'),
+    toolWrapper: toWords(values['tool-wrapper']),
+    secretsOnStdin: values['secrets-stdin'],
+  };
+}
+
+/** Values of `NAME_0`, `NAME_1`, …, in that order. */
+export function numbered(env: NodeJS.ProcessEnv, prefix: string): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+    .toSorted((a, b) => Number(a.slice(prefix.length)) - Number(b.slice(prefix.length)))
+    .flatMap((name) => env[name] || []);
+}
+
+function toWebhook(flag: string | undefined, env: NodeJS.ProcessEnv): AgentServerOptions['webhook'] {
+  const baseUrl = flag ?? env['OH_WEBHOOKS_0_BASE_URL'];
+  if (!baseUrl) {
+    return null;
+  }
+  if (!/^https?:$/.test(new URL(baseUrl).protocol)) {
+    throw new TypeError('the webhook URL must begin with http:// or https://');
+  }
+  return {
+    ...WEBHOOK_DEFAULTS,
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    batchSize: toNumber(env['OH_WEBHOOKS_0_EVENT_BUFFER_SIZE'], WEBHOOK_DEFAULTS.batchSize),
+    flushDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_FLUSH_DELAY'], WEBHOOK_DEFAULTS.flushDelayMs),
+    retries: toNumber(env['OH_WEBHOOKS_0_NUM_RETRIES'], WEBHOOK_DEFAULTS.retries),
+    retryDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_RETRY_DELAY'], WEBHOOK_DEFAULTS.retryDelayMs),
+  };
+}
+
+function toWords(text: string): string[] {
+  const words: unknown = JSON.parse(text);
+  if (!Array.isArray(words) || !words.every((word) => typeof word === 'string')) {
+    throw new TypeError('--tool-wrapper must be a JSON array of strings');
+  }
+  return words;
+}
+
+function toPort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TypeError('--port must be a number from 0 to 65535');
+  }
+  return port;
+}
+
+function toNumber(text: string | undefined, otherwise: number): number {
+  const number = Number(text);
+  return text && Number.isFinite(number) && number >= 0 ? number : otherwise;
+}
+
+function toMilliseconds(seconds: string | undefined, otherwise: number): number {
+  return toNumber(seconds, otherwise / 1000) * 1000;
+}

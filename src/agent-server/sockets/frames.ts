@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import { jsonAt } from '../../common/json-access.js';
+import { nextTimestamp } from '../event-timestamp.js';
+
+/** A conversation's whole state, as the event that clients wait for after each run. */
+export function stateFrame(info: ConversationInfo): string {
+  return JSON.stringify({
+    kind: 'ConversationStateUpdateEvent',
+    ...identity(),
+    source: 'environment',
+    key: 'full_state',
+    value: info,
+  });
+}
+
+/** Tells a client that its frame was not understood or could not be carried out. */
+export function errorFrame(code: string, detail: string): string {
+  return JSON.stringify({ kind: 'ServerErrorEvent', ...identity(), source: 'environment', code, detail });
+}
+
+/** The key in a client's first frame, `{"type":"auth","session_api_key":"…"}`. */
+export function keyInFrame(frame: string): string | undefined {
+  const message = parseFrame(frame);
+  const key = jsonAt(message, 'session_api_key');
+  return isAuthFrame(message) && typeof key === 'string' ? key : undefined;
+}
+
+export function isAuthFrame(message: unknown): boolean {
+  return jsonAt(message, 'type') === 'auth';
+}
+
+/** @returns undefined when the frame is no JSON */
+export function parseFrame(frame: string): unknown {
+  try {
+    return JSON.parse(frame);
+  } catch {
+    return undefined;
+  }
+}
+
+function identity(): { id: string; timestamp: string } {
+  return { id: randomUUID(), timestamp: nextTimestamp(undefined, Date.now()) };
+}

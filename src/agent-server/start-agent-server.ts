@@ -1,0 +1,108 @@
+import { createServer, type Server } from 'node:http';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Activity } from './activity.js';
+import type { AgentServerOptions } from './agent-server-options.js';
+import { BashCommands } from './bash/bash-commands.js';
+import { Conversations } from './conversations/conversations.js';
+import { createApp } from './create-app.js';
+import { EventLog } from './event-log.js';
+import { AllowedPaths } from './files/allowed-paths.js';
+import { GitWorkspace } from './git/git-workspace.js';
+import { SessionKeys } from './http/session-keys.js';
+import { isBashEvent } from './is-event.js';
+import { log } from './log.js';
+import { Sockets } from './sockets/sockets.js';
+import { watchConversations } from './watch-conversations.js';
+import { WebhookSender } from './webhooks/webhook-sender.js';
+
+/** Longer than clients keep theirs: the side that sends decides when a connection ends. */
+const KEEP_ALIVE_MS = 65_000;
+const UPLOAD_MS = 3_600_000;
+const WEBHOOK_STOP_MS = 2_000;
+
+export interface RunningAgentServer {
+  port: number;
+  /** Ends runs and commands; everything is on the disk afterwards. */
+  stop(): Promise<void>;
+}
+
+/** Loads what an earlier server left, then listens. */
+export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
+  const { workspace, environment, sessionKeys } = options;
+  await mkdir(workspace, { recursive: true });
+  const conversations = new Conversations({
+    folder: options.conversationsPath,
+    workspace,
+    createEngine: options.createEngine,
+    baseEnvironment: environment,
+    serverSecrets: sessionKeys,
+  });
+  const commands = new BashCommands({
+    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent),
+    workspace,
+    environment,
+    wrapper: options.toolWrapper,
+    masker: () => conversations.masker(),
+  });
+  const activity = new Activity(() => commands.isRunning || isAnyRunning(conversations));
+  const keys = new SessionKeys(sessionKeys);
+  if (keys.isOpen) {
+    log('warn', 'no session key is set: whoever reaches this server may use it');
+  }
+  const sockets = new Sockets({
+    conversations,
+    commands,
+    keys,
+    limits: options.sockets,
+    touch: () => activity.touch(),
+  });
+  const webhooks =
+    options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
+  watchConversations({ conversations, sockets, webhooks, activity });
+  await Promise.all([conversations.load(), commands.closeInterrupted()]);
+  const app = createApp({
+    conversations,
+    commands,
+    paths: new AllowedPaths([workspace, ...options.fileRoots]),
+    git: new GitWorkspace(environment),
+    keys,
+    activity,
+    corsOrigins: options.corsOrigins,
+    maxUploadBytes: options.maxUploadBytes,
+  });
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_MS }, app);
+  sockets.attach(server);
+  const port = await listen(server, options);
+  return {
+    port,
+    stop: async () => {
+      server.close();
+      await Promise.all([conversations.stop(options.stopGraceMs), commands.stop()]);
+      await commands.log.close();
+      sockets.close();
+      await webhooks?.stop(WEBHOOK_STOP_MS);
+      server.closeAllConnections();
+    },
+  };
+}
+
+function isAnyRunning(conversations: Conversations): boolean {
+  return conversations.all().some(({ isRunning }) => isRunning);
+}
+
+async function listen(server: Server, { host, port, portFile }: AgentServerOptions): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') {
+    throw new Error('the server listens on no port');
+  }
+  if (portFile !== null) {
+    await writeFile(`${portFile}.new`, `${address.port}\n`);
+    await rename(`${portFile}.new`, portFile);
+  }
+  return address.port;
+}

@@ -1,0 +1,17 @@
+const INHERITED =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|XDG_[A-Z_]+)$/i;
+
+/** Variables that a child process gets of ours: by name only what programs need, nothing that we were told in secret. */
+export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> {
+  const inherited = Object.entries(own).flatMap(([name, value]) =>
+    value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
+  );
+  return {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...Object.fromEntries(inherited),
+    // Nobody is there to answer a prompt, or to leave a pager.
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_PAGER: 'cat',
+    PAGER: 'cat',
+  };
+}

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FileEditorTool } from './file-editor.tool.js';
+
+let outer: string;
+let folder: string;
+let tool: FileEditorTool;
+
+beforeEach(async () => {
+  outer = await mkdtemp(join(tmpdir(), 'editor-'));
+  folder = join(outer, 'work');
+  await mkdir(folder);
+  tool = new FileEditorTool();
+});
+
+afterEach(async () => {
+  await rm(outer, { recursive: true, force: true });
+});
+
+async function edit(input: Record<string, unknown>) {
+  const observation = await tool.run(tool.schema.parse(input), {
+    workingDir: folder,
+    environment: {},
+    signal: new AbortController().signal,
+  });
+  const [content] = observation.content;
+  return { ...observation, text: content?.type === 'text' ? content.text : '' };
+}
+
+describe('the file editor', () => {
+  it('creates a file and the folders above it, and takes that back', async () => {
+    expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
+      is_error: false,
+      prev_exist: false,
+      old_content: null,
+      new_content: 'one\n',
+      path: join(folder, 'a/b.txt'),
+    });
+    expect(await edit({ command: 'undo_edit', path: join(folder, 'a/b.txt') })).toMatchObject({
+      is_error: false,
+    });
+    await expect(stat(join(folder, 'a/b.txt'))).rejects.toThrow('ENOENT');
+  });
+
+  it('shows lines with numbers, all or some', async () => {
+    await writeFile(join(folder, 'a.txt'), 'one\r\ntwo\nthree');
+    expect((await edit({ command: 'view', path: 'a.txt' })).text).toBe(
+      '     1\tone\n     2\ttwo\n     3\tthree',
+    );
+    expect((await edit({ command: 'view', path: 'a.txt', view_range: [2, -1] })).text).toBe(
+      '     2\ttwo\n     3\tthree',
+    );
+    expect((await edit({ command: 'view', path: 'a.txt', view_range: [2, 2] })).text).toBe('     2\ttwo');
+    expect(await edit({ command: 'view', path: 'a.txt', view_range: [9, 10] })).toMatchObject({
+      is_error: true,
+    });
+  });
+
+  it('lists a folder, two levels deep, without what is hidden', async () => {
+    await mkdir(join(folder, 'src/deep/deeper'), { recursive: true });
+    await writeFile(join(folder, 'src/a.ts'), '');
+    await writeFile(join(folder, '.hidden'), '');
+    expect((await edit({ command: 'view', path: '.' })).text).toBe('src/\nsrc/a.ts\nsrc/deep/');
+  });
+
+  it('replaces text that stands once, keeps the mode, shows the place', async () => {
+    const file = join(folder, 'run.sh');
+    await writeFile(file, 'a\nb\nc\n');
+    await chmod(file, 0o755);
+    const result = await edit({ command: 'str_replace', path: 'run.sh', old_str: 'b', new_str: '$& B' });
+    expect(result).toMatchObject({ old_content: 'a\nb\nc\n', new_content: 'a\n$& B\nc\n', prev_exist: true });
+    expect(result.text).toContain('     2\t$& B');
+    expect((await stat(file)).mode & 0o777).toBe(0o755);
+  });
+
+  it.each([
+    [{ old_str: 'x', new_str: 'y' }, /more than once \(lines 1, 3\)/],
+    [{ old_str: 'nowhere', new_str: 'y' }, /does not stand in the file/],
+    [{ old_str: '', new_str: 'y' }, /empty/],
+    [{ new_str: 'y' }, /needs old_str/],
+  ])('does not replace %j', async (input, reason) => {
+    await writeFile(join(folder, 'a.txt'), 'x\n.\nx\n');
+    const result = await edit({ command: 'str_replace', path: 'a.txt', ...input });
+    expect(result.is_error).toBe(true);
+    expect(result.text).toMatch(reason);
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('x\n.\nx\n');
+  });
+
+  it('inserts lines anywhere', async () => {
+    await writeFile(join(folder, 'a.txt'), 'one\ntwo');
+    await edit({ command: 'insert', path: 'a.txt', insert_line: 2, new_str: 'three' });
+    await edit({ command: 'insert', path: 'a.txt', insert_line: 0, new_str: 'zero' });
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('zero\none\ntwo\nthree');
+    expect(await edit({ command: 'insert', path: 'a.txt', insert_line: 9, new_str: 'x' })).toMatchObject({
+      is_error: true,
+    });
+  });
+
+  it('takes edits back one by one, but not over a change by others', async () => {
+    await writeFile(join(folder, 'a.txt'), '1');
+    await edit({ command: 'create', path: 'a.txt', file_text: '2' });
+    await edit({ command: 'create', path: 'a.txt', file_text: '3' });
+    await edit({ command: 'undo_edit', path: 'a.txt' });
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('2');
+    await writeFile(join(folder, 'a.txt'), 'mine');
+    expect((await edit({ command: 'undo_edit', path: 'a.txt' })).text).toContain('was changed since');
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('mine');
+  });
+
+  it('refuses binary, foreign and large files', async () => {
+    await writeFile(join(folder, 'bin'), Buffer.from([1, 0, 2]));
+    await writeFile(join(folder, 'latin1'), Buffer.from([0xe4, 0x0a]));
+    await writeFile(join(folder, 'large'), '');
+    await truncate(join(folder, 'large'), 6 * 1024 * 1024);
+    expect((await edit({ command: 'view', path: 'bin' })).text).toContain('binary');
+    expect((await edit({ command: 'view', path: 'latin1' })).text).toContain('not UTF-8');
+    expect((await edit({ command: 'view', path: 'large' })).text).toContain('use the terminal');
+    expect(await edit({ command: 'create', path: 'bin', file_text: '' })).toMatchObject({ is_error: true });
+  });
+
+  it.each(['../secret', '/etc/hosts', 'link/secret', 'dangling', 'link', 'inner/../../secret'])(
+    'stays inside the workspace: %s',
+    async (path) => {
+      await writeFile(join(outer, 'secret'), 'secret');
+      await symlink(outer, join(folder, 'link'));
+      await symlink(join(outer, 'new'), join(folder, 'dangling'));
+      const view = await edit({ command: 'view', path });
+      expect(view.text).toContain('not inside the workspace');
+      const create = await edit({ command: 'create', path, file_text: 'x' });
+      expect(create.text).toContain('not inside the workspace');
+      expect(await readFile(join(outer, 'secret'), 'utf8')).toBe('secret');
+    },
+  );
+
+  it('follows links that stay inside, and a workspace that is a link itself', async () => {
+    await writeFile(join(folder, 'real.txt'), 'x');
+    await symlink('real.txt', join(folder, 'alias.txt'));
+    await symlink(folder, join(outer, 'alias'));
+    folder = join(outer, 'alias');
+    await edit({ command: 'create', path: join(folder, 'alias.txt'), file_text: 'y' });
+    expect(await readFile(join(folder, 'real.txt'), 'utf8')).toBe('y');
+  });
+
+  it('says what is missing', async () => {
+    expect((await edit({ command: 'view', path: 'none' })).text).toContain('does not exist');
+    expect((await edit({ command: 'create', path: 'none' })).text).toContain('needs file_text');
+  });
+});

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { RemoteMcpServer } from '../../../../test/fakes/mcp-servers/remote-mcp-server.js';
+import { until } from '../../../../test/support/until.js';
+import type { McpServers } from '../../../agent-protocol/mcp-servers.js';
+import type { Tool, ToolContext } from '../tool.js';
+import type { McpConnectionOptions } from './mcp-connection.js';
+import { McpToolbox } from './mcp-toolbox.js';
+
+const STDIO_SERVER = resolve('test/fakes/mcp-servers/stdio-server.mjs');
+
+let folder: string;
+let remote: RemoteMcpServer;
+let toolbox: McpToolbox;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mcp-'));
+  remote = await RemoteMcpServer.start();
+  toolbox = new McpToolbox();
+});
+
+afterEach(async () => {
+  await toolbox.close();
+  await remote.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function options(changes: Partial<McpConnectionOptions> = {}): McpConnectionOptions {
+  return {
+    workingDir: folder,
+    environment: { PATH: process.env['PATH'] ?? '' },
+    checkUrl: async () => null,
+    connectTimeoutMs: 20_000,
+    ...changes,
+  };
+}
+
+function stdio(env: Record<string, string> = {}): McpServers {
+  return { local: { command: process.execPath, args: [STDIO_SERVER], env } };
+}
+
+function context(): ToolContext {
+  return { workingDir: folder, environment: {}, signal: new AbortController().signal };
+}
+
+function toolNamed(name: string): Tool {
+  const tool = toolbox.tools(['think', 'finish']).find((candidate) => candidate.name === name);
+  if (tool === undefined) {
+    throw new Error(`no tool ${name}`);
+  }
+  return tool;
+}
+
+async function callTool(name: string, args: Record<string, unknown>) {
+  return await toolNamed(name).prepare(args).run(context());
+}
+
+describe('tool servers', () => {
+  it('are spoken to over standard streams, with the given environment only', async () => {
+    expect(await toolbox.connect(stdio({ OWN: '1' }), options())).toEqual([]);
+    expect(await callTool('shout', { text: 'hi' })).toEqual({
+      kind: 'MCPToolObservation',
+      content: [{ type: 'text', text: 'HI' }],
+      is_error: false,
+      tool_name: 'shout',
+    });
+    const { content } = await callTool('environment', {});
+    expect(content).toEqual([{ type: 'text', text: 'OWN PATH SLIPWAY_PROCESS_TREE' }]);
+  });
+
+  it.each(['http', 'sse'] as const)('are spoken to over %s, with their headers', async (transport) => {
+    const url = transport === 'http' ? remote.httpUrl : remote.sseUrl;
+    const servers = { far: { url, transport, headers: { 'x-key': 'k' } } };
+    expect(await toolbox.connect(servers, options())).toEqual([]);
+    expect(await callTool('add', { a: 1, b: 2 })).toMatchObject({
+      content: [{ text: '3' }],
+      is_error: false,
+    });
+    expect(await callTool('refuse', {})).toMatchObject({ content: [{ text: 'no' }], is_error: true });
+    expect(await callTool('picture', {})).toMatchObject({
+      content: [{ type: 'image', image_urls: ['data:image/png;base64,iVBORw0KGgo='] }],
+    });
+    expect(remote.requests.every(({ headers }) => headers['x-key'] === 'k')).toBe(true);
+  });
+
+  it('get their name before a tool whose name is taken', async () => {
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
+  });
+
+  it('that cannot be used are named, the others work', async () => {
+    const servers: McpServers = {
+      ...stdio(),
+      missing: { command: 'no-such-program-anywhere' },
+      gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
+      silent: { command: 'sleep', args: ['1000'] },
+    };
+    const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
+    expect(failures.map(({ server }) => server).toSorted()).toEqual(['gone', 'missing', 'silent']);
+    expect(failures.find(({ server }) => server === 'missing')?.reason).toContain('ENOENT');
+    expect(failures.find(({ server }) => server === 'silent')?.reason).toBe('no answer within 3 s');
+    expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
+  });
+
+  it('at an address that is refused are not called', async () => {
+    const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
+    const refuse = async (url: URL) => `${url.hostname} is not allowed`;
+    expect(await toolbox.connect(servers, options({ checkUrl: refuse }))).toEqual([
+      { server: 'far', reason: '127.0.0.1 is not allowed' },
+    ]);
+    expect(remote.requests).toEqual([]);
+  });
+
+  it('that died are started again with the next run', async () => {
+    await toolbox.connect(stdio(), options());
+    await expect(callTool('die', {})).rejects.toThrow();
+    expect(await toolbox.connect(stdio(), options())).toEqual([]);
+    expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
+  });
+
+  it('end with what they started', async () => {
+    const pidFile = join(folder, 'pids');
+    await toolbox.connect(stdio({ PID_FILE: pidFile }), options());
+    const pids = (await readFile(pidFile, 'utf8')).split(' ').map(Number);
+    expect(pids).toHaveLength(2);
+    await toolbox.close();
+    await until(async () => !(await Promise.all(pids.map(lives))).includes(true));
+  });
+
+  it('that are configured no more are closed', async () => {
+    await toolbox.connect(stdio(), options());
+    await toolbox.connect({}, options());
+    expect(toolbox.tools([])).toEqual([]);
+  });
+});
+
+/** Runs (not a zombie that nobody has waited for). */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import type { TaskItem, TaskTrackerAction } from '../../agent-protocol/actions.js';
+import type { TaskTrackerObservation } from '../../agent-protocol/observations.js';
+import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { SchemaTool } from './schema-tool.js';
+
+const item = z.object({
+  title: z.string().describe('The task in a few words.'),
+  notes: z.string().default('').describe('Details.'),
+  status: z.enum(['todo', 'in_progress', 'done']).default('todo'),
+});
+const schema = z.object({
+  command: z.enum(['view', 'plan']).default('view').describe('`plan` replaces the whole list.'),
+  task_list: z.array(item).default([]).describe('The whole list, for `plan`.'),
+});
+
+/** The agent's own list of tasks; the last plan of a conversation is its list. */
+export class TaskTrackerTool extends SchemaTool<typeof schema> {
+  readonly name = 'task_tracker';
+  readonly description =
+    'Keep a list of tasks for work with several steps. `plan` writes the whole list, `view` shows it. Keep one task ' +
+    'in progress at a time and mark it done as soon as it is.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #lastPlan: () => readonly TaskItem[];
+
+  /** @param lastPlan the list as the conversation's log has it */
+  constructor(lastPlan: () => readonly TaskItem[]) {
+    super();
+    this.#lastPlan = lastPlan;
+  }
+
+  toAction({ command, task_list }: z.output<typeof schema>): TaskTrackerAction {
+    return { kind: 'TaskTrackerAction', command, task_list };
+  }
+
+  async run({ command, task_list }: z.output<typeof schema>): Promise<TaskTrackerObservation> {
+    const tasks = command === 'plan' ? task_list : [...this.#lastPlan()];
+    return {
+      kind: 'TaskTrackerObservation',
+      content: [{ type: 'text', text: describeTasks(tasks) }],
+      is_error: false,
+      command,
+      task_list: tasks,
+    };
+  }
+
+  definition(): ToolDefinition {
+    return {
+      kind: 'TaskTrackerTool',
+      title: this.name,
+      description: this.description,
+      action_type: 'TaskTrackerAction',
+      observation_type: 'TaskTrackerObservation',
+    };
+  }
+}
+
+const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };
+
+function describeTasks(tasks: readonly TaskItem[]): string {
+  if (tasks.length === 0) {
+    return 'The task list is empty.';
+  }
+  return tasks
+    .map(
+      ({ title, notes, status }, index) =>
+        `${index + 1}. ${MARKS[status]} ${title}${notes === '' ? '' : ` (${notes})`}`,
+    )
+    .join('\n');
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import type { ThinkAction } from '../../agent-protocol/actions.js';
+import type { ThinkObservation } from '../../agent-protocol/observations.js';
+import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { SchemaTool } from './schema-tool.js';
+
+const schema = z.object({ thought: z.string().describe('The thought to note down.') });
+
+/** Lets a model reason in the open; nothing happens. */
+export class ThinkTool extends SchemaTool<typeof schema> {
+  readonly name = 'think';
+  readonly description =
+    'Note down a thought: weigh options, plan a difficult change, reason about a failure. It changes nothing and ' +
+    'fetches nothing; the thought stays in the conversation.';
+  readonly needsConfirmation = false;
+  readonly schema = schema;
+
+  toAction({ thought }: z.output<typeof schema>): ThinkAction {
+    return { kind: 'ThinkAction', thought };
+  }
+
+  async run(): Promise<ThinkObservation> {
+    return { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false };
+  }
+
+  definition(): ToolDefinition {
+    return {
+      kind: 'ThinkTool',
+      title: this.name,
+      description: this.description,
+      action_type: 'ThinkAction',
+      observation_type: 'ThinkObservation',
+    };
+  }
+}

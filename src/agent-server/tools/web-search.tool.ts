@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import type { MCPToolAction } from '../../agent-protocol/actions.js';
+import type { MCPToolObservation } from '../../agent-protocol/observations.js';
+import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { clipText } from './clip-text.js';
+import { mcpToolDefinition } from './mcp-tool-definition.js';
+import { SchemaTool } from './schema-tool.js';
+import type { ToolContext } from './tool.js';
+
+const TIMEOUT_MS = 30_000;
+const MAX_ERROR_TEXT = 500;
+
+const schema = z.object({
+  query: z.string().min(1).max(400).describe('What to search for, in a few words.'),
+  max_results: z.number().int().min(1).max(20).default(5),
+});
+
+const answerSchema = z.object({
+  answer: z.string().nullish(),
+  results: z
+    .array(z.object({ title: z.string().default(''), url: z.string(), content: z.string().default('') }))
+    .default([]),
+});
+
+export interface WebSearchOptions {
+  apiKey: string;
+  /** Base address of Tavily's API. */
+  apiUrl: string;
+}
+
+/** Searches the web with Tavily (`POST /search`). */
+export class WebSearchTool extends SchemaTool<typeof schema> {
+  readonly name = 'web_search';
+  readonly description =
+    'Search the web for something that is not in the workspace: documentation, error messages, versions. Answers ' +
+    'titles, addresses and excerpts.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #options: WebSearchOptions;
+
+  constructor(options: WebSearchOptions) {
+    super();
+    this.#options = options;
+  }
+
+  toAction(input: z.output<typeof schema>): MCPToolAction {
+    return { kind: 'MCPToolAction', data: input };
+  }
+
+  async run(
+    { query, max_results }: z.output<typeof schema>,
+    { signal }: ToolContext,
+  ): Promise<MCPToolObservation> {
+    const response = await fetch(`${this.#options.apiUrl.replace(/\/+$/, '')}/search`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.#options.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query, max_results }),
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    const body = await response.text();
+    if (!response.ok) {
+      return this.#observe(`The search failed: ${response.status} ${clipText(body, MAX_ERROR_TEXT)}`, true);
+    }
+    const answer = answerSchema.safeParse(parseJson(body));
+    return answer.success
+      ? this.#observe(describeAnswer(answer.data), false)
+      : this.#observe('The search answered something that is not a search result.', true);
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  #observe(text: string, isError: boolean): MCPToolObservation {
+    return {
+      kind: 'MCPToolObservation',
+      content: [{ type: 'text', text: clipText(text) }],
+      is_error: isError,
+      tool_name: this.name,
+    };
+  }
+}
+
+function describeAnswer({ answer, results }: z.output<typeof answerSchema>): string {
+  const found = results.map(
+    ({ title, url, content }, index) => `${index + 1}. ${title}\n${url}\n${content.trim()}`,
+  );
+  const parts = [...(answer ? [answer] : []), ...found];
+  return parts.length === 0 ? 'Nothing was found.' : parts.join('\n\n');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,5 @@
+import { runAgentServer } from '../../src/agent-server/run-agent-server.js';
+import { FakeEngine } from './fake-engine.js';
+
+/* The agent server as a process of its own, with an engine that needs no model. */
+await runAgentServer(async () => new FakeEngine());

@@ -1,0 +1,142 @@
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import { AgentEngine, type EngineHost } from '../../src/agent-server/engine/agent-engine.js';
+
+/**
+ * An engine without a model: it does what the first word of the last message says.
+ *
+ * `say X` answers X and finishes; `call X` calls a tool and hangs in it until it is aborted; `step` works until it shall
+ * pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable;
+ * `settings` answers its settings; `spend` uses tokens and finishes; `read` finishes once there is a later message.
+ */
+export class FakeEngine extends AgentEngine {
+  readonly confirmations: { accept: boolean; reason: string | null }[] = [];
+  closed = false;
+
+  override async run(host: EngineHost, signal: AbortSignal): Promise<void> {
+    const [command = '', ...words] = lastMessage(host.events()).split(' ');
+    const rest = words.join(' ');
+    switch (command) {
+      case 'call':
+        await call(host, rest);
+        await aborted(signal);
+        return;
+      case 'step':
+        while (!host.pauseRequested() && !signal.aborted) {
+          await setImmediate();
+        }
+        await host.setStatus('paused');
+        return;
+      case 'ask':
+        await call(host, rest);
+        await host.setStatus('waiting_for_confirmation');
+        return;
+      case 'fail':
+        throw new Error(rest);
+      case 'env':
+        await answer(host, host.toolEnvironment()[rest] ?? 'unset');
+        return;
+      case 'settings':
+        await answer(host, JSON.stringify(host.settings));
+        return;
+      case 'spend':
+        await host.addUsage({ promptTokens: 10, completionTokens: 5, costUsd: 0.25 });
+        await answer(host, JSON.stringify(host.totals()));
+        return;
+      case 'read': {
+        const before = host.events().length;
+        while (
+          host
+            .events()
+            .slice(before)
+            .every(({ kind }) => kind !== 'MessageEvent') &&
+          !signal.aborted
+        ) {
+          await setImmediate();
+        }
+        // As an engine does that had already decided to finish.
+        await host.setStatus('finished');
+        return;
+      }
+      default:
+        await answer(host, rest);
+    }
+  }
+
+  override async confirm(host: EngineHost, accept: boolean, reason: string | null): Promise<void> {
+    this.confirmations.push({ accept, reason });
+    const action = host.events().findLast((event) => event.kind === 'ActionEvent');
+    if (action === undefined) {
+      throw new Error('nothing waits for confirmation');
+    }
+    const { tool_name, tool_call_id, id: action_id } = action;
+    await (accept
+      ? host.append({
+          kind: 'ObservationEvent',
+          source: 'environment',
+          tool_name,
+          tool_call_id,
+          action_id,
+          observation: {
+            kind: 'ThinkObservation',
+            content: [{ type: 'text', text: 'done' }],
+            is_error: false,
+          },
+        })
+      : host.append({
+          kind: 'UserRejectObservation',
+          source: 'environment',
+          tool_name,
+          tool_call_id,
+          action_id,
+          rejection_reason: reason ?? '',
+          rejection_source: 'user',
+        }));
+    await answer(host, accept ? 'accepted' : 'rejected');
+  }
+
+  override async close(): Promise<void> {
+    this.closed = true;
+  }
+}
+
+async function answer(host: EngineHost, text: string): Promise<void> {
+  await host.append({
+    kind: 'MessageEvent',
+    source: 'agent',
+    llm_message: { role: 'assistant', content: [{ type: 'text', text }] },
+    activated_skills: [],
+    extended_content: [],
+  });
+  await host.setStatus('finished');
+}
+
+async function call(host: EngineHost, thought: string): Promise<void> {
+  const id = `call-${host.events().length}`;
+  await host.append({
+    kind: 'ActionEvent',
+    source: 'agent',
+    thought: [],
+    reasoning_content: null,
+    thinking_blocks: [],
+    action: { kind: 'ThinkAction', thought },
+    tool_name: 'think',
+    tool_call_id: id,
+    tool_call: { id, name: 'think', arguments: JSON.stringify({ thought }), origin: 'completion' },
+    llm_response_id: 'response-1',
+    security_risk: 'UNKNOWN',
+  });
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) {
+    await once(signal, 'abort');
+  }
+}
+
+function lastMessage(events: readonly AgentEvent[]): string {
+  const message = events.findLast((event) => event.kind === 'MessageEvent' && event.source === 'user');
+  const [part] = message?.kind === 'MessageEvent' ? message.llm_message.content : [];
+  return part?.type === 'text' ? part.text : '';
+}

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto';
+import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import type {
+  EngineHost,
+  EngineSettings,
+  ExecutionStatus,
+  NewEvent,
+} from '../../src/agent-server/engine/agent-engine.js';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+
+/** A conversation in memory, as an engine sees it. */
+export class MemoryEngineHost implements EngineHost {
+  settings: EngineSettings;
+  readonly log: AgentEvent[] = [];
+  readonly statuses: ExecutionStatus[] = [];
+  readonly usage: { promptTokens: number; completionTokens: number; costUsd: number | null }[] = [];
+  /** Secrets of the conversation. */
+  secrets: Record<string, string> = {};
+  pause = false;
+  /** Called with each event that was written. */
+  onAppend: (event: AgentEvent) => void = () => undefined;
+  private iterations = 0;
+
+  constructor(settings: EngineSettings) {
+    this.settings = settings;
+  }
+
+  get status(): ExecutionStatus {
+    return this.statuses.at(-1) ?? 'idle';
+  }
+
+  events(): readonly AgentEvent[] {
+    return this.log;
+  }
+
+  async append(event: NewEvent): Promise<AgentEvent> {
+    const written = { ...event, id: randomUUID(), timestamp: new Date().toISOString().slice(0, -1) };
+    this.log.push(written);
+    this.onAppend(written);
+    return written;
+  }
+
+  toolEnvironment(): Record<string, string> {
+    return { ...toolEnvironment(process.env), ...this.secrets };
+  }
+
+  async setStatus(status: ExecutionStatus): Promise<void> {
+    this.statuses.push(status);
+  }
+
+  async addUsage(usage: {
+    promptTokens: number;
+    completionTokens: number;
+    costUsd: number | null;
+  }): Promise<void> {
+    this.usage.push(usage);
+    this.iterations += 1;
+  }
+
+  totals(): { iterations: number; costUsd: number } {
+    return {
+      iterations: this.iterations,
+      costUsd: this.usage.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0),
+    };
+  }
+
+  pauseRequested(): boolean {
+    return this.pause;
+  }
+
+  /** A message of the user; the count of steps starts anew. */
+  async say(text: string): Promise<void> {
+    this.iterations = 0;
+    await this.append({
+      kind: 'MessageEvent',
+      source: 'user',
+      llm_message: { role: 'user', content: [{ type: 'text', text }] },
+      activated_skills: [],
+      extended_content: [],
+    });
+  }
+
+  /** Events of one kind, oldest first. */
+  ofKind<K extends AgentEvent['kind']>(kind: K): Extract<AgentEvent, { kind: K }>[] {
+    return this.log.filter((event): event is Extract<AgentEvent, { kind: K }> => event.kind === kind);
+  }
+}
+
+/** Settings of a conversation that works in a folder with a model at an address; the rest as small as it goes. */
+export function engineSettings(
+  workingDir: string,
+  baseUrl: string,
+  changes: Partial<EngineSettings> = {},
+): EngineSettings {
+  return {
+    llm: { model: 'openai/scripted', apiKey: 'key-of-the-model', baseUrl },
+    llmTimeoutMs: 20_000,
+    maxIterations: 50,
+    maxBudget: null,
+    confirmationPolicy: 'never',
+    condenserTokens: null,
+    language: null,
+    mcpConfig: null,
+    searchApiKey: null,
+    tavilyApiUrl: 'http://127.0.0.1:9',
+    workingDir,
+    systemPromptSuffix: null,
+    modelPrices: {},
+    ...changes,
+  };
+}

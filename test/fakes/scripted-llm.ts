@@ -1,0 +1,167 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ScriptedAnswer } from './scripted-llm.answers.js';
+import { answerChunks, answerWhole } from './scripted-llm.wire.js';
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content?: string | { type: string; text?: string }[] | null;
+  reasoning_content?: string;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+interface ChatBody {
+  model: string;
+  stream?: boolean;
+  messages: ChatMessage[];
+  tools?: { function: { name: string; description?: string; parameters: Record<string, unknown> } }[];
+}
+
+/** One request as the script sees it. */
+export interface ChatRequest {
+  /** Counts all requests, from 0. */
+  index: number;
+  headers: Record<string, string>;
+  model: string;
+  messages: ChatMessage[];
+  /** The whole history as one text, to search in. */
+  text: string;
+  tools: string[];
+  /** Parameters of the offered tools by name, as JSON schemas. */
+  toolSchemas: Record<string, Record<string, unknown>>;
+}
+
+/** Decides by the request what the model answers. */
+export type Script = (request: ChatRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
+
+/** Answers in this order, the last one for ever. */
+export function inOrder(...answers: ScriptedAnswer[]): Script {
+  return ({ index }) => answers[Math.min(index, answers.length - 1)] ?? { kind: 'answer', text: 'done' };
+}
+
+export interface ScriptedLlmOptions {
+  /** 0 (any) by default. */
+  port?: number;
+  /** Pause between two chunks of an answer, for demonstrations; 0 by default. */
+  chunkDelayMs?: number;
+}
+
+/**
+ * A model behind an OpenAI-compatible API over real HTTP, streamed and whole, whose answers a script decides.
+ * It shows that loops, tools and failures work; it says nothing about what a model can do.
+ */
+export class ScriptedLlm {
+  readonly requests: ChatRequest[] = [];
+  /** To be used as `llm_base_url`. */
+  readonly url: string;
+  /** May be changed at any time. */
+  script: Script;
+  private readonly server: Server;
+  private readonly chunkDelayMs: number;
+
+  private constructor(server: Server, url: string, script: Script, chunkDelayMs: number) {
+    this.server = server;
+    this.url = url;
+    this.script = script;
+    this.chunkDelayMs = chunkDelayMs;
+  }
+
+  /** Listens on 127.0.0.1. */
+  static async start(script: Script, options: ScriptedLlmOptions = {}): Promise<ScriptedLlm> {
+    let self: ScriptedLlm;
+    const server = createServer((request, response) => {
+      self.serve(request, response).catch((error: unknown) => {
+        if (!response.headersSent) {
+          response.writeHead(500, { 'content-type': 'application/json' });
+        }
+        response.end(JSON.stringify({ error: { message: String(error) } }));
+      });
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(options.port ?? 0, '127.0.0.1', resolve);
+    });
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    self = new ScriptedLlm(server, `http://127.0.0.1:${port}/v1`, script, options.chunkDelayMs ?? 0);
+    return self;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+    });
+  }
+
+  private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions') {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message: `no such address: ${incoming.url ?? ''}` } }));
+      return;
+    }
+    const body = await readBody(incoming);
+    const request = toRequest(body, incoming, this.requests.length);
+    this.requests.push(request);
+    await this.answer(await this.script(request), body, request.index, response);
+  }
+
+  private async answer(
+    answer: ScriptedAnswer,
+    body: ChatBody,
+    index: number,
+    response: ServerResponse,
+  ): Promise<void> {
+    if (answer.kind === 'hang') {
+      return;
+    }
+    if (answer.kind === 'status') {
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers });
+      response.end(JSON.stringify({ error: { message: answer.message ?? '', type: 'scripted' } }));
+      return;
+    }
+    if (body.stream !== true && answer.kind === 'answer') {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answerWhole(answer, body, index)));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+    const chunks = answerChunks(answer, body, index);
+    for (const chunk of chunks) {
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+      if (this.chunkDelayMs > 0) {
+        await wait(this.chunkDelayMs);
+      }
+    }
+    if (answer.kind === 'cut') {
+      // Flushed first, so that the client really sees a beginning.
+      response.write(': cut\n\n', () => response.destroy());
+    } else if (answer.kind === 'answer') {
+      response.end('data: [DONE]\n\n');
+    }
+  }
+}
+
+async function readBody(incoming: IncomingMessage): Promise<ChatBody> {
+  const parts: Buffer[] = [];
+  for await (const part of incoming) {
+    parts.push(part as Buffer);
+  }
+  return JSON.parse(Buffer.concat(parts).toString('utf8')) as ChatBody;
+}
+
+function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): ChatRequest {
+  const tools = body.tools ?? [];
+  return {
+    index,
+    headers: Object.fromEntries(
+      Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+    ),
+    model: body.model,
+    messages: body.messages,
+    text: JSON.stringify(body.messages),
+    tools: tools.map((tool) => tool.function.name),
+    toolSchemas: Object.fromEntries(tools.map((tool) => [tool.function.name, tool.function.parameters])),
+  };
+}

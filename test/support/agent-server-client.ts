@@ -1,0 +1,110 @@
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { until } from './until.js';
+
+export const SESSION_KEY = 'session-key-of-a-test';
+
+/** An answer: its status and its parsed body. */
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+/** Talks to an agent server. */
+export class AgentServerClient {
+  readonly url: string;
+
+  constructor(port: number) {
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  /** @param body sent as JSON; undefined: none */
+  async send(method: string, path: string, body?: unknown): Promise<Answer> {
+    const response = await fetch(`${this.url}${path}`, {
+      method,
+      headers: {
+        'X-Session-API-Key': SESSION_KEY,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+  }
+
+  async get(path: string): Promise<unknown> {
+    return (await this.send('GET', path)).body;
+  }
+
+  async post(path: string, body?: unknown): Promise<Answer> {
+    return await this.send('POST', path, body);
+  }
+
+  /** Starts a conversation and answers its id. */
+  async start(members: Record<string, unknown> = {}): Promise<string> {
+    const { body } = await this.post('/api/conversations', startRequest(members));
+    const id = jsonText(body, 'id');
+    if (id === null) {
+      throw new Error(`no conversation was started: ${JSON.stringify(body)}`);
+    }
+    return id;
+  }
+
+  /** Sends a message; the agent takes it up unless `run` is false. */
+  async say(id: string, text: string, run = true): Promise<Answer> {
+    return await this.post(`/api/conversations/${id}/events`, {
+      role: 'user',
+      content: [{ type: 'text', text }],
+      run,
+    });
+  }
+
+  async status(id: string): Promise<string | null> {
+    return jsonText(await this.get(`/api/conversations/${id}`), 'execution_status');
+  }
+
+  async untilStatus(id: string, status: string): Promise<void> {
+    await until(async () => (await this.status(id)) === status && (await this.#lastUpdate(id)) === status);
+  }
+
+  /** The log hears of a status a moment later. */
+  async #lastUpdate(id: string): Promise<unknown> {
+    const query = 'limit=100&kind=ConversationStateUpdateEvent&sort_order=TIMESTAMP_DESC';
+    const updates = jsonList(await this.get(`/api/conversations/${id}/events/search?${query}`), 'items');
+    const update = updates.find((event) => jsonAt(event, 'key') === 'execution_status');
+    return jsonAt(update, 'value');
+  }
+
+  async events(id: string, query = ''): Promise<unknown[]> {
+    return jsonList(await this.get(`/api/conversations/${id}/events/search?limit=100${query}`), 'items');
+  }
+
+  /** Kinds of a conversation's events, state updates left out. */
+  async kinds(id: string): Promise<unknown[]> {
+    const kinds = (await this.events(id)).map((event) => jsonAt(event, 'kind'));
+    return kinds.filter((kind) => kind !== 'ConversationStateUpdateEvent');
+  }
+
+  /** Texts of the agent's messages. */
+  async answers(id: string): Promise<unknown[]> {
+    const events = await this.events(id, '&kind=MessageEvent&source=agent');
+    return events.map((event) => jsonAt(jsonList(event, 'llm_message', 'content')[0], 'text'));
+  }
+}
+
+/** What a client sends to start a conversation. */
+export function startRequest(members: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    agent: {
+      kind: 'Agent',
+      llm: {
+        model: 'openai/fake',
+        api_key: 'llm-key-of-a-test',
+        base_url: 'http://llm.example/v1',
+        usage_id: 'agent',
+      },
+      tools: [{ name: 'terminal', params: {} }],
+    },
+    workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
+    ...members,
+  };
+}

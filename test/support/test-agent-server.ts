@@ -1,0 +1,70 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
+import { startAgentServer } from '../../src/agent-server/start-agent-server.js';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { FakeEngine } from '../fakes/fake-engine.js';
+import { AgentServerClient, SESSION_KEY } from './agent-server-client.js';
+
+/** An agent server in this process, in a folder of its own. */
+export interface TestAgentServer {
+  client: AgentServerClient;
+  port: number;
+  folder: string;
+  workspace: string;
+  engines: FakeEngine[];
+  /** Ends it and starts another one over the same files. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startTestAgentServer(
+  options: Partial<AgentServerOptions> = {},
+): Promise<TestAgentServer> {
+  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'agent-server-')));
+  const workspace = path.join(folder, 'workspace');
+  const engines: FakeEngine[] = [];
+  const start = () =>
+    startAgentServer({
+      ...DEFAULT_LIMITS,
+      host: '127.0.0.1',
+      port: 0,
+      portFile: null,
+      conversationsPath: path.join(folder, 'conversations'),
+      bashEventsPath: path.join(folder, 'bash'),
+      workspace,
+      fileRoots: [],
+      sessionKeys: [SESSION_KEY],
+      webhook: null,
+      corsOrigins: [],
+      environment: toolEnvironment(process.env),
+      createEngine: async () => {
+        const engine = new FakeEngine();
+        engines.push(engine);
+        return engine;
+      },
+      toolWrapper: [],
+      stopGraceMs: 100,
+      ...options,
+    });
+  let server = await start();
+  const running: TestAgentServer = {
+    client: new AgentServerClient(server.port),
+    port: server.port,
+    folder,
+    workspace,
+    engines,
+    restart: async () => {
+      await server.stop();
+      server = await start();
+      running.port = server.port;
+      running.client = new AgentServerClient(server.port);
+    },
+    stop: async () => {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  return running;
+}
