@@ -41,9 +41,9 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       'secrets-stdin': { type: 'boolean', default: false },
     },
   });
-  const inCwd = (given: string) => path.resolve(cwd, given);
+  const inCwd = (given: string): string => path.resolve(cwd, given);
   const workspace = inCwd(values.workspace ?? env['OH_WORKSPACE_PATH'] ?? 'workspace');
-  const inWorkspace = (given: string | undefined, name: string) =>
+  const inWorkspace = (given: string | undefined, name: string): string =>
     given === undefined ? path.join(workspace, name) : inCwd(given);
   return {
     host: values.host,

@@ -82,15 +82,15 @@ async function firstOf(
   options: RunCommandOptions,
 ): Promise<End> {
   return await new Promise<End>((resolve) => {
-    const abort = () => settle(ended(null, false));
+    const abort = (): void => settle(ended(null, false));
     const timer =
       options.timeoutMs === null ? undefined : setTimeout(() => settle(ended(null, true)), options.timeoutMs);
-    const settle = (end: End) => {
+    const settle = (end: End): void => {
       clearTimeout(timer);
       options.signal?.removeEventListener('abort', abort);
       resolve(end);
     };
-    const fail = (error: unknown) => settle({ exitCode: null, timedOut: false, failed: true, error });
+    const fail = (error: unknown): void => settle({ exitCode: null, timedOut: false, failed: true, error });
     options.signal?.addEventListener('abort', abort, { once: true });
     exited.then((code) => settle(ended(code, false)), fail);
     read.catch(fail);

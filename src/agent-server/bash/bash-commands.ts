@@ -74,7 +74,7 @@ export class BashCommands {
     const pieces = this.log.entries.filter(
       (event): event is BashOutput => event.kind === 'BashOutput' && event.command_id === command.id,
     );
-    const whole = (stream: 'stdout' | 'stderr') =>
+    const whole = (stream: 'stdout' | 'stderr'): string | null =>
       pieces.map((piece) => piece[stream] ?? '').join('') || null;
     return { ...output, stdout: whole('stdout'), stderr: whole('stderr') };
   }
@@ -116,7 +116,7 @@ export class BashCommands {
   async #run(command: BashCommand, signal: AbortSignal): Promise<BashOutput> {
     const buffer = new OutputBuffer(this.#options.masker);
     let order = 0;
-    const flush = async () => {
+    const flush = async (): Promise<void> => {
       const piece = buffer.take();
       if (piece !== null) {
         order += 1;

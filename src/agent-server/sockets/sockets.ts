@@ -128,7 +128,7 @@ export class Sockets {
     } else if ((this.#listeners.get(conversation.id)?.size ?? 0) >= limits.maxSubscribers) {
       socket.close(CLOSE.TRY_LATER, 'Too many subscribers');
     } else {
-      const first = () => stateFrame(conversation.info());
+      const first = (): ReturnType<typeof stateFrame> => stateFrame(conversation.info());
       const listener = this.#subscribe(socket, conversation.id, conversation.log, wanted, first);
       await this.#receive(inbox, listener, async (message) => {
         await conversation.addMessage({ ...parseRequest(messageSchema, 'body', message), run: true });

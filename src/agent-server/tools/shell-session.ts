@@ -119,9 +119,9 @@ async function execute(shell: LiveShell, command: ShellCommand, output: OutputWi
   const mark = randomUUID();
   const scanner = new MarkScanner(mark);
   const ending = await new Promise<Ending>((resolve) => {
-    const abort = () => settle({ how: 'aborted' });
+    const abort = (): void => settle({ how: 'aborted' });
     const timer = setTimeout(() => settle({ how: 'timeout' }), command.timeoutMs);
-    const settle = (how: Ending) => {
+    const settle = (how: Ending): void => {
       clearTimeout(timer);
       command.signal.removeEventListener('abort', abort);
       resolve(how);

@@ -15,6 +15,9 @@ export function stepCost(
     : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
 }
 
-function own(prices: EngineSettings['modelPrices'], name: string) {
+function own(
+  prices: EngineSettings['modelPrices'],
+  name: string,
+): { input: number; output: number } | undefined {
   return Object.hasOwn(prices, name) ? prices[name] : undefined;
 }

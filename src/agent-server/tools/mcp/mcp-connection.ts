@@ -93,7 +93,15 @@ function stdioTransport(
   });
 }
 
-async function remoteTransport(server: McpServer, checkUrl: CheckUrl) {
+interface RemoteTransport {
+  type: 'http' | 'sse';
+  url: string;
+  headers: Record<string, string> | undefined;
+  redirect: 'error';
+  fetch: typeof fetch;
+}
+
+async function remoteTransport(server: McpServer, checkUrl: CheckUrl): Promise<RemoteTransport> {
   if (!('url' in server)) {
     throw new Error('the tool server has neither a command nor an address');
   }
@@ -105,7 +113,7 @@ async function remoteTransport(server: McpServer, checkUrl: CheckUrl) {
     type: server.transport,
     url: server.url,
     headers: server.headers,
-    redirect: 'error' as const,
+    redirect: 'error',
     fetch: checkedFetch(checkUrl),
   };
 }

@@ -115,7 +115,7 @@ describe('tool servers', () => {
 
   it('that died are started again with the next run', async () => {
     await toolbox.connect(stdio(), options());
-    await expect(callTool('die', {})).rejects.toThrow();
+    await expect(callTool('die', {})).rejects.toThrow(Error);
     expect(await toolbox.connect(stdio(), options())).toEqual([]);
     expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
   });
