@@ -1,0 +1,52 @@
+import { describe, expect, it } from '@jest/globals';
+import { APICallError } from 'ai';
+import { SilentModelError } from './idle-timeout-fetch.js';
+import { LlmFailure, toLlmFailure } from './llm-failure.js';
+
+const NOW = Date.parse('2026-01-31T12:00:00Z');
+
+function refusal(status: number, body: string, headers: Record<string, string> = {}): APICallError {
+  return new APICallError({
+    message: 'failed',
+    url: 'http://llm.local',
+    requestBodyValues: {},
+    statusCode: status,
+    responseBody: body,
+    responseHeaders: headers,
+  });
+}
+
+describe('toLlmFailure', () => {
+  it.each([
+    [refusal(401, '{"error":{"message":"bad key"}}'), 'LlmAuthenticationFailed', '401: bad key', null],
+    [refusal(400, '{"message":"too long"}'), 'LlmRejected', '400: too long', null],
+    [refusal(404, '{"error":"no such model"}'), 'LlmRejected', '404: no such model', null],
+    [refusal(502, '<html>Bad gateway</html>'), 'LlmUnavailable', '502: <html>Bad gateway</html>', 0],
+    [refusal(503, '', { 'retry-after': '2.5' }), 'LlmUnavailable', '503: failed', 2_500],
+    [
+      refusal(429, '{}', { 'retry-after': 'Sat, 31 Jan 2026 12:00:09 GMT' }),
+      'LlmRateLimited',
+      '429: {}',
+      9_000,
+    ],
+    [refusal(429, '{}', { 'retry-after': 'soon' }), 'LlmRateLimited', '429: {}', 0],
+    [refusal(200, ''), 'LlmUnavailable', 'broke off: failed', 0],
+    [new Error('wrapped', { cause: new SilentModelError(5_000) }), 'LlmTimeout', 'nothing for 5 s', null],
+    [
+      new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }),
+      'LlmUnavailable',
+      'fetch failed: ECONNREFUSED',
+      0,
+    ],
+    [{ message: 'overloaded' }, 'LlmUnavailable', 'overloaded', 0],
+  ])('reads %s', (error, code, message, retryAfterMs) => {
+    const failure = toLlmFailure(error, NOW);
+    expect(failure).toMatchObject({ code, retryAfterMs });
+    expect(failure.message).toContain(message);
+  });
+
+  it('leaves its own as they are', () => {
+    const own = new LlmFailure('LlmEmptyAnswer', 'nothing', 0);
+    expect(toLlmFailure(own, NOW)).toBe(own);
+  });
+});
