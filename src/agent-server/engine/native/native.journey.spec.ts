@@ -34,7 +34,9 @@ function git(...args: string[]): string {
 
 /** Fixes a wrong operator: looks, edits, tests, commits; what it does next depends on what it saw last. */
 function fixingScript({ messages }: ChatRequest) {
-  const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content));
+  const results = messages
+    .filter(({ role }) => role === 'tool')
+    .map(({ content }) => JSON.stringify(content));
   const last = results.at(-1) ?? '';
   switch (results.length) {
     case 0:
