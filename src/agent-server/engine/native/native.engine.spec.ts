@@ -464,15 +464,7 @@ describe('settings', () => {
 describe('condensing', () => {
   it('replaces the oldest part by a summary, for good', async () => {
     await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
-    const script: Script = ({ index, messages, text }) => {
-      if (isCondensation(text)) {
-        return say('SUMMARY: looked at long.txt');
-      }
-      return messages.length > 0 && index < 7
-        ? call('terminal', { command: `cat long.txt # ${index}` })
-        : say('done');
-    };
-    const host = await run(script, { condenserTokens: 6_000 });
+    const host = await run(readingAgain, { condenserTokens: 6_000 });
     expect(host.status).toBe('finished');
     const [condensation] = host.ofKind('Condensation');
     expect(condensation).toMatchObject({
@@ -514,4 +506,14 @@ function fullContext({ index, text }: ChatRequest) {
     return fails(400, "This model's maximum context length is 8192 tokens.");
   }
   return index < 6 ? call('think', { thought: `step ${index}` }) : say('done');
+}
+
+/** A model that reads a long file seven times. */
+function readingAgain({ index, messages, text }: ChatRequest) {
+  if (isCondensation(text)) {
+    return say('SUMMARY: looked at long.txt');
+  }
+  return messages.length > 0 && index < 7
+    ? call('terminal', { command: `cat long.txt # ${index}` })
+    : say('done');
 }
