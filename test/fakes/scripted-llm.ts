@@ -146,9 +146,10 @@ export class ScriptedLlm {
 async function readBody(incoming: IncomingMessage): Promise<ChatBody> {
   const parts: Buffer[] = [];
   for await (const part of incoming) {
-    parts.push(part as Buffer);
+    parts.push(Buffer.from(part));
   }
-  return JSON.parse(Buffer.concat(parts).toString('utf8')) as ChatBody;
+  const body: ChatBody = JSON.parse(Buffer.concat(parts).toString('utf8'));
+  return body;
 }
 
 function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): ChatRequest {

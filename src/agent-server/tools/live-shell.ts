@@ -18,6 +18,10 @@ export class LiveShell {
   readonly ended: Promise<number>;
   /** Takes the output, of background jobs also between commands. */
   output: (chunk: Buffer) => void = () => undefined;
+  /** Told the exit code when `ended` resolves; a promise would collect a listener with each command. */
+  onEnd: (exitCode: number) => void = () => undefined;
+  /** Set when `ended` has resolved. */
+  exitCode: number | null = null;
   readonly #pid: number;
   readonly #marker: string;
   readonly #commands: Writable;
@@ -38,6 +42,8 @@ export class LiveShell {
       // Background jobs would hold the output open.
       await this.kill();
       await closed;
+      this.exitCode = code;
+      this.onEnd(code);
       return code;
     });
     child.stdout?.on('data', (chunk: Buffer) => this.output(chunk));

@@ -134,9 +134,11 @@ async function execute(shell: LiveShell, command: ShellCommand, output: OutputWi
       }
     };
     command.signal.addEventListener('abort', abort, { once: true });
-    void shell.ended.then((exitCode) => settle({ how: 'shell', exitCode }));
+    shell.onEnd = (exitCode) => settle({ how: 'shell', exitCode });
     if (command.signal.aborted) {
       abort();
+    } else if (shell.exitCode !== null) {
+      settle({ how: 'shell', exitCode: shell.exitCode });
     } else {
       shell.send(mark, command.command);
     }

@@ -1,91 +1,72 @@
-import type { LanguageModel } from 'ai';
 import type { ActionEvent } from '../../../agent-protocol/events.js';
-import type { Tool } from '../../tools/tool.js';
 import { openCalls } from '../../conversations/open-calls.js';
-import type { EngineHost, EngineSettings } from '../agent-engine.js';
+import type { Tool } from '../../tools/tool.js';
+import type { EngineHost } from '../agent-engine.js';
 import { actionOf, messageOf, withUniqueIds } from './answer-events.js';
-import { condense } from './condense.js';
+import type { Condenser } from './condenser.js';
 import { waitsForUser } from './confirmation.js';
-import type { ContextSize } from './context-size.js';
 import { conversationFailure } from './conversation-failure.js';
+import { countUsage } from './count-usage.js';
 import { languageModel } from './language-model.js';
 import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
-import type { StepAnswer } from './model-step.js';
+import type { StepAnswer, StepRequest } from './model-step.js';
 import type { NativeTools } from './native-tools.js';
 import { patientStep, type Wait } from './patient-step.js';
+import { prepareRun } from './prepare-run.js';
 import { callError, type PendingCall, runCalls } from './run-calls.js';
 import { isStuck } from './stuck.js';
-import { dynamicContext, systemPrompt } from './system-prompt.js';
 import { offeredTool, readCall } from './tool-calls.js';
-import { countUsage } from './count-usage.js';
 
 export interface AgentLoopOptions {
   host: EngineHost;
   signal: AbortSignal;
   tools: NativeTools;
-  size: ContextSize;
+  condenser: Condenser;
   wait: Wait;
 }
 
-type Calls = { pending: PendingCall[]; wait: boolean };
+interface ReadCalls {
+  pending: PendingCall[];
+  /** When one of them waits for the user, all do. */
+  wait: boolean;
+}
 
 /** One run: asks the model, does what it says, and so on, until something ends it. */
 export class AgentLoop {
   readonly #host: EngineHost;
   readonly #signal: AbortSignal;
   readonly #tools: NativeTools;
-  readonly #size: ContextSize;
+  readonly #condenser: Condenser;
   readonly #wait: Wait;
 
-  constructor({ host, signal, tools, size, wait }: AgentLoopOptions) {
+  constructor({ host, signal, tools, condenser, wait }: AgentLoopOptions) {
     this.#host = host;
     this.#signal = signal;
     this.#tools = tools;
-    this.#size = size;
+    this.#condenser = condenser;
     this.#wait = wait;
-  }
-
-  async closeOpenCalls(): Promise<void> {
-    for (const call of openCalls(this.#host.events())) {
-      await this.#host.append(callError(call, 'Not run, or interrupted: it has no result.'));
-    }
-  }
-
-  async rejectOpenCalls(reason: string): Promise<void> {
-    for (const { id, tool_name, tool_call_id } of openCalls(this.#host.events())) {
-      await this.#host.append({
-        kind: 'UserRejectObservation',
-        source: 'environment',
-        tool_name,
-        tool_call_id,
-        rejection_reason: reason,
-        rejection_source: 'user',
-        action_id: id,
-      });
-    }
-  }
-
-  /** Runs the calls that waited, then goes on. */
-  async runOpenCalls(): Promise<void> {
-    await this.#guard(async () => {
-      const seen = this.#host.events().length;
-      const waiting = openCalls(this.#host.events());
-      await this.#prepare();
-      const { pending } = await this.#read(waiting, this.#tools.offered(this.#host.settings));
-      const finished = await runCalls(this.#host, pending, this.#signal);
-      if (!finished || !(await this.#finish(seen))) {
-        await this.#repeat();
-      }
-    });
   }
 
   /** Ends with a status that says why. */
   async work(): Promise<void> {
     await this.#guard(async () => {
-      await this.#prepare();
+      await prepareRun(this.#host, this.#tools);
       await this.#repeat();
+    });
+  }
+
+  /** Runs the calls that waited for the user, then goes on. */
+  async workOnOpenCalls(): Promise<void> {
+    await this.#guard(async () => {
+      const seen = this.#host.events().length;
+      const waiting = openCalls(this.#host.events());
+      await prepareRun(this.#host, this.#tools);
+      const { pending } = await this.#read(waiting, this.#tools.offered(this.#host.settings));
+      if (!(await this.#runCalls(pending, seen))) {
+        await this.#repeat();
+      }
     });
   }
 
@@ -104,106 +85,81 @@ export class AgentLoop {
   }
 
   async #repeat(): Promise<void> {
-    while (!(await this.#isOver()) && (await this.#step())) {
-      // Each step is one answer of the model and what it asked for.
+    let over = await this.#mustStop();
+    while (!over) {
+      over = (await this.#step()) || (await this.#mustStop());
     }
   }
 
-  /** Tool servers, and the system prompt if the conversation has none yet. */
-  async #prepare(): Promise<void> {
-    for (const { server, reason } of await this.#tools.connect()) {
-      const detail = `The tool server ${server} cannot be used: ${reason}`;
-      await this.#host.append(conversationFailure('McpServerUnavailable', detail));
-    }
-    const { settings } = this.#host;
-    if (!this.#host.events().some(({ kind }) => kind === 'SystemPromptEvent')) {
-      await this.#host.append({
-        kind: 'SystemPromptEvent',
-        source: 'agent',
-        system_prompt: { type: 'text', text: systemPrompt() },
-        dynamic_context: { type: 'text', text: dynamicContext(settings) },
-        tools: [...this.#tools.offered(settings).values()].map((tool) => tool.definition()),
-      });
-    }
-  }
-
-  async #isOver(): Promise<boolean> {
+  async #mustStop(): Promise<boolean> {
     const host = this.#host;
+    const limit = limitReached(host.settings, host.totals());
     if (this.#signal.aborted || host.pauseRequested()) {
       await host.setStatus('paused');
-      return true;
-    }
-    const limit = limitReached(host.settings, host.totals());
-    if (limit !== null) {
+    } else if (limit !== null) {
       await this.#fail(limit.code, limit.detail);
-      return true;
-    }
-    if (isStuck(host.events())) {
+    } else if (isStuck(host.events())) {
       await host.setStatus('stuck');
-      return true;
-    }
-    return false;
-  }
-
-  /** @returns whether the run goes on */
-  async #step(): Promise<boolean> {
-    const { settings } = this.#host;
-    const { llm, llmTimeoutMs, confirmationPolicy } = settings;
-    const model = languageModel({ ...llm, timeoutMs: llmTimeoutMs });
-    const tools = this.#tools.offered(settings);
-    const offered = [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky'));
-    const seen = this.#host.events().length;
-    const { instructions, messages } = messagesFromEvents(this.#host.events());
-    const fixed = { instructions, offered };
-    if (await this.#condensed(model, settings, this.#size.tokens(fixed, messages))) {
-      return true;
-    }
-    const request = {
-      model,
-      instructions: instructions ?? '',
-      messages,
-      tools: offered,
-      signal: this.#signal,
-    };
-    const answer = withUniqueIds(await patientStep(request, this.#wait), takenIds(this.#host));
-    if (answer.promptTokens !== null) {
-      this.#size.observe(answer.promptTokens, messages.length);
-    }
-    return await this.#take(answer, tools, seen, request);
-  }
-
-  /** Makes room when the history has grown too large. */
-  async #condensed(model: LanguageModel, settings: EngineSettings, tokens: number): Promise<boolean> {
-    const { condenserTokens } = settings;
-    if (condenserTokens === null || tokens <= condenserTokens) {
+    } else {
       return false;
     }
-    const condensed = await condense(this.#host.events(), {
-      model,
-      limitTokens: condenserTokens,
-      signal: this.#signal,
-      wait: this.#wait,
-    });
-    if (condensed === null) {
-      return false;
-    }
-    await this.#host.append(condensed.event);
-    await countUsage(this.#host, settings, condensed.answer);
-    this.#size.forget();
     return true;
   }
 
+  /**
+   * One answer of the model and what it asks for, or a condensation.
+   *
+   * @returns whether the run is over
+   */
+  async #step(): Promise<boolean> {
+    const { llm, llmTimeoutMs, confirmationPolicy } = this.#host.settings;
+    const seen = this.#host.events().length;
+    const tools = this.#tools.offered(this.#host.settings);
+    const { instructions, messages } = messagesFromEvents(this.#host.events());
+    const request: StepRequest = {
+      model: languageModel({ ...llm, timeoutMs: llmTimeoutMs }),
+      instructions: instructions ?? '',
+      messages,
+      tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),
+      signal: this.#signal,
+    };
+    if (
+      this.#condenser.isTooLarge([instructions, request.tools], messages) &&
+      (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))
+    ) {
+      return false;
+    }
+    const answer = await this.#ask(request);
+    return answer === null ? false : await this.#take(answer, tools, seen, messages);
+  }
+
+  /** @returns null when there was no room for the question, and there is some now */
+  async #ask(request: StepRequest): Promise<StepAnswer | null> {
+    try {
+      const answer = await patientStep(request, this.#wait);
+      this.#condenser.observe(answer, request.messages);
+      return withUniqueIds(answer, takenIds(this.#host));
+    } catch (error) {
+      const full = error instanceof LlmFailure && error.code === 'LlmContextFull';
+      if (full && (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** Writes an answer down, then does what it asks for. */
   async #take(
     answer: StepAnswer,
     tools: ReadonlyMap<string, Tool>,
     seen: number,
-    request: unknown,
+    asked: unknown,
   ): Promise<boolean> {
     const { settings } = this.#host;
     if (answer.calls.length === 0) {
       await this.#host.append(messageOf(answer));
-      await countUsage(this.#host, settings, answer, request);
-      return !(await this.#finish(seen));
+      await countUsage(this.#host, settings, answer, asked);
+      return await this.#finish(seen);
     }
     const actions: ActionEvent[] = [];
     for (const [index, call] of answer.calls.entries()) {
@@ -214,20 +170,19 @@ export class AgentLoop {
         actions.push(event);
       }
     }
-    await countUsage(this.#host, settings, answer, request);
+    await countUsage(this.#host, settings, answer, asked);
     const { pending, wait } = await this.#read(actions, tools);
     if (wait) {
       await this.#host.setStatus('waiting_for_confirmation');
-      return false;
+      return true;
     }
-    const finished = await runCalls(this.#host, pending, this.#signal);
-    return !finished || !(await this.#finish(seen));
+    return await this.#runCalls(pending, seen);
   }
 
-  /** Closes the calls that cannot be understood; when one of the others waits for the user, all of them do. */
-  async #read(actions: readonly ActionEvent[], tools: ReadonlyMap<string, Tool>): Promise<Calls> {
+  /** Closes the calls that cannot be understood. */
+  async #read(actions: readonly ActionEvent[], tools: ReadonlyMap<string, Tool>): Promise<ReadCalls> {
     const { confirmationPolicy } = this.#host.settings;
-    const calls: Calls = { pending: [], wait: false };
+    const calls: ReadCalls = { pending: [], wait: false };
     for (const event of actions) {
       const read = readCall(tools, event.tool_name, event.tool_call.arguments);
       if (read.understood) {
@@ -238,6 +193,10 @@ export class AgentLoop {
       }
     }
     return calls;
+  }
+
+  async #runCalls(calls: readonly PendingCall[], seen: number): Promise<boolean> {
+    return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen));
   }
 
   /** @returns false when the user wrote meanwhile: then there is more to do */

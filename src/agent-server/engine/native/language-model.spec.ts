@@ -3,8 +3,8 @@ import { LlmFailure } from './llm-failure.js';
 import { languageModel } from './language-model.js';
 
 function made(model: string, apiKey: string | null) {
-  const made = languageModel({ model, apiKey, baseUrl: null, timeoutMs: 1_000 });
-  return typeof made === 'string' ? made : { provider: made.provider, modelId: made.modelId };
+  const result = languageModel({ model, apiKey, baseUrl: null, timeoutMs: 1_000 });
+  return typeof result === 'string' ? result : { provider: result.provider, modelId: result.modelId };
 }
 
 describe('languageModel', () => {

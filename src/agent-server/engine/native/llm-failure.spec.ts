@@ -20,6 +20,7 @@ describe('toLlmFailure', () => {
   it.each([
     [refusal(401, '{"error":{"message":"bad key"}}'), 'LlmAuthenticationFailed', '401: bad key', null],
     [refusal(400, '{"message":"too long"}'), 'LlmRejected', '400: too long', null],
+    [refusal(400, '{"error":{"message":"maximum context length is 8192"}}'), 'LlmContextFull', '8192', null],
     [refusal(404, '{"error":"no such model"}'), 'LlmRejected', '404: no such model', null],
     [refusal(502, '<html>Bad gateway</html>'), 'LlmUnavailable', '502: <html>Bad gateway</html>', 0],
     [refusal(503, '', { 'retry-after': '2.5' }), 'LlmUnavailable', '503: failed', 2_500],

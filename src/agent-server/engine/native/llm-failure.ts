@@ -9,6 +9,7 @@ export type LlmFailureCode =
   | 'LlmAuthenticationFailed'
   | 'LlmRateLimited'
   | 'LlmRejected'
+  | 'LlmContextFull'
   | 'LlmUnavailable'
   | 'LlmTimeout'
   | 'LlmEmptyAnswer';
@@ -28,6 +29,9 @@ export class LlmFailure extends Error {
 }
 
 const MAX_REASON = 1_000;
+/** There is no common code for it; these are the words of the large providers and servers. */
+const CONTEXT_FULL =
+  /context[ _-]?(length|window|size)|prompt is too long|too many (input )?tokens|maximum .{0,40}tokens|input is too long/i;
 
 /** Reads what an attempt threw. */
 export function toLlmFailure(error: unknown, now: number): LlmFailure {
@@ -53,9 +57,11 @@ function refused(call: APICallError, status: number, now: number): LlmFailure {
   if (status === 429) {
     return new LlmFailure('LlmRateLimited', reason, retryAfter, call);
   }
-  return status >= 500 || status === 408
-    ? new LlmFailure('LlmUnavailable', reason, retryAfter, call)
-    : new LlmFailure('LlmRejected', reason, null, call);
+  if (status >= 500 || status === 408) {
+    return new LlmFailure('LlmUnavailable', reason, retryAfter, call);
+  }
+  const code = status === 413 || CONTEXT_FULL.test(reason) ? 'LlmContextFull' : 'LlmRejected';
+  return new LlmFailure(code, reason, null, call);
 }
 
 /** No answer, or one that ended in the middle. */

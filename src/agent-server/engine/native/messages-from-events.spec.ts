@@ -29,7 +29,7 @@ function parts({ content }: ModelMessage): string {
         case 'tool-call':
           return `call ${part.toolCallId} ${JSON.stringify(part.input)}`;
         case 'tool-result':
-          return `${part.output.type} ${part.toolCallId} ${'value' in part.output && typeof part.output.value === 'string' ? part.output.value : ''}`;
+          return `${part.output.type} ${part.toolCallId} ${'value' in part.output ? JSON.stringify(part.output.value).slice(1, -1) : ''}`;
         default:
           return part.type;
       }

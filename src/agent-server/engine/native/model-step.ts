@@ -1,5 +1,8 @@
 import { jsonSchema, type LanguageModel, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
 
+// Its warnings go to the console and may quote a prompt.
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
 export interface OfferedTool {
   name: string;
   description: string;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { engineSettings, MemoryEngineHost } from '../../../../test/fakes/memory-engine-host.js';
 import { call, calls, fails, say } from '../../../../test/fakes/scripted-llm.answers.js';
-import { inOrder, type Script, ScriptedLlm } from '../../../../test/fakes/scripted-llm.js';
+import { type ChatRequest, inOrder, type Script, ScriptedLlm } from '../../../../test/fakes/scripted-llm.js';
 import { until } from '../../../../test/support/until.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { NativeEngine } from './native.engine.js';
@@ -464,16 +464,7 @@ describe('settings', () => {
 describe('condensing', () => {
   it('replaces the oldest part by a summary, for good', async () => {
     await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
-    const isCondensation = (text: string) => text.includes('You condense the earlier part');
-    const script: Script = ({ index, messages, text }) => {
-      if (isCondensation(text)) {
-        return say('SUMMARY: looked at long.txt');
-      }
-      return messages.length > 0 && index < 7
-        ? call('terminal', { command: `cat long.txt # ${index}` })
-        : say('done');
-    };
-    const host = await run(script, { condenserTokens: 6_000 });
+    const host = await run(readingAgain, { condenserTokens: 6_000 });
     expect(host.status).toBe('finished');
     const [condensation] = host.ofKind('Condensation');
     expect(condensation).toMatchObject({
@@ -486,10 +477,43 @@ describe('condensing', () => {
     expect(last?.text).toContain('Please do it.');
     expect(last?.text).not.toContain('cat long.txt # 0');
   });
+
+  it('makes room when the provider says that the question is too long', async () => {
+    const host = await run(fullContext, { condenserTokens: 1_000_000 });
+    expect(host.ofKind('Condensation')).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+    expect(host.status).toBe('finished');
+    expect(llm.requests.at(-1)?.text).toContain('SUMMARY');
+  });
 });
 
 /** Runs (not a zombie that nobody has waited for). */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);
+}
+
+function isCondensation(text: string): boolean {
+  return text.includes('You condense the earlier part');
+}
+
+/** A model whose context is full at the seventh question. */
+function fullContext({ index, text }: ChatRequest) {
+  if (isCondensation(text)) {
+    return say('SUMMARY');
+  }
+  if (index === 6) {
+    return fails(400, "This model's maximum context length is 8192 tokens.");
+  }
+  return index < 6 ? call('think', { thought: `step ${index}` }) : say('done');
+}
+
+/** A model that reads a long file seven times. */
+function readingAgain({ index, messages, text }: ChatRequest) {
+  if (isCondensation(text)) {
+    return say('SUMMARY: looked at long.txt');
+  }
+  return messages.length > 0 && index < 7
+    ? call('terminal', { command: `cat long.txt # ${index}` })
+    : say('done');
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentEngine, type EngineHost } from '../agent-engine.js';
 import { AgentLoop } from './agent-loop.js';
-import { ContextSize } from './context-size.js';
+import { closeCalls, rejectCalls } from './close-calls.js';
+import { Condenser } from './condenser.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
 import type { Wait } from './patient-step.js';
 
@@ -27,8 +28,8 @@ const DEFAULTS: NativeEngineOptions = {
  */
 export class NativeEngine extends AgentEngine {
   readonly #options: NativeEngineOptions;
-  readonly #size = new ContextSize();
-  #tools: NativeTools | null = null;
+  /** What stays from run to run. */
+  #held: { tools: NativeTools; condenser: Condenser } | null = null;
 
   /** @param options what is not given: no isolation, no pull requests, every address of a tool server */
   constructor(options: Partial<NativeEngineOptions> = {}) {
@@ -38,9 +39,8 @@ export class NativeEngine extends AgentEngine {
 
   /** Calls that nobody confirmed, or that an earlier run left open, are closed with an error: nothing runs unasked. */
   async run(host: EngineHost, signal: AbortSignal): Promise<void> {
-    const loop = this.#loop(host, signal);
-    await loop.closeOpenCalls();
-    await loop.work();
+    await closeCalls(host, 'Not run, or interrupted: it has no result.');
+    await this.#loop(host, signal).work();
   }
 
   async confirm(
@@ -49,28 +49,22 @@ export class NativeEngine extends AgentEngine {
     reason: string | null,
     signal: AbortSignal,
   ): Promise<void> {
-    const loop = this.#loop(host, signal);
     if (accept) {
-      await loop.runOpenCalls();
+      await this.#loop(host, signal).workOnOpenCalls();
     } else {
-      await loop.rejectOpenCalls(reason ?? 'no reason given');
-      await loop.work();
+      await rejectCalls(host, reason ?? 'no reason given');
+      await this.#loop(host, signal).work();
     }
   }
 
   async close(): Promise<void> {
-    await this.#tools?.close();
-    this.#tools = null;
+    await this.#held?.tools.close();
+    this.#held = null;
   }
 
   #loop(host: EngineHost, signal: AbortSignal): AgentLoop {
-    this.#tools ??= new NativeTools(host, this.#options);
-    return new AgentLoop({
-      host,
-      signal,
-      tools: this.#tools,
-      size: this.#size,
-      wait: this.#options.wait,
-    });
+    const { wait } = this.#options;
+    this.#held ??= { tools: new NativeTools(host, this.#options), condenser: new Condenser(host, wait) };
+    return new AgentLoop({ host, signal, wait, ...this.#held });
   }
 }

@@ -36,7 +36,7 @@ function git(...args: string[]): string {
 function fixingScript({ messages }: ChatRequest) {
   const results = messages
     .filter(({ role }) => role === 'tool')
-    .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)));
+    .map(({ content }) => JSON.stringify(content));
   const last = results.at(-1) ?? '';
   switch (results.length) {
     case 0:

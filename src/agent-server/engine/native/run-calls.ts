@@ -57,7 +57,8 @@ async function resultOf(
       observation,
     };
   } catch (error) {
-    const reason = describeFailure(error).message;
+    const { name, message } = describeFailure(error);
+    const reason = name === 'TimeoutError' ? 'it took too long.' : message;
     return callError(
       event,
       signal.aborted

@@ -71,7 +71,8 @@ export class StdioTransport implements MCPTransport {
       return;
     }
     try {
-      this.onmessage?.(JSON.parse(line) as JSONRPCMessage);
+      const message: JSONRPCMessage = JSON.parse(line);
+      this.onmessage?.(message);
     } catch {
       this.onerror?.(new Error('the tool server wrote a line that is no message'));
     }
