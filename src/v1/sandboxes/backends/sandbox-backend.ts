@@ -1,0 +1,97 @@
+/** What runs inside a sandbox. */
+export type SandboxProgram =
+  /** Our own agent server. `image`: where a backend runs images; null means the backend's own default. */
+  | { kind: 'native'; image: string | null }
+  /** A program that speaks the agent-server protocol on the port it is given (`{port}` in `args`, `PORT` in its environment). */
+  | { kind: 'command'; command: string; args: string[] }
+  /** An image whose entry point is an agent server that listens on port 8000. */
+  | { kind: 'image'; image: string; args: string[] };
+
+/** Everything a backend is told to start or to resume a sandbox; read anew from the row each time. */
+export interface SandboxLaunch {
+  /** Chosen before the backend is asked: 22 characters of base62. */
+  id: string;
+  /** What clients of the agent server must present. Never in an argument, and in no environment of our own server. */
+  sessionKey: string;
+  program: SandboxProgram;
+  /** Further variables of the program, from its specification; holds no secret. */
+  env: Record<string, string>;
+  /** Folder inside the sandbox; relative ones lie in the sandbox's own folder. */
+  workingDir: string;
+  /** Null: the backend's default. */
+  cpu: number | null;
+  memoryMb: number | null;
+  runtime: string | null;
+  network: string | null;
+  /** Base address of the service's webhooks (`…/api/v1/webhooks`) as the sandbox reaches it; null: none are sent. */
+  callbackUrl: string | null;
+  /** A line for people about long work (an image being pulled). */
+  onProgress?: (detail: string) => void;
+}
+
+/** How a program ended. */
+export interface SandboxExit {
+  code: number | null;
+  signal: string | null;
+  outOfMemory: boolean;
+}
+
+/** What a backend really has. */
+export interface SandboxFacts {
+  id: string;
+  /** `running`: the program lives, whether or not it answers yet; `stopped`: it does not, its files are there. */
+  state: 'running' | 'stopped' | 'missing';
+  /** Where the agent server listens (`http://127.0.0.1:41234`), as known right now; null until it is. */
+  address: string | null;
+  /** Why it is stopped, where that is known. */
+  exit: SandboxExit | null;
+  /** Epoch milliseconds of the first start; null when it is not known. */
+  createdAt: number | null;
+}
+
+/**
+ * Port to where sandboxes run. Every method is idempotent and safe to repeat after a crash between its steps; none keeps
+ * state in memory that a second process of the same host would miss. Options in, plain facts out: no rows, no
+ * configuration.
+ */
+export abstract class SandboxBackend {
+  abstract readonly kind: 'process' | 'docker';
+
+  /**
+   * Looks whether sandboxes can run here, before the service listens.
+   *
+   * @returns lines for the log (which isolation was found, what is missing)
+   * @throws SandboxBackendError with one line for the operator when none can
+   */
+  abstract prepare(): Promise<string[]>;
+
+  /**
+   * Get-or-create by id: starts the program, or leaves the one alone that runs already. Returns as soon as it was
+   * started; whether it answers is for the caller to ask.
+   *
+   * @throws SandboxBackendError with a cause that a user can act on
+   */
+  abstract start(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
+
+  /** What is there under the id; `missing` rather than an error when nothing is. */
+  abstract inspect(id: string): Promise<SandboxFacts>;
+
+  /** The last lines that the program printed, at most about 4 KB; empty when there are none. */
+  abstract logTail(id: string): Promise<string>;
+
+  /** Ends the program and everything it started, politely first, and keeps its files. Nothing happens when it is stopped. */
+  abstract pause(id: string): Promise<void>;
+
+  /**
+   * Starts a stopped sandbox again with the files it had.
+   *
+   * @throws SandboxBackendError when its files are gone
+   */
+  abstract resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
+
+  /** Ends the program and removes its files. Nothing happens when there is nothing. */
+  abstract remove(id: string): Promise<void>;
+
+  /** Every sandbox here that carries our instance's label, stopped ones too. */
+  abstract list(): Promise<SandboxFacts[]>;
+}
