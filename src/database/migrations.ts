@@ -1,4 +1,8 @@
 import { CreateUsersSettingsAndTokens1763700000000 } from './migrations/1763700000000-create-users-settings-and-tokens.js';
+import { CreateConversationsAndSandboxes1763800000000 } from './migrations/1763800000000-create-conversations-and-sandboxes.js';
 
 /** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
-export const MIGRATIONS = [CreateUsersSettingsAndTokens1763700000000];
+export const MIGRATIONS = [
+  CreateUsersSettingsAndTokens1763700000000,
+  CreateConversationsAndSandboxes1763800000000,
+];

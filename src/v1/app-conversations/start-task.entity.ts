@@ -1,0 +1,61 @@
+import {
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  UpdateDateColumn,
+} from 'typeorm';
+import { User } from '../../auth/user.entity.js';
+import type { StartTaskStatus } from './start-task-status.js';
+
+/** A conversation on its way: this row is the truth, the job that walks it only carries the id. */
+@Entity('app_conversation_start_tasks')
+@Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
+@Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
+export class StartTask {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversation_start_tasks_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'app_conversation_start_tasks_user_id_fkey' })
+  user?: User;
+
+  /** Changed by compare-and-set only. */
+  @Column('text')
+  status: StartTaskStatus;
+
+  @Column('text', { nullable: true })
+  detail: string | null;
+
+  /** Chosen with the task; clients see it from READY on. */
+  @Column('uuid', { name: 'app_conversation_id' })
+  appConversationId: string;
+
+  /** Chosen with the task as well, unless the request names one. */
+  @Column('text', { name: 'sandbox_id' })
+  sandboxId: string;
+
+  /** Whose queue its job is in. */
+  @Column('text', { name: 'host_id' })
+  hostId: string;
+
+  /** The request as it is echoed; values of secrets are not in it. */
+  @Column('jsonb')
+  request: Record<string, unknown>;
+
+  /** Encrypted JSON of the request's `secrets`; null when it had none. */
+  @Column('text', { name: 'request_secrets', nullable: true })
+  requestSecrets: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}

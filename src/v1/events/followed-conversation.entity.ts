@@ -1,0 +1,50 @@
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-info.js';
+import { User } from '../../auth/user.entity.js';
+
+/** What is known here of a conversation's other half, the one in the agent server, and how far its log was read. */
+@Entity('followed_conversations')
+@Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
+export class FollowedConversation {
+  /** Id of the conversation. */
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'followed_conversations_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'followed_conversations_user_id_fkey' })
+  user?: User;
+
+  @Column('text', { name: 'sandbox_id' })
+  sandboxId: string;
+
+  /** As the agent server told last; it means something only while the sandbox runs. */
+  @Column('text', { name: 'execution_status', nullable: true })
+  executionStatus: ConversationStatus | null;
+
+  @Column('jsonb', { nullable: true })
+  metrics: MetricsSnapshot | null;
+
+  /** The title that the agent server gave it. */
+  @Column('text', { nullable: true })
+  title: string | null;
+
+  /** Number of stored events, which is the `seq` of the last one. */
+  @Column('integer', { name: 'event_count', default: 0 })
+  eventCount: number;
+
+  @Column('text', { name: 'last_event_id', nullable: true })
+  lastEventId: string | null;
+
+  /** Which process follows its log, and until when that holds. */
+  @Column('text', { nullable: true })
+  follower: string | null;
+
+  @Column('timestamptz', { name: 'follower_until', nullable: true })
+  followerUntil: Date | null;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
