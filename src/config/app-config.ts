@@ -46,11 +46,20 @@ export interface GitConfig {
   githubApiUrl: string;
   gitlabApiUrl: string;
   bitbucketApiUrl: string;
+  /** Where repositories of tokens without a host are cloned from, and those of nobody's token; no trailing slash. */
+  githubCloneUrl: string;
+  gitlabCloneUrl: string;
+  bitbucketCloneUrl: string;
   enterpriseSso: EnterpriseSsoConfig | null;
   /** Deadline of one request to a git host, milliseconds. */
   requestTimeoutMs: number;
   /** How long suggested tasks wait for all providers, milliseconds. */
   tasksTimeoutMs: number;
+}
+
+export interface AgentConfig {
+  /** Whether the tools of agents get the user's git tokens, as variables and through git's credential helper. */
+  exposeGitTokens: boolean;
 }
 
 export interface OutboundConfig {
@@ -69,6 +78,7 @@ export class AppConfig {
   readonly dataDir: string;
   readonly trust: TrustConfig;
   readonly git: GitConfig;
+  readonly agent: AgentConfig;
   readonly outbound: OutboundConfig;
 
   constructor(groups: AppConfig) {
@@ -78,6 +88,7 @@ export class AppConfig {
     this.dataDir = groups.dataDir;
     this.trust = groups.trust;
     this.git = groups.git;
+    this.agent = groups.agent;
     this.outbound = groups.outbound;
   }
 }

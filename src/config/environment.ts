@@ -19,6 +19,13 @@ type UrlRules = Parameters<typeof IsUrl>[0];
 
 const HTTP_URL: UrlRules = { require_tld: false, require_protocol: true, protocols: ['http', 'https'] };
 
+const CLONE_URL: UrlRules = {
+  ...HTTP_URL,
+  disallow_auth: true,
+  allow_query_components: false,
+  allow_fragments: false,
+};
+
 function toNumber({ value }: { value: unknown }): unknown {
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
 }
@@ -97,6 +104,19 @@ export class Environment {
 
   @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
   BITBUCKET_API_URL: string = 'https://api.bitbucket.org/2.0';
+
+  @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
+  GITHUB_CLONE_URL: string = 'https://github.com';
+
+  @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
+  GITLAB_CLONE_URL: string = 'https://gitlab.com';
+
+  @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
+  BITBUCKET_CLONE_URL: string = 'https://bitbucket.org';
+
+  @Transform(toBoolean)
+  @IsBoolean({ message: 'must be true or false' })
+  AGENT_EXPOSE_GIT_TOKENS: boolean = true;
 
   @Transform(toNumber)
   @IsNumber({}, { message: 'must be a number of seconds from 0.1 to 60' })

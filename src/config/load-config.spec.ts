@@ -21,10 +21,14 @@ describe('parseConfig', () => {
       githubApiUrl: 'https://api.github.com',
       gitlabApiUrl: 'https://gitlab.com/api',
       bitbucketApiUrl: 'https://api.bitbucket.org/2.0',
+      githubCloneUrl: 'https://github.com',
+      gitlabCloneUrl: 'https://gitlab.com',
+      bitbucketCloneUrl: 'https://bitbucket.org',
       enterpriseSso: null,
       requestTimeoutMs: 8000,
       tasksTimeoutMs: 12000,
     });
+    expect(config.agent.exposeGitTokens).toBe(true);
     expect(parseConfig({}, false).log.format).toBe('json');
   });
 
@@ -52,6 +56,8 @@ describe('parseConfig', () => {
         GIT_HOST_ALLOWLIST: 'git.example.com,*.corp.example.com',
         RATE_LIMIT_PER_MINUTE: '0',
         OUTBOUND_ALLOWLIST: 'llm.example.com',
+        GITLAB_CLONE_URL: 'http://127.0.0.1:9100/git/',
+        AGENT_EXPOSE_GIT_TOKENS: 'false',
       },
       false,
     );
@@ -61,6 +67,8 @@ describe('parseConfig', () => {
     expect(config.http.publicUrl).toBe('https://slipway.example.com');
     expect(config.git.hostAllowlist).toEqual(['git.example.com', '*.corp.example.com']);
     expect(config.outbound.allowlist).toEqual(['llm.example.com']);
+    expect(config.git.gitlabCloneUrl).toBe('http://127.0.0.1:9100/git');
+    expect(config.agent.exposeGitTokens).toBe(false);
   });
 
   it.each([
@@ -86,6 +94,10 @@ describe('parseConfig', () => {
     ['LOG_FORMAT', 'xml'],
     ['LOG_REQUESTS', 'yes'],
     ['GITHUB_API_URL', 'api.github.com'],
+    ['GITHUB_CLONE_URL', 'git@github.com'],
+    ['GITLAB_CLONE_URL', 'https://me:secret@gitlab.example.com'],
+    ['BITBUCKET_CLONE_URL', 'https://bitbucket.org/?ref=1'],
+    ['AGENT_EXPOSE_GIT_TOKENS', 'no'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
     ['ENTERPRISE_SSO_ISSUER', 'https://sso.example.com'],

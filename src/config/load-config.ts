@@ -53,10 +53,14 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       githubApiUrl: withoutTrailingSlash(env.GITHUB_API_URL),
       gitlabApiUrl: withoutTrailingSlash(env.GITLAB_API_URL),
       bitbucketApiUrl: withoutTrailingSlash(env.BITBUCKET_API_URL),
+      githubCloneUrl: withoutTrailingSlash(env.GITHUB_CLONE_URL),
+      gitlabCloneUrl: withoutTrailingSlash(env.GITLAB_CLONE_URL),
+      bitbucketCloneUrl: withoutTrailingSlash(env.BITBUCKET_CLONE_URL),
       enterpriseSso: enterpriseSso(env),
       requestTimeoutMs: Math.round(env.GIT_REQUEST_TIMEOUT_SECONDS * 1000),
       tasksTimeoutMs: Math.round(env.SUGGESTED_TASKS_TIMEOUT_SECONDS * 1000),
     },
+    agent: { exposeGitTokens: env.AGENT_EXPOSE_GIT_TOKENS },
     outbound: {
       allowlist:
         env.OUTBOUND_ALLOWLIST === undefined
