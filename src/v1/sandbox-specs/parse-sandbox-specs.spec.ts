@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { parseSandboxSpecs } from './parse-sandbox-specs.js';
+
+const NOW = new Date('2026-11-21T09:30:00Z');
+
+describe('parseSandboxSpecs', () => {
+  it('reads an entry with everything in it', () => {
+    const file = JSON.stringify([
+      {
+        id: 'stock',
+        command: 'python',
+        args: ['-m', 'openhands.agent_server', '--port', '{port}'],
+        env: { OH_ENABLE_VNC: '0' },
+        working_dir: '/workspace/project',
+        start_timeout_seconds: 180,
+        resources: { cpu: 1.5, memory_mb: 2048 },
+        runtime: 'runsc',
+        network: 'agents',
+      },
+    ]);
+    expect(parseSandboxSpecs(file, NOW)).toEqual([
+      {
+        id: 'stock',
+        program: {
+          kind: 'command',
+          command: 'python',
+          args: ['-m', 'openhands.agent_server', '--port', '{port}'],
+        },
+        env: { OH_ENABLE_VNC: '0' },
+        workingDir: '/workspace/project',
+        startTimeoutSeconds: 180,
+        cpu: 1.5,
+        memoryMb: 2048,
+        runtime: 'runsc',
+        network: 'agents',
+        createdAt: NOW,
+      },
+    ]);
+  });
+
+  it.each([
+    ['nothing said', '- id: a', { kind: 'native', image: null }],
+    [
+      'our agent server in an image',
+      '- { id: a, image: i:1, agent_server: slipway }',
+      { kind: 'native', image: 'i:1' },
+    ],
+    [
+      'an image',
+      '- { id: a, image: i:1, args: [--port, "8000"] }',
+      { kind: 'image', image: 'i:1', args: ['--port', '8000'] },
+    ],
+    [
+      'a command in one list',
+      '- { id: a, command: [p, -m, s] }',
+      { kind: 'command', command: 'p', args: ['-m', 's'] },
+    ],
+  ])('understands the program: %s', (_, file, program) => {
+    expect(parseSandboxSpecs(file, NOW)[0]?.program).toEqual(program);
+  });
+
+  it.each([
+    ['- [', /^is neither YAML nor JSON: /],
+    ['[]', 'must list at least one specification'],
+    ['{ id: a }', /expected array/],
+    ['- { id: "a b" }', '[0].id: must be 1 to 200 letters, digits or . _ - / : @ +'],
+    ['- { id: a, comand: x }', /^\[0\]: Unrecognized key: "comand"/],
+    ['- { id: a, image: i, command: c }', '[0]: takes an image or a command, not both'],
+    [
+      '- { id: a, agent_server: openhands }',
+      '[0]: needs an image or a command where agent_server is openhands',
+    ],
+    ['- { id: a, start_timeout_seconds: 0 }', /^\[0\]\.start_timeout_seconds: /],
+    ['- { id: a, env: { "A-B": x } }', /^\[0\]\.env/],
+    ['- id: a\n- id: a', '[1].id: "a" is listed twice'],
+  ])('refuses %j', (file, reason) => {
+    expect(() => parseSandboxSpecs(file, NOW)).toThrow(reason);
+  });
+
+  it('reads the example that comes with the service', () => {
+    const file = readFileSync(new URL('../../../deploy/sandbox-specs.example.yaml', import.meta.url), 'utf8');
+    expect(parseSandboxSpecs(file, NOW).map(({ id, program }) => [id, program.kind])).toEqual([
+      ['slipway', 'native'],
+      ['slipway-java', 'native'],
+      ['openhands', 'image'],
+      ['openhands-process', 'command'],
+    ]);
+  });
+});

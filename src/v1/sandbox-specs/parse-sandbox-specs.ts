@@ -1,0 +1,114 @@
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import type { SandboxSpec, SandboxSpecProgram } from './sandbox-spec.js';
+
+const DEFAULT_START_TIMEOUT_SECONDS = 120;
+const LONGEST_START_SECONDS = 3600;
+const FEWEST_MEMORY_MB = 64;
+
+const text = z.string().min(1).max(1000);
+
+const entrySchema = z
+  .strictObject({
+    id: z.string().regex(/^[\w./:@+-]{1,200}$/, 'must be 1 to 200 letters, digits or . _ - / : @ +'),
+    agent_server: z.enum(['slipway', 'openhands']).optional(),
+    image: text.optional(),
+    command: z.union([text, z.array(text).min(1)]).optional(),
+    args: z.array(z.string().max(1000)).optional(),
+    env: z.record(z.string().regex(/^[A-Za-z_]\w*$/, 'must be a variable name'), z.string()).optional(),
+    working_dir: text.optional(),
+    start_timeout_seconds: z.number().int().min(1).max(LONGEST_START_SECONDS).optional(),
+    resources: z
+      .strictObject({
+        cpu: z.number().positive().max(1024).optional(),
+        memory_mb: z.number().int().min(FEWEST_MEMORY_MB).optional(),
+      })
+      .optional(),
+    runtime: text.optional(),
+    network: text.optional(),
+  })
+  .superRefine((entry, context) => {
+    const problem = programProblem(entry);
+    if (problem !== null) {
+      context.addIssue({ code: 'custom', message: problem });
+    }
+  });
+
+const fileSchema = z
+  .array(entrySchema)
+  .min(1, 'must list at least one specification')
+  .superRefine((entries, context) => {
+    const seen = new Set<string>();
+    entries.forEach(({ id }, index) => {
+      if (seen.has(id)) {
+        context.addIssue({ code: 'custom', path: [index, 'id'], message: `"${id}" is listed twice` });
+      }
+      seen.add(id);
+    });
+  });
+
+type Entry = z.infer<typeof entrySchema>;
+
+/**
+ * Reads the operator's list of sandbox specifications, YAML or JSON (which is YAML).
+ *
+ * @throws TypeError with one line that says where and what would be right
+ */
+export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {
+  let content: unknown;
+  try {
+    content = parseYaml(file);
+  } catch (error) {
+    throw new TypeError(`is neither YAML nor JSON: ${firstLine(error)}`, { cause: error });
+  }
+  const parsed = fileSchema.safeParse(content);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const where = issue && issue.path.length > 0 ? `${z.core.toDotPath(issue.path)}: ` : '';
+    throw new TypeError(`${where}${issue?.message ?? 'is not a list of specifications'}`);
+  }
+  return parsed.data.map((entry) => toSpec(entry, now));
+}
+
+function programProblem({ agent_server: speaks, image, command, args }: Entry): string | null {
+  if (image !== undefined && command !== undefined) {
+    return 'takes an image or a command, not both';
+  }
+  if (speaks === 'slipway' && (command !== undefined || args !== undefined)) {
+    return 'takes no command and no args where agent_server is slipway: it is started by us';
+  }
+  if (speaks === 'openhands' && image === undefined && command === undefined) {
+    return 'needs an image or a command where agent_server is openhands';
+  }
+  return null;
+}
+
+function toSpec(entry: Entry, now: Date): SandboxSpec {
+  return {
+    id: entry.id,
+    program: toProgram(entry),
+    env: entry.env ?? {},
+    workingDir: entry.working_dir ?? 'workspace',
+    startTimeoutSeconds: entry.start_timeout_seconds ?? DEFAULT_START_TIMEOUT_SECONDS,
+    cpu: entry.resources?.cpu ?? null,
+    memoryMb: entry.resources?.memory_mb ?? null,
+    runtime: entry.runtime ?? null,
+    network: entry.network ?? null,
+    createdAt: now,
+  };
+}
+
+function toProgram({ agent_server: speaks, image, command, args = [] }: Entry): SandboxSpecProgram {
+  if (command !== undefined) {
+    const [program = '', ...words] = Array.isArray(command) ? command : [command];
+    return { kind: 'command', command: program, args: [...words, ...args] };
+  }
+  return image !== undefined && speaks !== 'slipway'
+    ? { kind: 'image', image, args }
+    : { kind: 'native', image: image ?? null };
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split('\n', 1)[0]?.replace(/:$/, '') ?? message;
+}

@@ -1,0 +1,22 @@
+import { Module } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import { AppConfig } from '../../config/app-config.js';
+import { ConfiguredSandboxSpecs } from './configured.sandbox-specs.js';
+import { loadSandboxSpecs } from './load-sandbox-specs.js';
+import { SandboxSpecsController } from './sandbox-specs.controller.js';
+import { SandboxSpecs } from './sandbox-specs.js';
+
+/** Which kinds of sandboxes there are. */
+@Module({
+  controllers: [SandboxSpecsController],
+  providers: [
+    {
+      provide: SandboxSpecs,
+      inject: [AppConfig, Clock],
+      useFactory: async ({ sandboxes }: AppConfig, clock: Clock): Promise<SandboxSpecs> =>
+        new ConfiguredSandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()))),
+    },
+  ],
+  exports: [SandboxSpecs],
+})
+export class SandboxSpecsModule {}
