@@ -11,15 +11,19 @@ import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
-/** A client that stops in the middle of its request is cut after this; it would hold a graceful stop. */
-const REQUEST_TIMEOUT_MS = 20_000;
+/** A client that stops in the middle of its headers or of a body for us is cut after this. */
+const RECEIVE_TIMEOUT_MS = 20_000;
+/** Uploads to agent servers are passed on as they come, and may take long. */
+const UPLOAD_TIMEOUT_MS = 3_600_000;
 /** Headers a browser client may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
 /** Everything between the socket and the controllers; the same for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
   const { http, log } = app.get(AppConfig);
-  app.getHttpServer().requestTimeout = REQUEST_TIMEOUT_MS;
+  const server = app.getHttpServer();
+  server.headersTimeout = RECEIVE_TIMEOUT_MS;
+  server.requestTimeout = UPLOAD_TIMEOUT_MS;
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
@@ -39,7 +43,7 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  app.use(jsonBodyMiddleware(BODY_LIMIT_BYTES));
+  app.use(jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS));
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter());
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {

@@ -11,8 +11,10 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 /**
  * Reads JSON bodies: any JSON value (rules on it come later), UTF-8 only, at most `limitBytes` after decompression.
  * A body of another type is 415, an unreadable one 422, a larger one 413; no body is none, whatever its headers say.
+ *
+ * @param deadlineMs a client that has not sent its body by then is cut: it would hold a graceful stop
  */
-export function jsonBodyMiddleware(limitBytes: number): RequestHandler {
+export function jsonBodyMiddleware(limitBytes: number, deadlineMs: number): RequestHandler {
   const empty = new WeakSet<object>();
   const parse = json({
     limit: limitBytes,
@@ -38,7 +40,9 @@ export function jsonBodyMiddleware(limitBytes: number): RequestHandler {
       next(new MalformedBodyError('media_type'));
       return;
     }
+    const deadline = setTimeout(() => request.destroy(), deadlineMs);
     parse(request, response, (error?: unknown) => {
+      clearTimeout(deadline);
       if (error !== undefined) {
         next(MalformedBodyError.from(error));
         return;
