@@ -14,11 +14,13 @@ export function Integer(options: FieldOptions & NumberBounds): PropertyDecorator
   );
 }
 
-function coerceInteger(value: unknown): unknown {
+/** Decimal digits as the number they stand for; anything else as it is. */
+export function coerceInteger(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-function integerProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
+/** The problems of a value that should be a whole number. */
+export function integerProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
   if (typeof value === 'string') {
     return /^-?\d+$/.test(value)
       ? [{ type: 'int_parsing_size', msg: `Expected a whole number of at most ${LARGEST}.` }]
