@@ -9,6 +9,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
+import type { StartRequest } from './start/start-request.js';
 import type { StartTaskStatus } from './start-task-status.js';
 
 /** A conversation on its way: this row is the truth, the job that walks it only carries the id. */
@@ -45,13 +46,25 @@ export class StartTask {
   @Column('text', { name: 'host_id' })
   hostId: string;
 
-  /** The request as it is echoed; values of secrets are not in it. */
+  /** The request as it is echoed and worked on; secrets in it are masked. */
   @Column('jsonb')
-  request: Record<string, unknown>;
+  request: StartRequest;
 
   /** Encrypted JSON of the request's `secrets`; null when it had none. */
   @Column('text', { name: 'request_secrets', nullable: true })
   requestSecrets: string | null;
+
+  /** What could not be done as asked, for people; `detail` ends with it. */
+  @Column('text', { array: true, default: () => "'{}'" })
+  notes: string[];
+
+  /** Where the agent works inside the sandbox; null until that is known. */
+  @Column('text', { name: 'working_dir', nullable: true })
+  workingDir: string | null;
+
+  /** Counts the workers that took it up: one that was given up for dead changes nothing any more. */
+  @Column('integer', { default: 0 })
+  attempt: number;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
