@@ -1,5 +1,6 @@
 import type { Content } from './content.js';
 import type { ConfirmationPolicy, SecurityAnalyzer } from './conversation-policies.js';
+import type { GitAccess } from './git-access.js';
 import type { SecretSource } from './secret-source.js';
 
 /** A tool server as `mcpServers` lists it. */
@@ -47,6 +48,8 @@ export interface SlipwayExtension {
   tavily_api_url?: string | null;
   /** USD per million tokens, by model name. */
   model_prices?: Record<string, { input: number; output: number }>;
+  /** Never written: see `CredentialsRequest`. */
+  git?: GitAccess | null;
 }
 
 export interface SendMessageRequest {
@@ -80,4 +83,5 @@ export interface CredentialsRequest {
   search_api_key?: string | null;
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
+  git?: GitAccess | null;
 }
