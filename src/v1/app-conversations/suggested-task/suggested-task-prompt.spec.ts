@@ -1,0 +1,128 @@
+import { describe, expect, it } from '@jest/globals';
+import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/task-type.js';
+import type { SuggestedTask, TaskForge } from './suggested-task.js';
+import { suggestedTaskPrompt } from './suggested-task-prompt.js';
+
+const FORGES: Record<string, TaskForge & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
+  github: {
+    kind: 'github',
+    apiUrl: 'https://api.github.com',
+    tokenVariable: 'GITHUB_TOKEN',
+    task: { git_provider: 'github', repo: 'octo/app' },
+  },
+  gitlab: {
+    kind: 'gitlab',
+    apiUrl: 'https://gitlab.example.com/api/v4',
+    tokenVariable: 'GITLAB_TOKEN',
+    task: { git_provider: 'gitlab', repo: 'group/sub/app' },
+  },
+  bitbucket: {
+    kind: 'bitbucket',
+    apiUrl: 'https://api.bitbucket.org/2.0',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    task: { git_provider: 'bitbucket', repo: 'acme/app' },
+  },
+  'Bitbucket Data Center': {
+    kind: 'bitbucket_dc',
+    apiUrl: 'https://git.example.com/rest/api/1.0',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    task: { git_provider: 'bitbucket', repo: 'PROJ/app' },
+  },
+};
+
+/** Of each forge: how a change is called, where it is, where checks, comments and issues are. */
+const PLACES: Record<
+  string,
+  { change: string; url: string; checks: string; comments: string; issue: string }
+> = {
+  github: {
+    change: 'pull request #7 of octo/app',
+    url: 'https://api.github.com/repos/octo/app/pulls/7',
+    checks: '/commits/{sha}/check-runs',
+    comments: '/pulls/7/comments',
+    issue: 'https://api.github.com/repos/octo/app/issues/7',
+  },
+  gitlab: {
+    change: 'merge request !7 of group/sub/app',
+    url: 'https://gitlab.example.com/api/v4/projects/group%2Fsub%2Fapp/merge_requests/7',
+    checks: '/merge_requests/7/pipelines',
+    comments: '/merge_requests/7/discussions',
+    issue: 'https://gitlab.example.com/api/v4/projects/group%2Fsub%2Fapp/issues/7',
+  },
+  bitbucket: {
+    change: 'pull request #7 of acme/app',
+    url: 'https://api.bitbucket.org/2.0/repositories/acme/app/pullrequests/7',
+    checks: '/pullrequests/7/statuses',
+    comments: '/pullrequests/7/comments',
+    issue: 'https://api.bitbucket.org/2.0/repositories/acme/app/issues/7',
+  },
+  'Bitbucket Data Center': {
+    change: 'pull request #7 of PROJ/app',
+    url: 'https://git.example.com/rest/api/1.0/projects/PROJ/repos/app/pull-requests/7',
+    checks: 'https://git.example.com/rest/build-status/1.0/commits/{sha}',
+    comments: '/pull-requests/7/activities',
+    issue: '/pull-requests/7',
+  },
+};
+
+function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
+  const { task, ...forge } = FORGES[name] ?? {};
+  return suggestedTaskPrompt(
+    {
+      ...(task as SuggestedTask),
+      task_type: type,
+      issue_number: type === 'CREATE_MICROAGENT' ? 0 : 7,
+      title: 'Retry "slow"\npayments',
+    },
+    { ...(forge as TaskForge), ...(tokenVariable === null && { tokenVariable }) },
+  );
+}
+
+describe.each(Object.keys(FORGES))('suggestedTaskPrompt at %s', (name) => {
+  const places = PLACES[name] ?? PLACES['github'];
+  const variable = FORGES[name]?.tokenVariable ?? '';
+
+  it.each([
+    ['MERGE_CONFLICTS', ['conflict', places?.change, places?.url, 'same branch']],
+    ['FAILING_CHECKS', ['fail', places?.change, places?.url, places?.checks, 'same branch']],
+    [
+      'UNRESOLVED_COMMENTS',
+      ['review comments', places?.change, places?.url, places?.comments, 'same branch'],
+    ],
+    ['OPEN_PR', ['is open', places?.change, places?.url, places?.comments, 'same branch']],
+    ['OPEN_ISSUE', ['issue #7', places?.issue, 'new branch', 'create_pull_request']],
+  ] as const)('%s says what to do, where to look, and how to ask there', (type, expected) => {
+    const prompt = promptOf(name, type);
+
+    for (const part of expected) {
+      expect(prompt).toContain(part);
+    }
+    expect(prompt).toContain(`$${variable}`);
+    expect(prompt).toContain('titled "Retry \\"slow\\" payments"');
+    expect(prompt).not.toMatch(/undefined|\bgh \b|\bglab\b/);
+  });
+
+  it('CREATE_MICROAGENT asks for AGENTS.md and has no number to name', () => {
+    const prompt = promptOf(name, 'CREATE_MICROAGENT');
+
+    expect(prompt).toContain('AGENTS.md');
+    expect(prompt).toContain('create_pull_request');
+    expect(prompt).toContain(FORGES[name]?.task.repo);
+    expect(prompt).not.toMatch(/[#!]0|undefined/);
+  });
+
+  it('calls a change what the host calls it', () => {
+    const other = name === 'gitlab' ? 'pull request' : 'merge request';
+
+    for (const type of TASK_TYPES) {
+      expect(promptOf(name, type)).not.toContain(other);
+    }
+  });
+
+  it('promises no token where tools get none', () => {
+    for (const type of TASK_TYPES) {
+      expect(promptOf(name, type, null)).not.toContain('$');
+    }
+    expect(promptOf(name, 'FAILING_CHECKS', null)).toContain('There is no token for');
+  });
+});

@@ -1,0 +1,101 @@
+import type { TaskType } from '../../../suggested-tasks/task-type.js';
+import { type ForgeHints, forgeHints } from './forge-hints.js';
+import type { SuggestedTask, TaskForge } from './suggested-task.js';
+
+/**
+ * The first message of a conversation about a suggested task. It names what is known (repository, number, title) and
+ * where the rest is to be found: branches, logs and comments are the agent's to look up, since they change.
+ */
+export function suggestedTaskPrompt(task: SuggestedTask, forge: TaskForge): string {
+  const hints = forgeHints(task, forge);
+  const paragraphs = [
+    ...PARAGRAPHS[task.task_type](task, hints),
+    ...(task.task_type === 'CREATE_MICROAGENT' ? [] : [accessParagraph(forge, hints)]),
+  ];
+  return paragraphs.join('\n\n');
+}
+
+const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, hints: ForgeHints) => string[]> = {
+  MERGE_CONFLICTS: (task, hints) => [
+    `${changeTitle(task, hints)} cannot be merged: its branch conflicts with the branch it shall go into. Resolve the conflicts.`,
+    findBranch(hints),
+    'Merge the target branch into it and go through every conflict. Keep the intent of both sides; where they contradict ' +
+      'each other, look at the history of both before you decide, and say in the end what you decided.',
+    `Run the tests of the parts that were touched. ${pushBack(hints)}`,
+  ],
+  FAILING_CHECKS: (task, hints) => [
+    `Checks of ${lowerFirst(changeTitle(task, hints))} fail. Make them pass.`,
+    findBranch(hints),
+    `Find out which checks fail and why: ${hints.checks}.`,
+    'Reproduce the failure here if you can, and repair its cause. Do not switch checks or tests off; if one of them is ' +
+      'wrong itself, say why before you change it. A failure that has nothing to do with the change (an outage, a missing ' +
+      'secret) is something to report, not to work around.',
+    `Run the checks again as far as that is possible here. ${pushBack(hints)}`,
+  ],
+  UNRESOLVED_COMMENTS: (task, hints) => [
+    `${changeTitle(task, hints)} has review comments that nobody has resolved yet. Work through them.`,
+    findBranch(hints),
+    `Read the comments: ${hints.comments}. What is resolved already, or answered since, is done.`,
+    'Make the change that each open comment asks for. Where you disagree, or a comment leaves more than one way, do not ' +
+      'guess: list these with your view of them in the end.',
+    `Run the tests of the parts that were touched. ${pushBack(hints)}`,
+  ],
+  OPEN_PR: (task, hints) => [
+    `${changeTitle(task, hints)} is open. Bring it further.`,
+    findBranch(hints),
+    `Read its description and its discussion (${hints.changeUrl}; ${hints.comments}) and compare what it says with what ` +
+      'the branch does: what is missing, untested or broken?',
+    `Complete it in the spirit of what is there, and run the tests. ${pushBack(hints)} Sum up what you found and changed.`,
+  ],
+  OPEN_ISSUE: (task, hints) => [
+    `Resolve issue #${task.issue_number} of ${task.repo}, ${quoted(task.title)}.`,
+    `Read the issue with its comments first: ${hints.issueUrl}.`,
+    'Find the place in the code, reproduce the problem where it is one, and write a test that fails because of it. Then ' +
+      'change what is needed and no more, and run the tests.',
+    `Commit to a new branch and open a ${hints.noun} that names issue #${task.issue_number}, with the tool ` +
+      '`create_pull_request` where you have it.',
+  ],
+  CREATE_MICROAGENT: (task, hints) => [
+    `${task.repo} has no instructions for agents yet. Write them, as AGENTS.md at the root of the repository.`,
+    'Look through the repository first: what it is for, how it is laid out, how it is built, tested, linted and run, which ' +
+      'conventions its code and its commits follow. Try the commands before you write them down.',
+    'Write what somebody who is new here needs and could not see at a glance, in at most two pages. Leave out what you ' +
+      'could not confirm.',
+    `Commit to a new branch and open a ${hints.noun}, with the tool \`create_pull_request\` where you have it.`,
+  ],
+};
+
+function changeTitle(task: SuggestedTask, { noun, change }: ForgeHints): string {
+  return `The ${noun} ${change} of ${task.repo}, ${quoted(task.title)},`;
+}
+
+function findBranch({ noun, changeUrl }: ForgeHints): string {
+  return (
+    `Look up the source and the target branch of the ${noun} (${changeUrl}), fetch both and check out the source ` +
+    'branch. If it lies in a fork, say so and go on with what you can reach.'
+  );
+}
+
+function pushBack({ noun }: ForgeHints): string {
+  return (
+    `Commit and push to the same branch, without rewriting its history, so that the ${noun} has the change; where ` +
+    'pushing is not yours to do, call `create_pull_request` with that branch as its source: it pushes, and finds the ' +
+    'one that is open.'
+  );
+}
+
+function accessParagraph({ apiUrl, tokenVariable }: TaskForge, { authorization }: ForgeHints): string {
+  return tokenVariable === null
+    ? `There is no token for ${apiUrl} in your environment: ask without one where the repository is public, and find out ` +
+        'the rest from the repository itself.'
+    : `The token for ${apiUrl} is in the variable ${tokenVariable}; requests carry it as ${authorization}. Never print it.`;
+}
+
+/** Somebody else wrote the title: on one line, and told apart from the words around it. */
+function quoted(title: string): string {
+  return `titled ${JSON.stringify(title.replace(/\s+/g, ' ').trim())}`;
+}
+
+function lowerFirst(text: string): string {
+  return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+}
