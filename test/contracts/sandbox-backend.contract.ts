@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { until } from '../support/until.js';
+import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
+import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+
+const SIGNAL = new AbortController().signal;
+/** A line into a file, over and over. */
+const tickInto = (file: string) => `while :; do echo tick >> ${file}; sleep 0.01; done`;
+
+/** What every backend of sandboxes promises, whatever it runs them on. */
+export function describeSandboxBackend(
+  name: string,
+  makeHarness: () => Promise<SandboxBackendHarness>,
+  promised: SandboxPromises,
+): void {
+  describe(`sandbox backend: ${name}`, () => {
+    jest.setTimeout(promised.timeoutMs);
+    let harness: SandboxBackendHarness;
+    let backend: SandboxBackend;
+
+    beforeEach(async () => {
+      harness = await makeHarness();
+      ({ backend } = harness);
+    });
+
+    afterEach(async () => {
+      await harness.close();
+    });
+
+    async function started(launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> {
+      await backend.start(launch, SIGNAL);
+      return await sandboxAnswers(backend, launch);
+    }
+
+    const states = async (from: SandboxBackend = backend) =>
+      (await from.list()).map(({ id, state }) => `${id} ${state}`).toSorted();
+
+    it('knows nothing of what it never started', async () => {
+      const { id } = harness.launch();
+      expect(await backend.inspect(id)).toEqual({
+        id,
+        state: 'missing',
+        address: null,
+        exit: null,
+        createdAt: null,
+      });
+      expect(await backend.logTail(id)).toBe('');
+      expect(await backend.list()).toEqual([]);
+      await backend.pause(id);
+      await backend.remove(id);
+      await expect(backend.resume(harness.launch({ id }), SIGNAL)).rejects.toThrow(SandboxBackendError);
+      expect(await states()).toEqual([]);
+    });
+
+    it('starts a program that answers at its address, and one only', async () => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      expect((await client.run('echo "$((6 * 7))"; exit 3')).exitCode).toBe(3);
+      await client.run('echo here > mine');
+      await backend.start(launch, SIGNAL);
+      await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
+      const { state, address, createdAt, exit } = await backend.inspect(launch.id);
+      expect({ state, address, exit }).toEqual({ state: 'running', address: client.address, exit: null });
+      expect(Math.abs(Date.now() - (createdAt ?? 0))).toBeLessThan(600_000);
+      expect((await client.run('cat mine')).stdout).toBe('here\n');
+      expect(await states()).toEqual([`${launch.id} running`]);
+    });
+
+    it('starts one program when it is asked twice at the same time', async () => {
+      const launch = harness.launch();
+      await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
+      const client = await sandboxAnswers(backend, launch);
+      expect(await states()).toEqual([`${launch.id} running`]);
+      await backend.remove(launch.id);
+      expect(await client.isAlive()).toBe(false);
+    });
+
+    it('refuses clients without the session key', async () => {
+      const { address } = await started();
+      expect((await fetch(`${address}/api/bash/bash_events/search`)).status).toBe(401);
+    });
+
+    it('keeps two sandboxes apart', async () => {
+      const [one, two] = await Promise.all([started(), started()]);
+      expect(one.address).not.toBe(two.address);
+      await one.run('echo one > name');
+      expect((await two.run('cat name')).exitCode).not.toBe(0);
+    });
+
+    it('tells at once how a program ended that ends while it starts', async () => {
+      const launch = harness.brokenLaunch();
+      await backend.start(launch, SIGNAL);
+      await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+      expect(await backend.inspect(launch.id)).toMatchObject({
+        state: 'stopped',
+        address: null,
+        exit: { code: 7, signal: null, outOfMemory: false },
+      });
+      expect(await backend.logTail(launch.id)).toContain('it is broken');
+      expect(await states()).toEqual([`${launch.id} stopped`]);
+      await backend.remove(launch.id);
+      expect(await states()).toEqual([]);
+    });
+
+    it('pauses and resumes with all files, several times', async () => {
+      const launch = harness.launch();
+      let client = await started(launch);
+      for (const round of ['1', '2']) {
+        await client.run(`echo ${round} >> rounds`);
+        const before = client;
+        await backend.pause(launch.id);
+        await backend.pause(launch.id);
+        expect(await backend.inspect(launch.id)).toMatchObject({ state: 'stopped', address: null });
+        expect(await before.isAlive()).toBe(false);
+        await backend.resume(launch, SIGNAL);
+        client = await sandboxAnswers(backend, launch);
+      }
+      expect((await client.run('cat rounds')).stdout).toBe('1\n2\n');
+    });
+
+    it('resumes with the session key that it is told then', async () => {
+      const launch = harness.launch();
+      await started(launch);
+      await backend.pause(launch.id);
+      const changed = { ...launch, sessionKey: `${launch.sessionKey}-changed` };
+      await backend.resume(changed, SIGNAL);
+      const after = await sandboxAnswers(backend, changed);
+      expect((await after.run('true')).exitCode).toBe(0);
+      const response = await fetch(`${after.address}/api/bash/bash_events/search`, {
+        headers: { 'X-Session-API-Key': launch.sessionKey },
+      });
+      expect(response.status).toBe(401);
+    });
+
+    it('starts a paused sandbox like a resumed one', async () => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      await client.run('echo kept > file');
+      await backend.pause(launch.id);
+      expect((await (await started(launch)).run('cat file')).stdout).toBe('kept\n');
+    });
+
+    it('ends with a pause all that the sandbox started, whatever that did to stay', async () => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      const size = async (from: SandboxClient) => (await from.run('cat ticks | wc -l')).stdout;
+      // A command of our server ends what it leaves behind; this one is under way when the pause comes.
+      const underWay = client.run(`setsid bash -c '${tickInto('ticks')}' & ${tickInto('ticks')}`);
+      // It may be cut off.
+      underWay.catch(() => undefined);
+      await until(async () => Number(await size(client)) > 2);
+      await backend.pause(launch.id);
+      await backend.resume(launch, SIGNAL);
+      const resumed = await sandboxAnswers(backend, launch);
+      const before = await size(resumed);
+      const later = await resumed.run('sleep 0.2; cat ticks | wc -l');
+      expect(later.stdout).toBe(before);
+    });
+
+    it('removes a sandbox in every state, and twice', async () => {
+      const running = harness.launch();
+      const client = await started(running);
+      const paused = harness.launch();
+      await started(paused);
+      await backend.pause(paused.id);
+      const starting = harness.launch();
+      await backend.start(starting, SIGNAL);
+      for (const { id } of [running, paused, starting, running]) {
+        await backend.remove(id);
+        expect(await backend.inspect(id)).toMatchObject({ state: 'missing', address: null });
+        expect(await backend.logTail(id)).toBe('');
+      }
+      expect(await client.isAlive()).toBe(false);
+      expect(await states()).toEqual([]);
+    });
+
+    it('starts empty under an id that was removed', async () => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      await client.run('echo old > file');
+      await backend.remove(launch.id);
+      expect((await (await started(launch)).run('cat file')).exitCode).not.toBe(0);
+    });
+
+    it('finds after a restart of the service what it started before', async () => {
+      const [running, paused] = [harness.launch(), harness.launch()];
+      const client = await started(running);
+      await client.run('echo kept > file');
+      await started(paused);
+      await backend.pause(paused.id);
+      const before = await states();
+      backend = await harness.reopen();
+      expect(await states()).toEqual(before);
+      expect(before).toEqual([`${paused.id} stopped`, `${running.id} running`].toSorted());
+      await backend.start(running, SIGNAL);
+      const adopted = await sandboxAnswers(backend, running);
+      expect(adopted.address).toBe(client.address);
+      expect((await adopted.run('cat file')).stdout).toBe('kept\n');
+      await backend.pause(running.id);
+      expect(await adopted.isAlive()).toBe(false);
+      await backend.resume(running, SIGNAL);
+      expect((await (await sandboxAnswers(backend, running)).run('cat file')).stdout).toBe('kept\n');
+      await backend.remove(running.id);
+      await backend.remove(paused.id);
+      expect(await states()).toEqual([]);
+    });
+
+    it('starts nothing when it is told to give up before', async () => {
+      const launch = harness.launch();
+      await expect(backend.start(launch, AbortSignal.abort(new Error('given up')))).rejects.toThrow(
+        'given up',
+      );
+      await backend.remove(launch.id);
+      expect(await states()).toEqual([]);
+    });
+
+    describeSandboxIsolation(() => harness, started, promised);
+  });
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from '@jest/globals';
+import { quoteForShell } from '../../src/agent-server/tools/shell-script.js';
+import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxClient } from '../support/sandbox-client.js';
+import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+
+/** Looks for a text, given backwards, in the memory of every process that may be read. */
+const SEARCH_MEMORY = `
+import os, re, sys
+needle = sys.argv[1].encode()[::-1]
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    if int(pid) == os.getpid():
+        continue
+    try:
+        maps = open(f'/proc/{pid}/maps').read()
+        memory = open(f'/proc/{pid}/mem', 'rb', 0)
+    except OSError:
+        continue
+    for line in maps.splitlines():
+        found = re.match(r'([0-9a-f]+)-([0-9a-f]+) rw', line)
+        if found is None:
+            continue
+        start, end = (int(part, 16) for part in found.groups())
+        try:
+            memory.seek(start)
+            if needle in memory.read(min(end - start, 1 << 28)):
+                print(f'found in the memory of {pid}')
+        except (OSError, OverflowError, ValueError):
+            pass
+print('searched')
+`;
+
+/** What a backend promises about tools that look for what is not theirs. */
+export function describeSandboxIsolation(
+  harness: () => SandboxBackendHarness,
+  started: (launch?: SandboxLaunch) => Promise<SandboxClient>,
+  { isolated, samePaths }: SandboxPromises,
+): void {
+  describe('secrets', () => {
+    it('has the session key in no variable and no argument that a tool can read', async () => {
+      const launch = harness().launch();
+      const client = await started(launch);
+      const look = 'env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"; echo looked';
+      const { stdout } = await client.run(look);
+      expect(stdout).toContain('looked');
+      expect(stdout.includes(launch.sessionKey)).toBe(false);
+    });
+
+    it('has the session key in no file that a tool can read', async () => {
+      const launch = harness().launch();
+      const client = await started(launch);
+      // In two parts, so that the command itself is no finding.
+      const [head, tail] = [launch.sessionKey.slice(0, 9), launch.sessionKey.slice(9)];
+      const { stdout } = await client.run(
+        `head=${head}; grep -rlF -- "$head${tail}" "$HOME" "$PWD" /tmp 2>/dev/null; echo looked`,
+      );
+      expect(stdout).toBe('looked\n');
+    });
+  });
+
+  if (!isolated) {
+    return;
+  }
+
+  describe('isolation', () => {
+    it('has the session key in no memory that a tool can read', async () => {
+      const launch = harness().launch();
+      const client = await started(launch);
+      const reversed = launch.sessionKey.split('').toReversed().join('');
+      const search = quoteForShell(SEARCH_MEMORY);
+      const { stdout } = await client.run(
+        `if command -v python3 >/dev/null; then python3 -c ${search} ${reversed}; else echo searched; fi`,
+      );
+      expect(stdout).toBe('searched\n');
+    });
+
+    it('hides what is not of the sandbox', async () => {
+      const { hidden } = harness();
+      const client = await started();
+      const { stdout, exitCode } = await client.run(`cat ${hidden.file}`);
+      expect(exitCode).not.toBe(0);
+      expect(stdout).not.toContain(hidden.text);
+    });
+
+    it('keeps a sandbox from the files of another one', async () => {
+      const one = await started();
+      const { stdout } = await one.run('echo of-one > file; pwd');
+      const folder = stdout.trim();
+      const two = await started();
+      expect((await two.run(`cat ${folder}/file`)).stdout).not.toContain('of-one');
+      const { exitCode } = await two.run(`mkdir -p ${folder} && echo intruder >> ${folder}/file`);
+      expect(exitCode === 0).toBe(samePaths);
+      expect((await one.run('cat file')).stdout).toBe('of-one\n');
+    });
+
+    it('lets a tool write where it works and nowhere else', async () => {
+      const client = await started();
+      const write = async (file: string) => (await client.run(`echo x > ${file}`)).exitCode === 0;
+      expect(await write('file')).toBe(true);
+      expect(await write('"$HOME/file"')).toBe(true);
+      expect(await write('/tmp/file')).toBe(true);
+      expect(await write('/usr/file')).toBe(false);
+      expect(await write('/etc/file')).toBe(false);
+    });
+
+    it('gives a tool no way to become more than it is', async () => {
+      const client = await started();
+      const { stdout } = await client.run('grep -E "^(CapPrm|CapEff|NoNewPrivs)" /proc/self/status; id -u');
+      expect(stdout).toMatch(/^CapPrm:\t0+\nCapEff:\t0+\nNoNewPrivs:\t1\n[1-9]\d*\n$/);
+    });
+  });
+}
