@@ -19,8 +19,16 @@ export function createGitProviderRegistry(
   clock: Clock,
 ): GitProviderRegistry {
   const timing: RetryTiming = { ...SYSTEM_RETRY_TIMING, now: () => clock.now() };
-  const github = new GithubProvider(http, { apiUrl: config.githubApiUrl, timing });
-  const gitlab = new GitlabProvider(http, { apiUrl: config.gitlabApiUrl, timing });
+  const github = new GithubProvider(http, {
+    apiUrl: config.githubApiUrl,
+    cloneUrl: config.githubCloneUrl,
+    timing,
+  });
+  const gitlab = new GitlabProvider(http, {
+    apiUrl: config.gitlabApiUrl,
+    cloneUrl: config.gitlabCloneUrl,
+    timing,
+  });
   const bitbucketDataCenter = new BitbucketDataCenterProvider(http, { timing });
   const behindSso: Record<EnterpriseSsoConfig['kind'], GitProvider> = {
     github,
@@ -31,7 +39,11 @@ export function createGitProviderRegistry(
   return new GitProviderRegistry({
     github,
     gitlab,
-    bitbucketCloud: new BitbucketProvider(http, { apiUrl: config.bitbucketApiUrl, timing }),
+    bitbucketCloud: new BitbucketProvider(http, {
+      apiUrl: config.bitbucketApiUrl,
+      cloneUrl: config.bitbucketCloneUrl,
+      timing,
+    }),
     bitbucketDataCenter,
     enterpriseSso:
       sso &&

@@ -18,6 +18,20 @@ describe('gitProviderProblem', () => {
     expect(gitProviderProblem('gitlab', cause)).toMatchObject({ kind, code: answer, cause });
   });
 
+  it.each([
+    ['unsupported', 'No commits between main and topic', 'conflict', 'conflict'],
+    ['insufficient_scope', 'Resource not accessible.', 'forbidden', 'forbidden'],
+  ] as const)('passes on why, for %s (%s)', (code, reason, kind, answer) => {
+    const cause = new GitProviderError(code, { reason });
+    expect(gitProviderProblem('github', cause)).toMatchObject({
+      kind,
+      code: answer,
+      cause,
+      message: expect.stringMatching(/[^.]\.$/),
+    });
+    expect(gitProviderProblem('github', cause).message).toContain(reason);
+  });
+
   it('passes on how long to wait, and names a time when the provider does not', () => {
     const told = new GitProviderError('rate_limited', { retryAfterSeconds: 41 });
     expect(gitProviderProblem('github', told).retryAfterSeconds).toBe(41);

@@ -6,8 +6,11 @@ import { invalidGitToken } from './tokens/invalid-git-token.js';
 /** When a provider limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** What a client is told when the one provider it asked about fails. */
+/** What a client is told when the one provider it asked about fails, or refuses and says why. */
 export function gitProviderProblem(provider: ProviderType, error: GitProviderError): DomainError {
+  if (error.reason !== null) {
+    return refusal(provider, error, error.reason);
+  }
   switch (error.code) {
     case 'unauthorized':
       return invalidGitToken(provider, error);
@@ -41,4 +44,23 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
         { cause: error },
       );
   }
+}
+
+function refusal(provider: ProviderType, error: GitProviderError, reason: string): DomainError {
+  return error.code === 'insufficient_scope'
+    ? new DomainError(
+        'forbidden',
+        'forbidden',
+        `The ${provider} token may not do this: ${sentence(reason)}`,
+        {
+          cause: error,
+        },
+      )
+    : new DomainError('conflict', 'conflict', `The git provider ${provider} refuses: ${sentence(reason)}`, {
+        cause: error,
+      });
+}
+
+function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }

@@ -4,6 +4,8 @@ import { GitProvider } from './git-provider.js';
 import { type GitProviderAdapters, GitProviderRegistry } from './git-provider.registry.js';
 import {
   type ForgeKind,
+  type GitCredential,
+  type OpenedChangeRequest,
   PROVIDER_TYPES,
   type ProviderUser,
   type ProviderWork,
@@ -28,6 +30,18 @@ class NamedProvider extends GitProvider {
   }
 
   getUser(): Promise<ProviderUser> {
+    throw new Error('not asked here');
+  }
+
+  openChangeRequest(): Promise<OpenedChangeRequest> {
+    throw new Error('not asked here');
+  }
+
+  cloneUrl(): string {
+    throw new Error('not asked here');
+  }
+
+  gitCredential(): Promise<GitCredential> {
     throw new Error('not asked here');
   }
 }

@@ -1,5 +1,8 @@
 import type {
   ForgeKind,
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProviderAuth,
   ProviderCall,
   ProviderUser,
@@ -37,4 +40,31 @@ export abstract class GitProvider {
    * @throws GitProviderError when the provider does not answer with one
    */
   abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
+
+  /**
+   * Opens a change request (pull or merge request). One that is open for the same branches already is answered as it is,
+   * so that asking twice changes nothing.
+   *
+   * @throws GitProviderError with a `reason` when the provider refuses
+   */
+  abstract openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest>;
+
+  /**
+   * Address that git clones a repository from, without credentials.
+   *
+   * @param host as in {@link ProviderAuth}
+   * @throws GitProviderError with a `reason` for a name that no repository has there
+   */
+  abstract cloneUrl(host: string | null, repository: string): string;
+
+  /**
+   * What git authenticates with at {@link cloneUrl}.
+   *
+   * @throws GitProviderError when the provider has to be asked and does not tell
+   */
+  abstract gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential>;
 }

@@ -103,6 +103,37 @@ export type TokenCheck =
   /** The provider gave no verdict (unreachable, rate limited, missing scope …). */
   | { status: 'unverified'; code: ProviderErrorCode };
 
+/** A change request to open. */
+export interface NewChangeRequest {
+  /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
+  repository: string;
+  /** Branch with the changes, in that repository. */
+  sourceBranch: string;
+  /** Where they shall go; null for the repository's default branch. */
+  targetBranch: string | null;
+  title: string;
+  /** Markdown. */
+  body: string;
+  draft: boolean;
+}
+
+/** A change request that is open now. */
+export interface OpenedChangeRequest {
+  number: number;
+  /** Its page, http or https. */
+  url: string;
+}
+
+/** What git and other tools authenticate with. */
+export interface GitCredential {
+  /** User name for git over HTTP. */
+  username: string;
+  /** Password that goes with it: a secret. */
+  password: string;
+  /** The token in the form that the provider's API takes, for tools that call it: a secret. */
+  apiToken: string;
+}
+
 /** The account behind a token. */
 export interface ProviderUser {
   id: string;

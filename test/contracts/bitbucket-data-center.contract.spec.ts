@@ -6,6 +6,7 @@ import {
   type FakeBitbucketDataCenterOptions,
   startFakeBitbucketDataCenter,
 } from '../fakes/fake-bitbucket-data-center.js';
+import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
 import type { FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
@@ -25,6 +26,7 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
   mirrors: false,
   maxChangeRequests: 50,
   authorization: (token) => `Bearer ${token}`,
+  clone: { url: (origin) => `${origin}/scm/octo/app.git`, credential: { username: 'mona' } },
 });
 
 describe('BitbucketDataCenterProvider', () => {
@@ -135,10 +137,26 @@ describe('BitbucketDataCenterProvider', () => {
     expect(await provider.getUser(auth, relaxedCall())).toMatchObject({ id: '7', login: 'Mona@example.com' });
   });
 
+  it('finds the default branch of an old server', async () => {
+    const world = sampleWorld();
+    const { provider, auth } = await open({ old: true }, world);
+    const request = {
+      repository: 'octo/library',
+      sourceBranch: 'fix/it',
+      targetBranch: null,
+      title: 'Fix it',
+      body: '',
+      draft: false,
+    };
+    await provider.openChangeRequest(auth, request, relaxedCall());
+    expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
+  });
+
   it('has no default server', async () => {
     const { provider, auth, server } = await open();
     const nowhere = { ...auth, host: null };
     expect((await failureOf(provider.findWork(nowhere, relaxedCall()))).code).toBe('unsupported');
+    expect(() => provider.cloneUrl(null, 'octo/app')).toThrow(GitProviderError);
     expect(await provider.checkToken(nowhere, relaxedCall())).toEqual({
       status: 'unverified',
       code: 'unsupported',

@@ -34,7 +34,11 @@ describeGitProvider(
     const client = clientOf(server);
     const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
     return {
-      provider: new BitbucketProvider(client, { apiUrl: `${server.origin}/2.0`, timing }),
+      provider: new BitbucketProvider(client, {
+        apiUrl: `${server.origin}/2.0`,
+        cloneUrl: 'https://bitbucket.org',
+        timing,
+      }),
       auth: { token: world.token, host: null },
       server,
       close: async () => {
@@ -52,6 +56,10 @@ describeGitProvider(
     maxChangeRequests: 20,
     authorization: (token) => `Bearer ${token}`,
     user: { email: null },
+    clone: {
+      url: () => 'https://bitbucket.org/octo/app.git',
+      credential: { username: 'x-token-auth' },
+    },
     pages: {
       match: ({ path }) => path.endsWith('/user/workspaces') || path.endsWith('/comments'),
       body: (next) => ({ values: [{ workspace: { slug: 'octo' } }], next }),
@@ -87,6 +95,7 @@ describe('BitbucketProvider', () => {
     http = clientOf(fake, ...(alsoAllowed ? [alsoAllowed] : []));
     provider = new BitbucketProvider(http, {
       apiUrl: `${fake.origin}/2.0`,
+      cloneUrl: 'https://bitbucket.org',
       timing: {
         now: () => Date.now() + elapsedMs,
         random: () => 0.5,

@@ -20,6 +20,10 @@ const CAPABILITIES: GitProviderCapabilities = {
   maxChangeRequests: 50,
   rejection: 'reauth_required',
   authorization: () => `Bearer ${sampleWorld().token}`,
+  clone: {
+    url: (origin) => `${origin}/octo/app.git`,
+    credential: { username: 'oauth2', password: sampleWorld().token, apiToken: sampleWorld().token },
+  },
 };
 
 describeGitProvider('Enterprise SSO (broker v1, JSON)', (world) => openSso(world), CAPABILITIES);

@@ -40,7 +40,11 @@ export async function openSso(world: FakeWorld, options: SsoOptions = {}): Promi
   const timing = { delay: () => Promise.resolve(), random: () => 0, now };
   const provider = new EnterpriseSsoProvider(
     http,
-    new GitlabProvider(http, { apiUrl: 'https://gitlab.example/api', timing }),
+    new GitlabProvider(http, {
+      apiUrl: 'https://gitlab.example/api',
+      cloneUrl: 'https://gitlab.example',
+      timing,
+    }),
     {
       issuer: `${keycloak.origin}/realms/main`,
       alias: realm.alias,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { sampleWorld } from '../fakes/sample-world.js';
+import { describeChangeRequests } from './git-provider.change-requests.contract.js';
 import { describeFaults } from './git-provider.faults.contract.js';
 import {
   failureOf,
@@ -26,6 +27,38 @@ export function describeGitProvider(
 
     describe('when something goes wrong', () => {
       describeFaults(setUp, capabilities);
+    });
+
+    describe('opens change requests', () => {
+      describeChangeRequests(setUp, capabilities);
+    });
+
+    describe('lets git in', () => {
+      const open = harnessOpener(setUp);
+
+      it('names the address of a repository, without credentials', async () => {
+        const { provider, auth, server } = await open(sampleWorld());
+        expect(provider.cloneUrl(auth.host, 'octo/app')).toBe(capabilities.clone.url(server.origin));
+      });
+
+      it.each(['octo/../app', 'octo/-app', 'octo', 'octo/app?x', 'octo/app\n'])(
+        'names none for %j',
+        async (name) => {
+          const { provider, auth } = await open(sampleWorld());
+          expect(() => provider.cloneUrl(auth.host, name)).toThrow(
+            expect.objectContaining({ code: 'unsupported', reason: expect.stringContaining('is not named') }),
+          );
+        },
+      );
+
+      it('tells user name and password', async () => {
+        const { provider, auth } = await open(sampleWorld());
+        expect(await provider.gitCredential(auth, relaxedCall())).toEqual({
+          password: auth.token,
+          apiToken: auth.token,
+          ...capabilities.clone.credential,
+        });
+      });
     });
 
     describe('knows accounts', () => {

@@ -2,6 +2,7 @@ import { afterEach } from '@jest/globals';
 import type { GitProvider } from '../../src/git-providers/git-provider.js';
 import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
 import type {
+  GitCredential,
   ProviderAuth,
   ProviderCall,
   ProviderErrorCode,
@@ -38,6 +39,8 @@ export interface GitProviderCapabilities {
   maxChangeRequests: number;
   /** Value of the `authorization` header that a token is sent in. */
   authorization: (token: string) => string;
+  /** Where git finds `octo/app` (the fake is at `origin`), and what it authenticates with beside the token. */
+  clone: { url: (origin: string) => string; credential: Partial<GitCredential> };
   /** What a rejected token fails with; `unauthorized` unless the user's token is not the one the host sees. */
   rejection?: ProviderErrorCode;
   /** Members of the account in which the host differs from the world's user. */

@@ -14,6 +14,7 @@ describeGitProvider('GitHub', openGithub, {
   mirrors: true,
   maxChangeRequests: 50,
   authorization: (token) => `Bearer ${token}`,
+  clone: { url: () => 'https://github.com/octo/app.git', credential: { username: 'x-access-token' } },
 });
 
 describe('GithubProvider', () => {

@@ -31,6 +31,7 @@ export async function openGithub(
   });
   const provider = new GithubProvider(http, {
     apiUrl: server.origin,
+    cloneUrl: 'https://github.com',
     timing: {
       now: options.now ?? Date.now,
       random: () => 0.5,

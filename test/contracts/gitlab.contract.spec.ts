@@ -41,6 +41,7 @@ async function openGitlab(
   });
   const provider = new GitlabProvider(http, {
     apiUrl: `${server.origin}/api`,
+    cloneUrl: 'https://gitlab.com',
     timing: { delay: () => Promise.resolve(), random: () => 0, now: options.now ?? Date.now },
   });
   return {
@@ -62,6 +63,7 @@ const CAPABILITIES: GitProviderCapabilities = {
   mirrors: false,
   maxChangeRequests: 50,
   authorization: (token) => `Bearer ${token}`,
+  clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };
 
 describeGitProvider('GitLab', openGitlab, CAPABILITIES);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -7,12 +8,15 @@ export interface FakeBitbucketDataCenterOptions {
   port?: number;
   /** Context path the server lives under, such as `/context`; none by default. */
   contextPath?: string;
+  /** A server of before the resource for the default branch. */
+  old?: boolean;
   /** Every answer waits for it: lets a test hold requests back and watch which ones come without an answer. */
   gate?: (request: FakeRequest) => Promise<void>;
 }
 
 interface Context {
   world: FakeWorld;
+  old?: boolean;
   /** Change requests that were listed before (`later` becomes `yes`). */
   seen: Set<FakeChangeRequest>;
 }
@@ -37,7 +41,7 @@ export async function startFakeBitbucketDataCenter(
   world: FakeWorld,
   options: FakeBitbucketDataCenterOptions = {},
 ): Promise<FakeServer> {
-  const context: Context = { world, seen: new Set() };
+  const context: Context = { world, seen: new Set(), ...(options.old && { old: true }) };
   const prefix = `${options.contextPath ?? ''}/rest`;
   return await FakeServer.start(async (request) => {
     await options.gate?.(request);
@@ -59,7 +63,8 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
       return { ...route(context, request, parameters), headers };
     }
   }
-  return failure(404, 'No such resource');
+  const pulls = answerPulls(context.world, request, path, context);
+  return pulls ? { ...pulls, headers } : failure(404, 'No such resource');
 }
 
 function failure(status: number, message: string): FakeResponse {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { answerPulls } from './fake-bitbucket.pulls.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 import { partialResponse } from './partial-response.js';
@@ -68,7 +69,13 @@ function respond(context: Context, request: FakeRequest): FakeResponse {
       return { ...answer, body: partialResponse(answer.body, fields) };
     }
   }
-  return failure(404, 'Resource not found');
+  const pulls = answerPulls(context.world, request, path);
+  return pulls
+    ? {
+        ...pulls,
+        body: partialResponse(pulls.body, pulls.status === undefined ? request.query.get('fields') : null),
+      }
+    : failure(404, 'Resource not found');
 }
 
 /** `email:api_token` is Basic; everything else is a Bearer token. */

@@ -1,6 +1,7 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
 import { githubGraph } from './fake-github.graph.js';
+import { answerPulls } from './fake-github.pulls.js';
 import { githubSchema } from './fake-github.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
@@ -41,7 +42,7 @@ export async function startFakeGithub(
     if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
       return { body: account(world) };
     }
-    return failure(404, 'Not Found');
+    return answerPulls(world, request) ?? failure(404, 'Not Found');
   }, options);
 }
 

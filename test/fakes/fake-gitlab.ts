@@ -1,5 +1,6 @@
 import { execute, type GraphQLError, type GraphQLSchema, Kind, parse, validate } from 'graphql';
 import { gitlabGraph } from './fake-gitlab.graph.js';
+import { answerProjects } from './fake-gitlab.projects.js';
 import { gitlabSchema } from './fake-gitlab.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
@@ -106,7 +107,7 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
     case '/issues':
       return listIssues(world, request.query);
     default:
-      return { status: 404, body: { error: '404 Not Found' } };
+      return answerProjects(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } };
   }
 }
 

@@ -17,6 +17,10 @@ export interface FakeRepository {
   fork?: boolean;
   mirror?: boolean;
   empty?: boolean;
+  /** Default `main`. */
+  defaultBranch?: string;
+  /** Further branches, from which and to which change requests may be opened. */
+  branches?: string[];
   /** The user may push. Default true. */
   writable?: boolean;
   /** Names of root entries. Default `['README.md', 'src']`. */
@@ -34,6 +38,10 @@ export interface FakeChangeRequest {
   /** ISO 8601. */
   updatedAt: string;
   draft?: boolean;
+  /** Of those that were opened here. */
+  sourceBranch?: string;
+  targetBranch?: string;
+  body?: string;
   /** `later`: UNKNOWN on the first read, conflicting from the second (GitHub computes it in the background). */
   conflicts?: 'yes' | 'no' | 'unknown' | 'later';
   checks?: 'none' | 'passing' | 'pending' | 'failing' | 'error';

@@ -7,10 +7,12 @@ export function sampleWorld(): FakeWorld {
     user: { id: '4217', login: 'mona', name: 'Mona Lisa', email: 'mona@example.com' },
     repositories: [
       { name: 'mona/notes', activeAt: '2026-11-02T07:30:00Z', rootEntries: ['README.md', 'AGENTS.md'] },
-      { name: 'octo/app', activeAt: '2026-11-20T16:45:12Z' },
+      { name: 'octo/app', activeAt: '2026-11-20T16:45:12Z', branches: ['release', 'fix/it'] },
       {
         name: 'octo/library',
         activeAt: '2026-11-18T09:00:00Z',
+        defaultBranch: 'trunk',
+        branches: ['fix/it'],
         rootEntries: ['README.md', '.openhands', 'src'],
         microagents: ['README.md', 'release.md'],
       },

@@ -4,6 +4,8 @@ import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
 import type { RetryTiming } from '../retry-once.js';
+import { sendChange } from '../send-change.js';
+import { dataCenterReasons } from './bitbucket-data-center.pull-request.mapper.js';
 
 /**
  * Bitbucket Data Center's REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one
@@ -20,7 +22,7 @@ export class BitbucketDataCenterClient {
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly timing: RetryTiming,
-    auth: ProviderAuth,
+    private readonly auth: ProviderAuth,
     private readonly call: ProviderCall,
   ) {
     if (auth.host === null) {
@@ -50,12 +52,33 @@ export class BitbucketDataCenterClient {
    * @throws GitProviderError
    */
   async ask(path: string, body: unknown): Promise<JsonAnswer> {
-    const headers = { ...this.headers, 'x-atlassian-token': 'no-check' };
     return await exchangeJson(
       this.http,
-      { url: `${this.restUrl}${path}`, headers, body },
+      { url: `${this.restUrl}${path}`, headers: this.postHeaders, body },
       this.call,
       this.timing,
     );
+  }
+
+  /**
+   * Sends a change once.
+   *
+   * @param path Below `/rest`, encoded
+   * @throws GitProviderError with a `reason` when the server refuses
+   */
+  async change(path: string, body: unknown): Promise<unknown> {
+    const { token } = this.auth;
+    const url = `${this.restUrl}${path}`;
+    return await sendChange(
+      this.http,
+      { url, headers: this.postHeaders, body, token, reasons: dataCenterReasons },
+      this.call,
+      this.timing,
+    );
+  }
+
+  /** Without the second the server takes the request for a forged one of a browser. */
+  private get postHeaders(): Record<string, string> {
+    return { ...this.headers, 'x-atlassian-token': 'no-check' };
   }
 }

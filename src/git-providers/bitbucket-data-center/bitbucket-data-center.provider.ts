@@ -1,11 +1,15 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonAt, jsonList } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
+import { openOrFind } from '../change-request-host.js';
 import { GapLog } from '../gap-log.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProbedRepository,
   ProviderAuth,
   ProviderCall,
@@ -14,6 +18,7 @@ import type {
   Signal,
   TokenCheck,
 } from '../git-provider.types.js';
+import { requireOwnerAndName } from '../repository-name.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
@@ -27,6 +32,7 @@ import {
   toRepository,
   toUserSlug,
 } from './bitbucket-data-center.mapper.js';
+import { BitbucketDataCenterPullRequests } from './bitbucket-data-center.pull-requests.js';
 
 export interface BitbucketDataCenterProviderOptions {
   timing?: RetryTiming;
@@ -121,6 +127,30 @@ export class BitbucketDataCenterProvider extends GitProvider {
       });
     }
     return user;
+  }
+
+  /** @inheritdoc */
+  async openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest> {
+    const client = this.clientFor(auth, call);
+    return await openOrFind(new BitbucketDataCenterPullRequests(client, request.repository), request);
+  }
+
+  /** @inheritdoc */
+  cloneUrl(host: string | null, repository: string): string {
+    if (host === null) {
+      throw new GitProviderError('unsupported', { reason: 'a Data Center repository needs a host' });
+    }
+    return `${gitHostBaseUrl(host)}/scm/${requireOwnerAndName(repository).join('/')}.git`;
+  }
+
+  /** Tokens stand in for the password of their own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
+  async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
+    const username = await this.userName(this.clientFor(auth, call));
+    return { username, password: auth.token, apiToken: auth.token };
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {

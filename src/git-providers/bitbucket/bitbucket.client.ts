@@ -2,10 +2,11 @@ import { ConcurrencyLimit } from '../../common/concurrency-limit.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonList, jsonText } from '../../common/json-access.js';
 import { exchangeJson } from '../exchange-json.js';
-
 import { GitProviderError } from '../git-provider.error.js';
 import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
 import type { RetryTiming } from '../retry-once.js';
+import { sendChange } from '../send-change.js';
+import { bitbucketReasons } from './bitbucket.pull-request.mapper.js';
 
 export interface BitbucketClientOptions {
   /** Such as `https://api.bitbucket.org/2.0`. */
@@ -41,6 +42,7 @@ export class BitbucketClient {
   private readonly limit = new ConcurrencyLimit(MAX_IN_FLIGHT);
   private readonly apiUrl: string;
   private readonly headers: Record<string, string>;
+  private readonly token: string;
   private refusal: GitProviderError | null = null;
   private nearLimit = false;
 
@@ -51,6 +53,7 @@ export class BitbucketClient {
     private readonly call: ProviderCall,
   ) {
     this.apiUrl = options.apiUrl.replace(/\/+$/, '');
+    this.token = auth.token;
     this.headers = { authorization: authorization(auth.token) };
   }
 
@@ -89,8 +92,30 @@ export class BitbucketClient {
     return { values, complete: false };
   }
 
+  /**
+   * Sends a change once.
+   *
+   * @param path Below the API address, encoded
+   * @throws GitProviderError with a `reason` when Bitbucket refuses
+   */
+  async change(path: string, body: unknown): Promise<unknown> {
+    const { headers, token } = this;
+    const url = `${this.apiUrl}${path}`;
+    return await sendChange(
+      this.http,
+      { url, headers, body, token, reasons: bitbucketReasons },
+      this.call,
+      this.options.timing,
+    );
+  }
+
+  /** Of the API. */
+  get origin(): string {
+    return new URL(this.apiUrl).origin;
+  }
+
   private isOwn(address: string): boolean {
-    return URL.canParse(address) && new URL(address).origin === new URL(this.apiUrl).origin;
+    return URL.canParse(address) && new URL(address).origin === this.origin;
   }
 
   private async request(url: string, need: BitbucketNeed): Promise<unknown> {

@@ -1,5 +1,5 @@
 import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
-import type { ProviderUser, Signal } from '../git-provider.types.js';
+import type { ChangeRequest, ProviderUser, Signal } from '../git-provider.types.js';
 
 /** An open pull request of the user as the workspace's list tells it, before its details were asked for. */
 export interface BitbucketPullRequest {
@@ -183,4 +183,28 @@ function toRepositoryName(name: string | null): string | null {
 function toInstant(value: unknown, key: string): number | null {
   const instant = Date.parse(jsonText(value, key) ?? '');
   return Number.isNaN(instant) ? null : instant;
+}
+
+/** Change requests with the signals of each (same order), and the activity of repositories where it is known. */
+export function toChangeRequests(
+  pulls: readonly BitbucketPullRequest[],
+  signals: readonly Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>[],
+  repositories: readonly BitbucketRepository[],
+): ChangeRequest[] {
+  const activity = new Map(repositories.map(({ name, activeAt }) => [name, activeAt]));
+  return pulls.flatMap(({ repository, id, title, updatedAt, draft }, index) => {
+    const found = signals[index];
+    return found
+      ? [
+          {
+            repository: { name: repository, activeAt: activity.get(repository) ?? null, usable: true },
+            number: id,
+            title,
+            updatedAt,
+            draft,
+            ...found,
+          },
+        ]
+      : [];
+  });
 }

@@ -1,10 +1,13 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonText } from '../../common/json-access.js';
+import { openOrFind } from '../change-request-host.js';
 import { GapLog } from '../gap-log.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
-  ChangeRequest,
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProbedRepository,
   ProviderAuth,
   ProviderCall,
@@ -12,6 +15,7 @@ import type {
   ProviderWork,
   TokenCheck,
 } from '../git-provider.types.js';
+import { requireOwnerAndName } from '../repository-name.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
 import { BitbucketDetails } from './bitbucket.details.js';
@@ -21,15 +25,20 @@ import {
   PULL_REQUEST_FIELDS,
   REPOSITORY_FIELDS,
   toProviderUser,
+  toChangeRequests,
   toPullRequest,
   toRepository,
   toWorkspaceSlugs,
 } from './bitbucket.mapper.js';
 import { type BitbucketIdentity, BitbucketMemory } from './bitbucket.memory.js';
+import { bitbucketGitCredential } from './bitbucket.git-credential.js';
+import { BitbucketPullRequests } from './bitbucket.pull-requests.js';
 
 export interface BitbucketProviderOptions {
   /** Such as `https://api.bitbucket.org/2.0`. */
   apiUrl: string;
+  /** Where git finds the repositories, `https://bitbucket.org`. */
+  cloneUrl: string;
   timing?: RetryTiming;
 }
 
@@ -133,6 +142,26 @@ export class BitbucketProvider extends GitProvider {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
     }
     return user;
+  }
+
+  /** @inheritdoc */
+  async openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest> {
+    const client = this.clientFor(auth, call);
+    return await openOrFind(new BitbucketPullRequests(client, request.repository), request);
+  }
+
+  /** @inheritdoc */
+  cloneUrl(_host: string | null, repository: string): string {
+    return `${this.options.cloneUrl}/${requireOwnerAndName(repository).join('/')}.git`;
+  }
+
+  /** @inheritdoc */
+  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+    return Promise.resolve(bitbucketGitCredential(token));
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketClient {
@@ -246,27 +275,4 @@ async function listOrFailure(
 /** The newest repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
   return repositories.filter(({ fork, empty }) => !fork && !empty).slice(0, MAX_PROBES);
-}
-
-function toChangeRequests(
-  pulls: readonly BitbucketPullRequest[],
-  signals: readonly Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>[],
-  repositories: readonly BitbucketRepository[],
-): ChangeRequest[] {
-  const activity = new Map(repositories.map(({ name, activeAt }) => [name, activeAt]));
-  return pulls.flatMap(({ repository, id, title, updatedAt, draft }, index) => {
-    const found = signals[index];
-    return found
-      ? [
-          {
-            repository: { name: repository, activeAt: activity.get(repository) ?? null, usable: true },
-            number: id,
-            title,
-            updatedAt,
-            draft,
-            ...found,
-          },
-        ]
-      : [];
-  });
 }

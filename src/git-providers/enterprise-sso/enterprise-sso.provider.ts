@@ -3,6 +3,9 @@ import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
   ForgeKind,
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProviderAuth,
   ProviderCall,
   ProviderUser,
@@ -86,6 +89,31 @@ export class EnterpriseSsoProvider extends GitProvider {
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return needingSignIn(() =>
       this.withForgeToken(auth, call, (forge, forgeCall) => this.inner.getUser(forge, forgeCall)),
+    );
+  }
+
+  /** @inheritdoc */
+  async openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest> {
+    return needingSignIn(() =>
+      this.withForgeToken(auth, call, (forge, forgeCall) =>
+        this.inner.openChangeRequest(forge, request, forgeCall),
+      ),
+    );
+  }
+
+  /** At the operator's git host, whatever the credentials say. */
+  cloneUrl(_host: string | null, repository: string): string {
+    return this.inner.cloneUrl(this.options.host, repository);
+  }
+
+  /** The git host's own token, as long as it lasts. */
+  async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
+    return needingSignIn(() =>
+      this.withForgeToken(auth, call, (forge, forgeCall) => this.inner.gitCredential(forge, forgeCall)),
     );
   }
 

@@ -1,4 +1,3 @@
-import { Octokit } from '@octokit/rest';
 import { LRUCache } from 'lru-cache';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
@@ -17,6 +16,7 @@ import {
   VIEWER_DOCUMENT,
 } from './github.documents.js';
 import { lacksFields, mapGraphqlError } from './github.errors.js';
+import { createOctokit } from './github.octokit.js';
 import { githubTransport } from './github.transport.js';
 
 export interface GithubClientOptions {
@@ -44,11 +44,9 @@ const DEFAULT_WAIT_SECONDS = 60;
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
-const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
-
 /** GitHub over HTTP: addresses, authentication, errors, retries. What the answers say is the mapper's business. */
 export class GithubClient {
-  private readonly octokit = new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
+  private readonly octokit = createOctokit();
   private readonly oldServers: LRUCache<string, true>;
 
   constructor(
@@ -244,5 +242,3 @@ function divide(sizes: Readonly<Record<string, number>>, divisor: number): Recor
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
-
-function silence(): void {}

@@ -1,8 +1,13 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { openOrFind } from '../change-request-host.js';
 import { combinedError } from '../combined-error.js';
+import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProviderAuth,
   ProviderCall,
   ProviderErrorCode,
@@ -11,6 +16,7 @@ import type {
   TokenCheck,
 } from '../git-provider.types.js';
 import { providerErrorFromUpstream } from '../provider-response.js';
+import { requireOwnerAndName } from '../repository-name.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
 import { githubBaseUrl } from './github.base-url.js';
 import { type GithubAnswer, GithubClient } from './github.client.js';
@@ -21,10 +27,14 @@ import {
   mapUser,
   undeterminedIds,
 } from './github.mapper.js';
+import { createOctokit } from './github.octokit.js';
+import { GithubPullRequests } from './github.pull-requests.js';
 
 export interface GithubProviderOptions {
   /** REST root of a token without host, for example `https://api.github.com`. */
   apiUrl: string;
+  /** Where git finds the repositories of a token without host, `https://github.com`. */
+  cloneUrl: string;
   /** Clock, chance and pauses; the machine's by default. */
   timing?: RetryTiming;
 }
@@ -43,10 +53,11 @@ const RECHECK_ROOM_MS = 1_500;
 export class GithubProvider extends GitProvider {
   readonly kind = 'github';
   private readonly client: GithubClient;
+  private readonly octokit = createOctokit();
   private readonly timing: RetryTiming;
 
   constructor(
-    http: GuardedHttpClient,
+    private readonly http: GuardedHttpClient,
     private readonly options: GithubProviderOptions,
   ) {
     super();
@@ -99,6 +110,35 @@ export class GithubProvider extends GitProvider {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
     }
     return user;
+  }
+
+  /** @inheritdoc */
+  async openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest> {
+    const options = { apiUrl: this.options.apiUrl, timing: this.timing };
+    const pullRequests = new GithubPullRequests(
+      this.octokit,
+      this.http,
+      options,
+      auth,
+      call,
+      request.repository,
+    );
+    return await openOrFind(pullRequests, request);
+  }
+
+  /** @inheritdoc */
+  cloneUrl(host: string | null, repository: string): string {
+    const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
+    return `${root}/${requireOwnerAndName(repository).join('/')}.git`;
+  }
+
+  /** Any user name would do; this one is what GitHub's own documents use. */
+  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+    return Promise.resolve({ username: 'x-access-token', password: token, apiToken: token });
   }
 
   private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<PullRequestAnswer> {

@@ -10,16 +10,23 @@ interface OctokitRequest {
   body?: string;
 }
 
+/** What an answer that is no success means. */
+export type FailureOf = (response: Response, bodyText: string) => GitProviderError;
+
 /**
  * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. An answer that is no
  * success becomes an error here, before octokit makes one out of it that quotes the answer.
  *
  * @param now epoch milliseconds
+ * @param failureOf for requests whose refusal means more than that there was no usable answer
  */
 export function githubTransport(
   http: GuardedHttpClient,
   call: ProviderCall,
   now: () => number,
+  failureOf: FailureOf = (response, text) =>
+    providerErrorFromResponse(response, now(), text) ??
+    new GitProviderError('unsupported', { cause: new Error(`GitHub answered with ${response.status}`) }),
 ): (url: string, request?: OctokitRequest) => Promise<Response> {
   return async (url, { method, headers, body } = {}) => {
     const timeoutMs = timeLeft(call, now());
@@ -31,9 +38,6 @@ export function githubTransport(
       // The organisation wants the token authorised for its single sign-on first.
       throw new GitProviderError('sso_required');
     }
-    throw (
-      providerErrorFromResponse(response, now(), await response.text()) ??
-      new GitProviderError('unsupported', { cause: new Error(`GitHub answered with ${response.status}`) })
-    );
+    throw failureOf(response, await response.text());
   };
 }

@@ -6,12 +6,14 @@ import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
 import type { RetryTiming } from '../retry-once.js';
+import { sendChange } from '../send-change.js';
 import {
   CURRENT_USER_DOCUMENT,
   SUGGESTED_TASKS_DOCUMENT,
   SUGGESTED_TASKS_FALLBACK_DOCUMENT,
 } from './gitlab.documents.js';
 import { lacksDiscussionCounts } from './gitlab.errors.js';
+import { gitlabReasons } from './gitlab.merge-request.mapper.js';
 
 export interface GitlabClientOptions {
   /** API root of a token without host, `/v4` and `/graphql` below it. */
@@ -101,6 +103,33 @@ export class GitlabClient {
     return body;
   }
 
+  /**
+   * Something that may not be there: null for 404.
+   *
+   * @param path below the API root, encoded, with its query
+   * @throws GitProviderError
+   */
+  async find(auth: ProviderAuth, call: ProviderCall, path: string): Promise<unknown> {
+    return (await this.read(auth, call, path)).body;
+  }
+
+  /**
+   * Sends a change once.
+   *
+   * @param path below the API root, encoded
+   * @throws GitProviderError with a `reason` when GitLab refuses
+   */
+  async change(auth: ProviderAuth, call: ProviderCall, path: string, body: unknown): Promise<unknown> {
+    const url = `${this.baseUrl(auth.host)}${path}`;
+    const { token } = auth;
+    return await sendChange(
+      this.http,
+      { url, headers: bearer(auth), body, token, reasons: gitlabReasons },
+      call,
+      this.options.timing,
+    );
+  }
+
   private async query(auth: ProviderAuth, call: ProviderCall, document: string): Promise<unknown> {
     const { body } = await exchangeJson(
       this.http,
@@ -122,16 +151,20 @@ export class GitlabClient {
   }
 
   private async get(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
-    const answer = await exchangeJson(
+    const answer = await this.read(auth, call, path);
+    if (answer.body === null) {
+      throw noGitlab();
+    }
+    return answer;
+  }
+
+  private async read(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
+    return await exchangeJson(
       this.http,
       { url: `${this.baseUrl(auth.host)}${path}`, headers: bearer(auth) },
       call,
       this.options.timing,
     );
-    if (answer.body === null) {
-      throw noGitlab();
-    }
-    return answer;
   }
 }
 

@@ -1,9 +1,14 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
+import { openOrFind } from '../change-request-host.js';
 import { combinedError } from '../combined-error.js';
+import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError } from '../git-provider.error.js';
 import { GitProvider } from '../git-provider.js';
 import type {
+  GitCredential,
+  NewChangeRequest,
+  OpenedChangeRequest,
   ProviderAuth,
   ProviderCall,
   ProviderErrorCode,
@@ -12,14 +17,18 @@ import type {
   TokenCheck,
 } from '../git-provider.types.js';
 import { providerErrorFromUpstream } from '../provider-response.js';
+import { requireRepositoryPath } from '../repository-name.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
 import { GitlabClient, type GitlabIssuePage } from './gitlab.client.js';
 import { mapGraphqlErrors } from './gitlab.errors.js';
 import { type GitlabGraphqlWork, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
+import { GitlabMergeRequests } from './gitlab.merge-requests.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, for example `https://gitlab.com/api`. */
   apiUrl: string;
+  /** Where git finds the projects of a token without host, `https://gitlab.com`. */
+  cloneUrl: string;
   /** Clock, chance and pauses of the one retry; the machine's by default. */
   timing?: RetryTiming;
 }
@@ -31,7 +40,10 @@ export class GitlabProvider extends GitProvider {
   readonly kind = 'gitlab';
   private readonly client: GitlabClient;
 
-  constructor(http: GuardedHttpClient, options: GitlabProviderOptions) {
+  constructor(
+    http: GuardedHttpClient,
+    private readonly options: GitlabProviderOptions,
+  ) {
     super();
     this.client = new GitlabClient(http, {
       apiUrl: options.apiUrl,
@@ -77,6 +89,26 @@ export class GitlabProvider extends GitProvider {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
     }
     return user;
+  }
+
+  /** @inheritdoc */
+  async openChangeRequest(
+    auth: ProviderAuth,
+    request: NewChangeRequest,
+    call: ProviderCall,
+  ): Promise<OpenedChangeRequest> {
+    return await openOrFind(new GitlabMergeRequests(this.client, auth, call, request.repository), request);
+  }
+
+  /** @inheritdoc */
+  cloneUrl(host: string | null, repository: string): string {
+    const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
+    return `${root}/${requireRepositoryPath(repository)}.git`;
+  }
+
+  /** `oauth2` is needed for OAuth tokens; personal ones take any user name (https://docs.gitlab.com/api/oauth2/). */
+  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+    return Promise.resolve({ username: 'oauth2', password: token, apiToken: token });
   }
 
   private async readGraphql(auth: ProviderAuth, call: ProviderCall): Promise<GraphqlHalf> {

@@ -1,0 +1,130 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  dataCenterReasons,
+  toBranchName,
+} from './bitbucket-data-center/bitbucket-data-center.pull-request.mapper.js';
+import { bitbucketGitCredential } from './bitbucket/bitbucket.git-credential.js';
+import { bitbucketReasons, openBetween } from './bitbucket/bitbucket.pull-request.mapper.js';
+import { githubReasons } from './github/github.pull-request.mapper.js';
+import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.merge-request.mapper.js';
+import { toOpenedChangeRequest } from './opened-change-request.js';
+
+describe('why a change was refused', () => {
+  it.each<[unknown, string[]]>([
+    [
+      { message: 'Validation Failed', errors: [{ resource: 'PullRequest', field: 'head', code: 'invalid' }] },
+      ['head: invalid'],
+    ],
+    [
+      { message: 'Validation Failed', errors: [{ code: 'custom', message: 'No commits between a and b' }] },
+      ['No commits between a and b'],
+    ],
+    [{ message: 'Validation Failed', errors: ['a plain text', 5, null] }, ['a plain text']],
+    [{ message: 'Repository was archived so is read-only.' }, ['Repository was archived so is read-only.']],
+    [null, []],
+    ['<html>', []],
+  ])('GitHub: %j', (body, reasons) => {
+    expect(githubReasons(body)).toEqual(reasons);
+  });
+
+  it.each<[unknown, string[]]>([
+    [{ message: ['Another open merge request exists: !5'] }, ['Another open merge request exists: !5']],
+    [
+      { message: { source_branch: ['is invalid'], base: ['is locked'] } },
+      ['source_branch: is invalid', 'is locked'],
+    ],
+    [{ message: '403 Forbidden' }, ['403 Forbidden']],
+    [
+      { error: 'insufficient_scope', error_description: 'The request requires higher privileges.' },
+      ['The request requires higher privileges.'],
+    ],
+    [{ error: 'title is missing' }, ['title is missing']],
+    [{ message: 5 }, []],
+    [null, []],
+  ])('GitLab: %j', (body, reasons) => {
+    expect(gitlabReasons(body)).toEqual(reasons);
+  });
+
+  it.each<[unknown, string[]]>([
+    [{ error: { message: 'There are no changes to be pulled' } }, ['There are no changes to be pulled']],
+    [
+      {
+        error: {
+          message: 'Bad request',
+          detail: 'twice',
+          fields: { source: ['branch not found'], title: 'blank' },
+        },
+      },
+      ['Bad request', 'twice', 'source: branch not found', 'title: blank'],
+    ],
+    [{ error: { fields: 5 } }, []],
+    [null, []],
+  ])('Bitbucket: %j', (body, reasons) => {
+    expect(bitbucketReasons(body)).toEqual(reasons);
+  });
+
+  it.each<[unknown, string[]]>([
+    [
+      { errors: [{ context: null, message: 'The branches are up-to-date' }] },
+      ['The branches are up-to-date'],
+    ],
+    [
+      { errors: [{ context: 'title', message: 'may not be blank' }, { context: 'x' }] },
+      ['title: may not be blank'],
+    ],
+    [null, []],
+  ])('Data Center: %j', (body, reasons) => {
+    expect(dataCenterReasons(body)).toEqual(reasons);
+  });
+});
+
+describe('wire forms', () => {
+  it.each([
+    ['Fix it', true, 'Draft: Fix it'],
+    ['Fix it', false, 'Fix it'],
+    ['Draft: fix it', true, 'Draft: fix it'],
+    ['[draft] fix it', true, '[draft] fix it'],
+    ['Drafting tools', true, 'Draft: Drafting tools'],
+  ])('GitLab: title %j, draft %s: %j', (title, draft, expected) => {
+    const request = { repository: 'a/b', sourceBranch: 's', targetBranch: null, title, body: '', draft };
+    expect(newMergeRequest(request, 'main')['title']).toBe(expected);
+  });
+
+  it('Bitbucket: names with quotes and backslashes stay one value', () => {
+    expect(openBetween('ws/slug', 'a"b\\c', 'main')).toBe(
+      'state = "OPEN" AND source.repository.full_name = "ws/slug" AND source.branch.name = "a\\"b\\\\c" AND destination.branch.name = "main"',
+    );
+  });
+
+  it.each([
+    ['plain-token', { username: 'x-token-auth', password: 'plain-token', apiToken: 'plain-token' }],
+    [
+      'mona@example.com:api-token',
+      {
+        username: 'x-bitbucket-api-token-auth',
+        password: 'api-token',
+        apiToken: 'mona@example.com:api-token',
+      },
+    ],
+  ])('Bitbucket: git authenticates with %s', (token, credential) => {
+    expect(bitbucketGitCredential(token)).toEqual(credential);
+  });
+
+  it.each([
+    [{ id: 'refs/heads/release/1', displayId: 'release/1' }, 'release/1'],
+    [{ id: 'refs/heads/release/1' }, 'release/1'],
+    [{}, null],
+  ])('Data Center: branch %j is %s', (body, name) => {
+    expect(toBranchName(body)).toBe(name);
+  });
+
+  it.each([
+    [7, 'https://example.com/7', true],
+    [7, 'javascript:alert(1)', false],
+    [7.5, 'https://example.com/7', false],
+    [null, 'https://example.com/7', false],
+    [7, null, false],
+  ])('a change request of %s and %s is usable: %s', (number, url, usable) => {
+    expect(toOpenedChangeRequest(number, url) !== null).toBe(usable);
+  });
+});

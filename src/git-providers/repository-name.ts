@@ -1,0 +1,50 @@
+import { GitProviderError } from './git-provider.error.js';
+
+/** Groups on GitLab nest up to 20 deep. */
+const MAX_SEGMENTS = 22;
+const MAX_LENGTH = 512;
+
+/** Letters, digits and `. _ -`, with something else than dots; personal projects of Data Center begin with `~`. */
+const SEGMENT = /^(?!\.+$)~?[A-Za-z0-9._][A-Za-z0-9._-]*$/;
+
+/**
+ * The parts of a repository's name, each safe as a part of an address and as an argument of git; null for everything
+ * else, such as `..`, a leading dash, blanks and control characters.
+ *
+ * @param exactly how many parts there must be; two or more by default
+ */
+export function repositorySegments(repository: string, exactly?: number): string[] | null {
+  const segments = repository.split('/');
+  const isCount =
+    exactly === undefined
+      ? segments.length >= 2 && segments.length <= MAX_SEGMENTS
+      : segments.length === exactly;
+  return isCount && repository.length <= MAX_LENGTH && segments.every((segment) => SEGMENT.test(segment))
+    ? segments
+    : null;
+}
+
+/**
+ * The parts of a name `owner/name`.
+ *
+ * @throws GitProviderError with a reason for everything else
+ */
+export function requireOwnerAndName(repository: string): [owner: string, name: string] {
+  const [owner, name] = repositorySegments(repository, 2) ?? [];
+  if (owner === undefined || name === undefined) {
+    throw new GitProviderError('unsupported', { reason: 'the repository is not named owner/name' });
+  }
+  return [owner, name];
+}
+
+/**
+ * The same text, once it is known to be a path of two or more parts.
+ *
+ * @throws GitProviderError with a reason for everything else
+ */
+export function requireRepositoryPath(repository: string): string {
+  if (!repositorySegments(repository)) {
+    throw new GitProviderError('unsupported', { reason: 'the repository is not named group/name' });
+  }
+  return repository;
+}

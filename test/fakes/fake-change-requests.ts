@@ -1,0 +1,70 @@
+import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+
+/** What a request to open a change request says, in no vendor's words. */
+export interface FakeOpening {
+  repository: string;
+  sourceBranch: string;
+  targetBranch: string;
+  title: string;
+  body: string;
+  draft: boolean;
+}
+
+/** Why a host opens nothing. */
+export type FakeRefusal = 'exists' | 'no_source' | 'no_target' | 'nothing_new';
+
+const OPENED_AT = '2026-11-21T12:00:00Z';
+
+/** The repository of that name, as hosts know them: whatever the case of its letters. */
+export function repositoryIn(world: FakeWorld, name: string): FakeRepository | undefined {
+  return world.repositories.find((repository) => repository.name.toLowerCase() === name.toLowerCase());
+}
+
+export function defaultBranchOf(repository: FakeRepository): string {
+  return repository.defaultBranch ?? 'main';
+}
+
+/** The open change requests from one branch of a repository. */
+export function openFrom(world: FakeWorld, repository: string, sourceBranch: string): FakeChangeRequest[] {
+  return world.changeRequests.filter(
+    (change) => change.repository === repository && change.sourceBranch === sourceBranch,
+  );
+}
+
+/** Opens a change request in the world, or says why not. */
+export function openIn(
+  world: FakeWorld,
+  repository: FakeRepository,
+  opening: FakeOpening,
+): FakeChangeRequest | FakeRefusal {
+  const branches = [defaultBranchOf(repository), ...(repository.branches ?? [])];
+  const { sourceBranch, targetBranch } = opening;
+  if (!branches.includes(sourceBranch)) {
+    return 'no_source';
+  }
+  if (!branches.includes(targetBranch)) {
+    return 'no_target';
+  }
+  if (sourceBranch === targetBranch) {
+    return 'nothing_new';
+  }
+  if (openFrom(world, repository.name, sourceBranch).some((change) => change.targetBranch === targetBranch)) {
+    return 'exists';
+  }
+  return addTo(world, { ...opening, repository: repository.name });
+}
+
+/** Opens a change request without a look at the branches. */
+export function addTo(world: FakeWorld, opening: FakeOpening): FakeChangeRequest {
+  const numbers = world.changeRequests
+    .filter(({ repository }) => repository === opening.repository)
+    .map(({ number }) => number);
+  const change = { ...opening, number: Math.max(0, ...numbers) + 1, updatedAt: OPENED_AT };
+  world.changeRequests.push(change);
+  return change;
+}
+
+/** Page of a change request. */
+export function pageOf({ repository, number }: FakeChangeRequest): string {
+  return `https://code.example/${repository}/${number}`;
+}

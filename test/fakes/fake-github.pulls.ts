@@ -1,0 +1,81 @@
+import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import {
+  defaultBranchOf,
+  type FakeRefusal,
+  openFrom,
+  openIn,
+  pageOf,
+  repositoryIn,
+} from './fake-change-requests.js';
+import type { FakeRequest, FakeResponse } from './fake-server.js';
+import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+
+const REPOSITORY_PATH = /^(?:\/api\/v3)?\/repos\/([^/]+\/[^/]+?)(\/pulls)?$/;
+
+/** Repositories and their pull requests over REST; null for every other address. */
+export function answerPulls(world: FakeWorld, request: FakeRequest): FakeResponse | null {
+  const [path, name, pulls] = REPOSITORY_PATH.exec(request.path) ?? [];
+  if (path === undefined) {
+    return null;
+  }
+  const repository = repositoryIn(world, decodeURIComponent(name ?? ''));
+  if (!repository) {
+    return { status: 404, body: { message: 'Not Found', status: '404' } };
+  }
+  if (pulls === undefined) {
+    return { body: { full_name: repository.name, default_branch: defaultBranchOf(repository) } };
+  }
+  return request.method === 'POST' ? create(world, repository, request) : list(world, repository, request);
+}
+
+function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
+  const [owner, branch = ''] = (query.get('head') ?? '').split(':');
+  const found = openFrom(world, name, branch).filter(
+    ({ targetBranch }) => targetBranch === query.get('base') && owner === name.split('/')[0],
+  );
+  return { body: query.get('state') === 'open' ? found.map(pullRequest) : [] };
+}
+
+function create(world: FakeWorld, repository: FakeRepository, request: FakeRequest): FakeResponse {
+  const body: unknown = JSON.parse(request.body);
+  const opened = openIn(world, repository, {
+    repository: repository.name,
+    sourceBranch: jsonText(body, 'head') ?? '',
+    targetBranch: jsonText(body, 'base') ?? '',
+    title: jsonText(body, 'title') ?? '',
+    body: jsonText(body, 'body') ?? '',
+    draft: jsonAt(body, 'draft') === true,
+  });
+  return typeof opened === 'string'
+    ? { status: 422, body: { message: 'Validation Failed', errors: [detail(opened, body)] } }
+    : { status: 201, body: pullRequest(opened) };
+}
+
+function detail(refusal: FakeRefusal, body: unknown) {
+  const head = jsonText(body, 'head') ?? '';
+  const base = jsonText(body, 'base') ?? '';
+  switch (refusal) {
+    case 'no_source':
+      return { resource: 'PullRequest', field: 'head', code: 'invalid' };
+    case 'no_target':
+      return { resource: 'PullRequest', field: 'base', code: 'invalid' };
+    case 'exists':
+      return {
+        resource: 'PullRequest',
+        code: 'custom',
+        message: `A pull request already exists for octo:${head}.`,
+      };
+    case 'nothing_new':
+      return { resource: 'PullRequest', code: 'custom', message: `No commits between ${base} and ${head}` };
+  }
+}
+
+function pullRequest(change: FakeChangeRequest) {
+  return {
+    number: change.number,
+    state: 'open',
+    title: change.title,
+    draft: change.draft ?? false,
+    html_url: pageOf(change),
+  };
+}

@@ -1,0 +1,81 @@
+import { jsonText } from '../../src/common/json-access.js';
+import {
+  defaultBranchOf,
+  type FakeRefusal,
+  openFrom,
+  openIn,
+  pageOf,
+  repositoryIn,
+} from './fake-change-requests.js';
+import type { FakeRequest, FakeResponse } from './fake-server.js';
+import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+
+/** Of every project, and of the forks that also have requests. */
+const PROJECT_ID = 40;
+const FORK_ID = 41;
+
+/** Projects and their merge requests over REST; null for every other path (below `/v4`). */
+export function answerProjects(world: FakeWorld, request: FakeRequest, path: string): FakeResponse | null {
+  const [matched, name, requests] = /^\/projects\/([^/]+)(\/merge_requests)?$/.exec(path) ?? [];
+  if (matched === undefined) {
+    return null;
+  }
+  const project = repositoryIn(world, decodeURIComponent(name ?? ''));
+  if (!project) {
+    return { status: 404, body: { message: '404 Project Not Found' } };
+  }
+  if (requests === undefined) {
+    return { body: { id: PROJECT_ID, default_branch: defaultBranchOf(project) } };
+  }
+  return request.method === 'POST' ? create(world, project, request) : list(world, project, request);
+}
+
+function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
+  const found = openFrom(world, name, query.get('source_branch') ?? '').filter(
+    ({ targetBranch }) => targetBranch === query.get('target_branch'),
+  );
+  // A branch of a fork may have the same name.
+  const foreign = { ...mergeRequest({ repository: name, number: 999, title: 'Theirs', updatedAt: '' }) };
+  const all = [{ ...foreign, source_project_id: FORK_ID }, ...found.map(mergeRequest)];
+  return { body: query.get('state') === 'opened' ? all : [] };
+}
+
+function create(world: FakeWorld, project: FakeRepository, request: FakeRequest): FakeResponse {
+  const body: unknown = JSON.parse(request.body);
+  const title = jsonText(body, 'title') ?? '';
+  const opened = openIn(world, project, {
+    repository: project.name,
+    sourceBranch: jsonText(body, 'source_branch') ?? '',
+    targetBranch: jsonText(body, 'target_branch') ?? '',
+    title: title.replace(/^Draft: /, ''),
+    body: jsonText(body, 'description') ?? '',
+    draft: title.startsWith('Draft: '),
+  });
+  return typeof opened === 'string'
+    ? { status: opened === 'exists' ? 409 : 422, body: { message: message(opened) } }
+    : { status: 201, body: mergeRequest(opened) };
+}
+
+function message(refusal: FakeRefusal): unknown {
+  switch (refusal) {
+    case 'exists':
+      return ['Another open merge request already exists for this source branch: !5'];
+    case 'no_source':
+      return { source_branch: ['does not exist'] };
+    case 'no_target':
+      return { target_branch: ['does not exist'] };
+    case 'nothing_new':
+      return ["You can't use same project/branch for source and target"];
+  }
+}
+
+function mergeRequest(change: FakeChangeRequest) {
+  return {
+    iid: change.number,
+    state: 'opened',
+    title: change.title,
+    web_url: pageOf(change),
+    source_project_id: PROJECT_ID,
+    target_project_id: PROJECT_ID,
+  };
+}
