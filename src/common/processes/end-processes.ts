@@ -1,0 +1,78 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { hasVariable, type ProcessFacts, readProcesses, userOf } from './process-table.js';
+
+const ROUNDS = 100;
+const ROUND_PAUSE_MS = 5;
+
+/** What processes belong together. */
+export interface ProcessTree {
+  /** Where the tree begins, with its group and its session; null when that process is gone. */
+  root: number | null;
+  /** A variable that all of them were given, as `NAME=value`. */
+  marker: string;
+  /** A user that nothing else runs as; null when there is none. */
+  user: number | null;
+}
+
+/**
+ * Living processes of a tree, ours left out: the root's group and session, whatever carries the marker or runs as the
+ * user, and all their descendants. Null where there is no `/proc`.
+ */
+export function treeMembers({ root, marker, user }: ProcessTree): ProcessFacts[] | null {
+  const processes = readProcesses();
+  if (processes === null) {
+    return null;
+  }
+  const found = new Set(
+    processes
+      .filter(
+        ({ pid, group, session }) =>
+          pid === root ||
+          group === root ||
+          session === root ||
+          (user !== null && userOf(pid) === user) ||
+          hasVariable(pid, marker),
+      )
+      .map(({ pid }) => pid),
+  );
+  for (let grown = true; grown;) {
+    const children = processes.filter(({ pid, parent }) => found.has(parent) && !found.has(pid));
+    children.forEach(({ pid }) => found.add(pid));
+    grown = children.length > 0;
+  }
+  return processes.filter(({ pid }) => found.has(pid) && pid !== process.pid);
+}
+
+/**
+ * Kills a tree of processes however often they fork meanwhile. A process that dropped its environment *and* lost its
+ * parents before, and runs as no user of its own, is not found: only a pid namespace holds that one. Without `/proc`
+ * only the root's group is killed.
+ *
+ * @returns whether none is left
+ */
+export async function endProcesses(tree: ProcessTree): Promise<boolean> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const members = treeMembers(tree);
+    if (members === null) {
+      return tree.root !== null && sendSignal(-tree.root, 'SIGKILL');
+    }
+    if (members.length === 0) {
+      return true;
+    }
+    // Stopped first: a parent that is killed before its child is seen would take the trace to it along.
+    members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));
+    const all = new Set([...members, ...(treeMembers(tree) ?? [])].map(({ pid }) => pid));
+    all.forEach((pid) => sendSignal(pid, 'SIGKILL'));
+    await wait(ROUND_PAUSE_MS);
+  }
+  return treeMembers(tree)?.length === 0;
+}
+
+/** @returns whether there was something to signal, and it was ours */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
+}

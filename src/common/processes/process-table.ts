@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** What the kernel knows of a living process (proc(5), `/proc/PID/stat`). */
+export interface ProcessFacts {
+  pid: number;
+  parent: number;
+  group: number;
+  session: number;
+  /** Clock ticks from the machine's start to the process's; with the pid and the boot it names one process for good. */
+  startTime: string;
+}
+
+const START_TIME_FIELD = 19;
+
+/** All living processes that can be seen; zombies count as dead. Null where there is no `/proc`. */
+export function readProcesses(): ProcessFacts[] | null {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((name) => readProcess(Number(name)) ?? []);
+  } catch {
+    return null;
+  }
+}
+
+/** One process; null when it is dead or a zombie. */
+export function readProcess(pid: number): ProcessFacts | null {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  // The name stands in brackets and may hold anything, brackets too.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state, parent, group, session] = fields;
+  if (!state || state === 'Z' || state === 'X') {
+    return null;
+  }
+  return {
+    pid,
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    startTime: fields[START_TIME_FIELD] ?? '',
+  };
+}
+
+/** Whether a process was given this variable, as `NAME=value`, when it started; false too where that is not to be seen. */
+export function hasVariable(pid: number, variable: string): boolean {
+  return readIfThere(`/proc/${pid}/environ`).split('\0').includes(variable);
+}
+
+/** The user that a process belongs to; null when it is not to be seen. */
+export function userOf(pid: number): number | null {
+  const user = /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
+  return user === undefined ? null : Number(user);
+}
+
+/** The pids of a process, from our pid namespace inwards to its own. */
+export function namespacePids(pid: number): number[] {
+  const pids = /^NSpid:\t(.+)$/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
+  return pids?.trim().split(/\s+/).map(Number) ?? [];
+}
+
+/** Names this start of the machine; empty where the kernel does not tell. */
+export function bootId(): string {
+  return readIfThere('/proc/sys/kernel/random/boot_id').trim();
+}
+
+/** Processes end while they are looked at, and those of other users may not be read. */
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
