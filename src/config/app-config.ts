@@ -60,6 +60,47 @@ export interface GitConfig {
 export interface AgentConfig {
   /** Whether the tools of agents get the user's git tokens, as variables and through git's credential helper. */
   exposeGitTokens: boolean;
+  /** How long a language model may stay silent, seconds. */
+  llmTimeoutSeconds: number;
+  /** Above how many tokens the oldest part of a conversation is summarised; null: 60 % of the model's context. */
+  condenserTokens: number | null;
+  /** Absolute path of the operator's list of model prices. */
+  modelPricesFile: string | null;
+  /** Base address of Tavily's search API. */
+  tavilyApiUrl: string;
+}
+
+export interface SandboxConfig {
+  backend: 'process' | 'docker';
+  /** Absolute path of the list of specifications; null: the built-in list. */
+  specsFile: string | null;
+  /** Of the process backend. */
+  isolation: 'auto' | 'bwrap' | 'none';
+  /** Several users may have process sandboxes that nothing separates. */
+  allowUnsandboxed: boolean;
+  /** Which machine's sandboxes this replica looks after; null: the id kept in `DATA_DIR`. */
+  hostId: string | null;
+  /** Value of the label that marks what we made; null: the id kept in the database. */
+  instanceId: string | null;
+  /** How agent servers reach the service, without a trailing slash; null: derived. */
+  callbackUrl: string | null;
+  /** The network that the service and docker sandboxes share. */
+  dockerNetwork: string | null;
+  /** Host name or IP of this machine at which other hosts reach its sandboxes; null: loopback only. */
+  address: string | null;
+  /** Whether clients talk to agent servers through the service or directly. */
+  expose: 'proxy' | 'direct';
+  dockerHost: string | null;
+  /** Sandboxes that one user may have running at a time. */
+  maxRunning: number;
+  /** Seconds without activity after which a sandbox is paused; 0: never. */
+  idleTimeoutSeconds: number;
+  /** Seconds after which a sandbox that does not run is removed; 0: never. */
+  retentionSeconds: number;
+  /** Seconds that the start of a conversation waits for a place. */
+  waitSeconds: number;
+  /** Age in seconds from which a sandbox of ours without a row is removed. */
+  orphanGraceSeconds: number;
 }
 
 export interface OutboundConfig {
@@ -79,6 +120,7 @@ export class AppConfig {
   readonly trust: TrustConfig;
   readonly git: GitConfig;
   readonly agent: AgentConfig;
+  readonly sandboxes: SandboxConfig;
   readonly outbound: OutboundConfig;
 
   constructor(groups: AppConfig) {
@@ -89,6 +131,7 @@ export class AppConfig {
     this.trust = groups.trust;
     this.git = groups.git;
     this.agent = groups.agent;
+    this.sandboxes = groups.sandboxes;
     this.outbound = groups.outbound;
   }
 }

@@ -1,15 +1,16 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { AppConfig } from './app-config.js';
+import { ServiceAddress } from './service-address.js';
 
-/** Makes the configuration injectable everywhere by its class. */
+/** Makes the configuration injectable everywhere by its class, and what follows from it once we listen. */
 @Global()
 @Module({})
 export class ConfigModule {
   static register(config: AppConfig): DynamicModule {
     return {
       module: ConfigModule,
-      providers: [{ provide: AppConfig, useValue: config }],
-      exports: [AppConfig],
+      providers: [{ provide: AppConfig, useValue: config }, ServiceAddress],
+      exports: [AppConfig, ServiceAddress],
     };
   }
 }

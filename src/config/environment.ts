@@ -30,6 +30,13 @@ function toNumber({ value }: { value: unknown }): unknown {
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
 }
 
+const SECONDS = 'must be a whole number of seconds';
+/** A hundred years: dates beyond it need a calendar of their own. */
+const LONGEST_SECONDS = 3_153_600_000;
+/** What a container label, a queue's name and a folder can all hold. */
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const LABEL_WANTED = 'must be 1 to 63 letters, digits or . _ -, beginning with a letter or digit';
+
 function toBoolean({ value }: { value: unknown }): unknown {
   return value === 'true' ? true : value === 'false' ? false : value;
 }
@@ -117,6 +124,98 @@ export class Environment {
   @Transform(toBoolean)
   @IsBoolean({ message: 'must be true or false' })
   AGENT_EXPOSE_GIT_TOKENS: boolean = true;
+
+  @Transform(toNumber)
+  @IsInt({ message: 'must be a whole number of seconds from 1 to 3600' })
+  @Min(1, { message: 'must be a whole number of seconds from 1 to 3600' })
+  @Max(3600, { message: 'must be a whole number of seconds from 1 to 3600' })
+  LLM_TIMEOUT_SECONDS: number = 120;
+
+  @IsOptional()
+  @Transform(toNumber)
+  @IsInt({ message: 'must be a whole number of tokens, at least 1000' })
+  @Min(1000, { message: 'must be a whole number of tokens, at least 1000' })
+  AGENT_CONDENSER_TOKENS?: number;
+
+  @IsOptional()
+  @IsString()
+  MODEL_PRICES_FILE?: string;
+
+  @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
+  TAVILY_API_URL: string = 'https://api.tavily.com';
+
+  @IsIn(['process', 'docker', 'kubernetes'], { message: 'must be process or docker' })
+  SANDBOX_BACKEND: 'process' | 'docker' | 'kubernetes' = 'process';
+
+  @IsOptional()
+  @IsString()
+  SANDBOX_SPECS_FILE?: string;
+
+  @IsIn(['auto', 'bwrap', 'none'], { message: 'must be auto, bwrap or none' })
+  SANDBOX_ISOLATION: 'auto' | 'bwrap' | 'none' = 'auto';
+
+  @Transform(toBoolean)
+  @IsBoolean({ message: 'must be true or false' })
+  ALLOW_UNSANDBOXED: boolean = false;
+
+  @IsOptional()
+  @Matches(LABEL, { message: LABEL_WANTED })
+  HOST_ID?: string;
+
+  @IsOptional()
+  @Matches(LABEL, { message: LABEL_WANTED })
+  INSTANCE_ID?: string;
+
+  @IsOptional()
+  @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
+  SANDBOX_CALLBACK_URL?: string;
+
+  @IsOptional()
+  @Matches(/^[A-Za-z0-9][\w.-]*$/, { message: 'must be the name of a Docker network' })
+  SANDBOX_DOCKER_NETWORK?: string;
+
+  @IsOptional()
+  @Matches(/^[A-Za-z0-9.:-]+$/, { message: 'must be a host name or an IP address, without scheme and port' })
+  SANDBOX_ADDRESS?: string;
+
+  @IsIn(['proxy', 'direct'], { message: 'must be proxy or direct' })
+  SANDBOX_EXPOSE: 'proxy' | 'direct' = 'proxy';
+
+  @IsOptional()
+  @Matches(/^(unix|tcp|https?|npipe):\/\/./, {
+    message: 'must be the address of a Docker engine, such as unix:///var/run/docker.sock',
+  })
+  DOCKER_HOST?: string;
+
+  @Transform(toNumber)
+  @IsInt({ message: 'must be a whole number from 1 to 10000' })
+  @Min(1, { message: 'must be a whole number from 1 to 10000' })
+  @Max(10_000, { message: 'must be a whole number from 1 to 10000' })
+  MAX_RUNNING_SANDBOXES: number = 5;
+
+  @Transform(toNumber)
+  @IsInt({ message: `${SECONDS}, 0 to never pause` })
+  @Min(0, { message: `${SECONDS}, 0 to never pause` })
+  @Max(LONGEST_SECONDS, { message: `${SECONDS}, 0 to never pause` })
+  SANDBOX_IDLE_TIMEOUT_SECONDS: number = 1800;
+
+  @Transform(toNumber)
+  @IsInt({ message: `${SECONDS}, 0 to keep them` })
+  @Min(0, { message: `${SECONDS}, 0 to keep them` })
+  @Max(LONGEST_SECONDS, { message: `${SECONDS}, 0 to keep them` })
+  SANDBOX_RETENTION_SECONDS: number = 0;
+
+  @Transform(toNumber)
+  @IsInt({ message: SECONDS })
+  @Min(0, { message: SECONDS })
+  @Max(LONGEST_SECONDS, { message: SECONDS })
+  SANDBOX_WAIT_SECONDS: number = 600;
+
+  @Transform(toNumber)
+  @IsInt({ message: SECONDS })
+  @Min(0, { message: SECONDS })
+  @Max(LONGEST_SECONDS, { message: SECONDS })
+  SANDBOX_ORPHAN_GRACE_SECONDS: number = 60;
 
   @Transform(toNumber)
   @IsNumber({}, { message: 'must be a number of seconds from 0.1 to 60' })

@@ -28,7 +28,25 @@ describe('parseConfig', () => {
       requestTimeoutMs: 8000,
       tasksTimeoutMs: 12000,
     });
-    expect(config.agent.exposeGitTokens).toBe(true);
+    expect(config.agent).toEqual({
+      exposeGitTokens: true,
+      llmTimeoutSeconds: 120,
+      condenserTokens: null,
+      modelPricesFile: null,
+      tavilyApiUrl: 'https://api.tavily.com',
+    });
+    expect(config.sandboxes).toMatchObject({
+      backend: 'process',
+      isolation: 'auto',
+      allowUnsandboxed: false,
+      hostId: null,
+      expose: 'proxy',
+      maxRunning: 5,
+      idleTimeoutSeconds: 1800,
+      retentionSeconds: 0,
+      waitSeconds: 600,
+      orphanGraceSeconds: 60,
+    });
     expect(parseConfig({}, false).log.format).toBe('json');
   });
 
@@ -98,6 +116,23 @@ describe('parseConfig', () => {
     ['GITLAB_CLONE_URL', 'https://me:secret@gitlab.example.com'],
     ['BITBUCKET_CLONE_URL', 'https://bitbucket.org/?ref=1'],
     ['AGENT_EXPOSE_GIT_TOKENS', 'no'],
+    ['LLM_TIMEOUT_SECONDS', '0'],
+    ['AGENT_CONDENSER_TOKENS', 'few'],
+    ['TAVILY_API_URL', 'api.tavily.com'],
+    ['SANDBOX_BACKEND', 'podman'],
+    ['SANDBOX_BACKEND', 'kubernetes'],
+    ['SANDBOX_ISOLATION', 'gvisor'],
+    ['ALLOW_UNSANDBOXED', '1'],
+    ['HOST_ID', 'two words'],
+    ['INSTANCE_ID', '-x'],
+    ['SANDBOX_CALLBACK_URL', 'slipway:3000'],
+    ['SANDBOX_DOCKER_NETWORK', 'a/b'],
+    ['SANDBOX_ADDRESS', 'http://10.0.0.1'],
+    ['SANDBOX_EXPOSE', 'yes'],
+    ['DOCKER_HOST', '/var/run/docker.sock'],
+    ['MAX_RUNNING_SANDBOXES', '0'],
+    ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
+    ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
     ['ENTERPRISE_SSO_ISSUER', 'https://sso.example.com'],

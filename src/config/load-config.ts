@@ -3,7 +3,7 @@ import path from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
-import { AppConfig, type EnterpriseSsoConfig } from './app-config.js';
+import { AppConfig, type EnterpriseSsoConfig, type SandboxConfig } from './app-config.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import { Environment } from './environment.js';
@@ -60,7 +60,14 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       requestTimeoutMs: Math.round(env.GIT_REQUEST_TIMEOUT_SECONDS * 1000),
       tasksTimeoutMs: Math.round(env.SUGGESTED_TASKS_TIMEOUT_SECONDS * 1000),
     },
-    agent: { exposeGitTokens: env.AGENT_EXPOSE_GIT_TOKENS },
+    agent: {
+      exposeGitTokens: env.AGENT_EXPOSE_GIT_TOKENS,
+      llmTimeoutSeconds: env.LLM_TIMEOUT_SECONDS,
+      condenserTokens: env.AGENT_CONDENSER_TOKENS ?? null,
+      modelPricesFile: absolute(env.MODEL_PRICES_FILE),
+      tavilyApiUrl: withoutTrailingSlash(env.TAVILY_API_URL),
+    },
+    sandboxes: sandboxes(env),
     outbound: {
       allowlist:
         env.OUTBOUND_ALLOWLIST === undefined
@@ -116,6 +123,35 @@ function enterpriseSso(env: Environment): EnterpriseSsoConfig | null {
     clientSecret: env.ENTERPRISE_SSO_CLIENT_SECRET ?? null,
     apiVersion: env.ENTERPRISE_SSO_API_VERSION,
   };
+}
+
+function sandboxes(env: Environment): SandboxConfig {
+  if (env.SANDBOX_BACKEND === 'kubernetes') {
+    throw new ConfigError('SANDBOX_BACKEND: kubernetes is not built yet; use process or docker');
+  }
+  return {
+    backend: env.SANDBOX_BACKEND,
+    specsFile: absolute(env.SANDBOX_SPECS_FILE),
+    isolation: env.SANDBOX_ISOLATION,
+    allowUnsandboxed: env.ALLOW_UNSANDBOXED,
+    hostId: env.HOST_ID ?? null,
+    instanceId: env.INSTANCE_ID ?? null,
+    callbackUrl:
+      env.SANDBOX_CALLBACK_URL === undefined ? null : withoutTrailingSlash(env.SANDBOX_CALLBACK_URL),
+    dockerNetwork: env.SANDBOX_DOCKER_NETWORK ?? null,
+    address: env.SANDBOX_ADDRESS ?? null,
+    expose: env.SANDBOX_EXPOSE,
+    dockerHost: env.DOCKER_HOST ?? null,
+    maxRunning: env.MAX_RUNNING_SANDBOXES,
+    idleTimeoutSeconds: env.SANDBOX_IDLE_TIMEOUT_SECONDS,
+    retentionSeconds: env.SANDBOX_RETENTION_SECONDS,
+    waitSeconds: env.SANDBOX_WAIT_SECONDS,
+    orphanGraceSeconds: env.SANDBOX_ORPHAN_GRACE_SECONDS,
+  };
+}
+
+function absolute(file: string | undefined): string | null {
+  return file === undefined ? null : path.resolve(file);
 }
 
 function list(text: string | undefined): string[] {

@@ -1,0 +1,25 @@
+import { Injectable } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { AppConfig } from './app-config.js';
+
+/** Where this replica is found. Ports are those of the open listener, so `PORT=0` works too. */
+@Injectable()
+export class ServiceAddress {
+  constructor(
+    private readonly adapters: HttpAdapterHost,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** How clients reach the service, without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
+  get publicUrl(): string {
+    return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
+  }
+
+  /** The port that was bound; the configured one before that. */
+  get port(): number {
+    const address: unknown = this.adapters.httpAdapter.getHttpServer().address();
+    return typeof address === 'object' && address !== null && 'port' in address
+      ? Number(address.port)
+      : this.config.http.port;
+  }
+}
