@@ -49,6 +49,21 @@ export interface SandboxFacts {
   createdAt: number | null;
 }
 
+/** What keeps sandboxes from each other, from the machine and from the service. */
+export type SandboxIsolation = 'none' | 'bwrap' | 'container';
+
+/** What every backend is told about the machine and the installation; part of each backend's options. */
+export interface SandboxMachine {
+  /** Marks what is ours (the label `slipway.instance`, or a file of the sandbox's folder). */
+  instanceId: string;
+  /**
+   * `SANDBOX_ADDRESS`: a host name or IP of this machine, without port. Programs then listen there (docker publishes
+   * their port there, on all addresses for a name) instead of on 127.0.0.1, and `SandboxFacts.address` names it.
+   * Null: loopback only.
+   */
+  listenAddress: string | null;
+}
+
 /**
  * Port to where sandboxes run. Every method is idempotent and safe to repeat after a crash between its steps; none keeps
  * state in memory that a second process of the same host would miss. Options in, plain facts out: no rows, no
@@ -56,6 +71,9 @@ export interface SandboxFacts {
  */
 export abstract class SandboxBackend {
   abstract readonly kind: 'process' | 'docker';
+
+  /** What was found by `prepare()`; before that, the least that may be hoped for. */
+  abstract readonly isolation: SandboxIsolation;
 
   /**
    * Looks whether sandboxes can run here, before the service listens.
