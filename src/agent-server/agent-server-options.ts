@@ -23,7 +23,7 @@ export interface AgentServerOptions {
   /** Variables of every child process. */
   environment: Record<string, string>;
   createEngine: CreateEngine;
-  /** Program and arguments put before every shell, for example a sandbox's. */
+  /** Program and arguments put before every shell, tool server and git command, for example a sandbox's. */
   toolWrapper: string[];
   maxUploadBytes: number;
   /** How long a run may go on with its step when the server stops. */

@@ -65,7 +65,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     conversations,
     commands,
     paths: new AllowedPaths([workspace, ...options.fileRoots]),
-    git: new GitWorkspace(environment),
+    git: new GitWorkspace(environment, options.toolWrapper),
     keys,
     activity,
     corsOrigins: options.corsOrigins,

@@ -1,7 +1,10 @@
 const INHERITED =
-  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|XDG_[A-Z_]+)$/i;
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
 
-/** Variables that a child process gets of ours: by name only what programs need, nothing that we were told in secret. */
+/**
+ * Variables that a child process gets of ours: by name only what programs need, nothing that we were told in secret.
+ * `SLIPWAY_SANDBOX` is the sandbox's name, by which its processes are found when it ends.
+ */
 export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> {
   const inherited = Object.entries(own).flatMap(([name, value]) =>
     value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],

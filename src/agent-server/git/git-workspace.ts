@@ -12,9 +12,12 @@ const MAX_DIFF_BYTES = 1_000_000;
 /** What changed in a repository since its branch left the remote's. */
 export class GitWorkspace {
   readonly #environment: Record<string, string>;
+  readonly #wrapper: readonly string[];
 
-  constructor(environment: Record<string, string>) {
+  /** @param wrapper put before git: what a repository configures for git to run is the agent's to write */
+  constructor(environment: Record<string, string>, wrapper: readonly string[]) {
     this.#environment = environment;
+    this.#wrapper = wrapper;
   }
 
   /** Changed, new and deleted files below a folder, by path; none when it is in no repository. */
@@ -96,7 +99,7 @@ export class GitWorkspace {
   }
 
   async #git(folder: string, args: string[]): Promise<string | null> {
-    return await runGit(folder, this.#environment, args);
+    return await runGit({ cwd: folder, environment: this.#environment, wrapper: this.#wrapper }, args);
   }
 }
 

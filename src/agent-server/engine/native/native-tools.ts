@@ -15,7 +15,7 @@ import { toolEnvironment } from '../../tool-environment.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
 
 export interface NativeToolsOptions {
-  /** Put before the terminal's shell. */
+  /** Put before the terminal's shell and before tool servers that are programs. */
   shellWrapper: readonly string[];
   /** null: nobody opens pull requests, the tool is not offered. */
   pullRequests: PullRequestOptions | null;
@@ -56,6 +56,7 @@ export class NativeTools {
       workingDir,
       // A tool server gets secrets only where its own configuration names them.
       environment: toolEnvironment(this.#host.toolEnvironment()),
+      wrapper: this.#options.shellWrapper,
       checkUrl: this.#options.checkUrl,
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
     });

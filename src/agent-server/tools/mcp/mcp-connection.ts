@@ -9,6 +9,8 @@ export interface McpConnectionOptions {
   workingDir: string;
   /** Environment of child processes; the server's own variables are added. */
   environment: Record<string, string>;
+  /** Program and arguments put before those of child processes, for example one that isolates them. */
+  wrapper: readonly string[];
   checkUrl: CheckUrl;
   /** Milliseconds for start, handshake and the list of tools together. */
   connectTimeoutMs: number;
@@ -83,11 +85,12 @@ export class McpConnection {
 
 function stdioTransport(
   server: Extract<McpServer, { command: string }>,
-  { workingDir, environment }: McpConnectionOptions,
+  { workingDir, environment, wrapper }: McpConnectionOptions,
 ): StdioTransport {
+  const [command = server.command, ...args] = [...wrapper, server.command, ...(server.args ?? [])];
   return new StdioTransport({
-    command: server.command,
-    args: server.args ?? [],
+    command,
+    args,
     cwd: workingDir,
     env: { ...environment, ...server.env },
   });

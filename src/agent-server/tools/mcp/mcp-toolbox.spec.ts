@@ -32,6 +32,7 @@ function options(changes: Partial<McpConnectionOptions> = {}): McpConnectionOpti
     workingDir: folder,
     environment: { PATH: process.env['PATH'] ?? '' },
     checkUrl: async () => null,
+    wrapper: [],
     connectTimeoutMs: 20_000,
     ...changes,
   };
@@ -68,6 +69,12 @@ describe('tool servers', () => {
     });
     const { content } = await callTool('environment', {});
     expect(content).toEqual([{ type: 'text', text: 'OWN PATH SLIPWAY_PROCESS_TREE' }]);
+  });
+
+  it('run behind the wrapper where they are programs', async () => {
+    expect(await toolbox.connect(stdio(), options({ wrapper: ['env', 'WRAPPED=1'] }))).toEqual([]);
+    const { content } = await callTool('environment', {});
+    expect(content).toEqual([{ type: 'text', text: 'PATH SLIPWAY_PROCESS_TREE WRAPPED' }]);
   });
 
   it.each(['http', 'sse'] as const)('are spoken to over %s, with their headers', async (transport) => {
