@@ -1,8 +1,10 @@
 import { CreateUsersSettingsAndTokens1763700000000 } from './migrations/1763700000000-create-users-settings-and-tokens.js';
 import { CreateConversationsAndSandboxes1763800000000 } from './migrations/1763800000000-create-conversations-and-sandboxes.js';
+import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install-job-queue.js';
 
 /** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
 export const MIGRATIONS = [
   CreateUsersSettingsAndTokens1763700000000,
   CreateConversationsAndSandboxes1763800000000,
+  InstallJobQueue1763900000000,
 ];

@@ -1,0 +1,152 @@
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { JobWithMetadata, PgBoss } from 'pg-boss';
+import { DataSource, type EntityManager } from 'typeorm';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { DatabaseNotifications } from '../notifications/database-notifications.js';
+import { JobLoop } from './job-loop.js';
+import type { JobHandler, JobQueue } from './job-queue.js';
+import { createQueue, openJobStore } from './job-store.js';
+import { transactionDatabase } from './transaction-database.js';
+
+const CHANNEL = 'jobs';
+const REOPEN_MS = 2_000;
+
+/**
+ * Jobs that survive the process that sent them, kept by pg-boss in the service's own database. A job is sent inside of
+ * the transaction that causes it; each process works on the queues for which it has a handler.
+ */
+@Injectable()
+export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
+  private readonly logger = new Logger(DurableJobs.name);
+  private readonly handlers = new Map<string, { queue: JobQueue; handler: JobHandler }>();
+  private readonly loops = new Map<string, JobLoop>();
+  private opening: Promise<PgBoss> | null = null;
+  private retry: NodeJS.Timeout | null = null;
+  private stopping = false;
+  private deaf: (() => void) | null = null;
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly notifications: DatabaseNotifications,
+  ) {}
+
+  /** Names who does the jobs of a queue. To be called before the application has started. */
+  handle(queue: JobQueue, handler: JobHandler): void {
+    this.handlers.set(queue.name, { queue, handler });
+  }
+
+  /**
+   * Sends a job: it exists once the caller's transaction is committed, and is taken up at once then, wherever.
+   *
+   * @param queue name of a queue that some process handles
+   * @throws DomainError unavailable while the tables of the jobs cannot be reached
+   */
+  async send(manager: EntityManager, queue: string, data: object): Promise<void> {
+    const boss = await this.open();
+    await boss.send(queue, data, { db: transactionDatabase(manager) });
+    await this.notifications.publish(manager, CHANNEL, queue);
+  }
+
+  /** Begins to work. The service does not wait for that before it listens: the library takes its time to load. */
+  onApplicationBootstrap(): void {
+    if (this.handlers.size === 0) {
+      return;
+    }
+    this.deaf = this.notifications.listen(
+      CHANNEL,
+      (queue) => this.loops.get(queue)?.wake(),
+      () => this.loops.forEach((loop) => loop.wake()),
+    );
+    void this.startLoops();
+  }
+
+  /** Before requests in flight end, so that what they send is left to others. */
+  async onModuleDestroy(): Promise<void> {
+    this.stopping = true;
+    this.deaf?.();
+    if (this.retry) {
+      clearTimeout(this.retry);
+    }
+    // Whatever is being opened right now has to be there to be closed.
+    await this.opening?.catch(() => undefined);
+    await Promise.all([...this.loops.values()].map((loop) => loop.stop()));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    const boss = await this.opening?.catch(() => null);
+    await boss?.stop({ graceful: false });
+  }
+
+  /** Makes a queue ready for jobs of hosts that are not up; those that are handled here are ready already. */
+  async prepare(queue: JobQueue): Promise<void> {
+    await createQueue(await this.open(), queue);
+  }
+
+  /** Looks for jobs whose workers died, now; otherwise that is done every few seconds. */
+  async supervise(): Promise<void> {
+    const boss = await this.open();
+    await boss.supervise();
+  }
+
+  private async startLoops(): Promise<void> {
+    try {
+      const boss = await this.open();
+      for (const { queue, handler } of this.stopping ? [] : this.handlers.values()) {
+        const handBack = (job: JobWithMetadata): Promise<void> => this.handBack(boss, queue, job);
+        const loop = new JobLoop(boss, queue, handler, { handBack }, this.logger);
+        this.loops.set(queue.name, loop);
+        loop.start();
+      }
+    } catch (error) {
+      this.logger.error('jobs cannot be worked on', error instanceof Error ? error.stack : error);
+      if (!this.stopping) {
+        this.retry = setTimeout(() => void this.startLoops(), REOPEN_MS).unref();
+      }
+    }
+  }
+
+  private async open(): Promise<PgBoss> {
+    this.opening ??= this.openAll();
+    try {
+      return await this.opening;
+    } catch (error) {
+      this.opening = null;
+      throw new DomainError('unavailable', 'unavailable', 'The job queue cannot be reached right now.', {
+        cause: error,
+        retryAfterSeconds: 2,
+      });
+    }
+  }
+
+  private async openAll(): Promise<PgBoss> {
+    const boss = await openJobStore(this.dataSource, (error) => {
+      this.logger.warn(`job queue: ${error.message}`);
+    });
+    try {
+      for (const { queue } of this.handlers.values()) {
+        await createQueue(boss, queue);
+      }
+      return boss;
+    } catch (error) {
+      await boss.stop({ graceful: false });
+      throw error;
+    }
+  }
+
+  /** A new job in the place of the old one: an attempt that we ended ourselves is none. */
+  private async handBack(boss: PgBoss, queue: JobQueue, job: JobWithMetadata): Promise<void> {
+    await this.dataSource.transaction(async (manager) => {
+      const db = transactionDatabase(manager);
+      await boss.complete(queue.name, job, null, { db });
+      await boss.send(queue.name, job.data, { db });
+      await this.notifications.publish(manager, CHANNEL, queue.name);
+    });
+  }
+}

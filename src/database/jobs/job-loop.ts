@@ -1,0 +1,156 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@nestjs/common';
+import type { JobWithMetadata, PgBoss } from 'pg-boss';
+import { jsonText } from '../../common/json-access.js';
+import type { JobHandler, JobQueue } from './job-queue.js';
+
+/** pg-boss gives a job to somebody else when it hears nothing for this long; less is not possible. */
+export const HEARTBEAT_SECONDS = 10;
+const TOUCH_MS = 3_000;
+const MOST_AT_ONCE = 10;
+
+/** What a loop does with jobs that it does not finish. */
+export interface JobReturn {
+  /** Gives a job back without counting the attempt: the process stops. */
+  handBack(job: JobWithMetadata): Promise<void>;
+}
+
+/** Fetches the jobs of one queue and works on several of them at the same time. */
+export class JobLoop {
+  readonly #boss: PgBoss;
+  readonly #queue: JobQueue;
+  readonly #handler: JobHandler;
+  readonly #returns: JobReturn;
+  readonly #logger: Logger;
+  readonly #running = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  #wakeUp = new AbortController();
+  #loop: Promise<void> | null = null;
+
+  constructor(boss: PgBoss, queue: JobQueue, handler: JobHandler, returns: JobReturn, logger: Logger) {
+    this.#boss = boss;
+    this.#queue = queue;
+    this.#handler = handler;
+    this.#returns = returns;
+    this.#logger = logger;
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Looks for jobs now. */
+  wake(): void {
+    this.#wakeUp.abort();
+  }
+
+  /** Takes no more jobs, tells those in work to end, and gives back what was not finished. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.wake();
+    await this.#loop;
+    await Promise.all(this.#running);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#wakeUp = new AbortController();
+      const found = await this.#fetch();
+      for (const job of found) {
+        const work: Promise<void> = this.#work(job).finally(() => {
+          this.#running.delete(work);
+          this.wake();
+        });
+        this.#running.add(work);
+      }
+      if (found.length === 0 || this.#room() === 0) {
+        await this.#rest();
+      }
+    }
+  }
+
+  #room(): number {
+    return this.#queue.concurrency - this.#running.size;
+  }
+
+  async #rest(): Promise<void> {
+    if (this.#wakeUp.signal.aborted) {
+      return;
+    }
+    await delay(this.#queue.pollMs, undefined, { signal: this.#wakeUp.signal, ref: false }).catch(
+      (error: unknown) => {
+        if (!this.#wakeUp.signal.aborted) {
+          throw error;
+        }
+      },
+    );
+  }
+
+  async #fetch(): Promise<JobWithMetadata[]> {
+    const room = this.#room();
+    if (room <= 0) {
+      return [];
+    }
+    try {
+      return await this.#boss.fetch<object>(this.#queue.name, {
+        batchSize: Math.min(room, MOST_AT_ONCE),
+        includeMetadata: true,
+      });
+    } catch (error) {
+      // The database is away; the next round asks again.
+      this.#logger.warn(`jobs cannot be fetched: ${describe(error)}`);
+      return [];
+    }
+  }
+
+  async #work(job: JobWithMetadata): Promise<void> {
+    const lost = new AbortController();
+    const touching = setInterval(() => void this.#touch(job, lost), TOUCH_MS);
+    try {
+      await this.#handler({
+        data: job.data,
+        signal: AbortSignal.any([this.#stopping.signal, lost.signal]),
+        failure: jsonText(job.sourceOutput, 'message') ?? jsonText(job.sourceOutput, 'value', 'message'),
+      });
+      await this.#boss.complete(this.#queue.name, job);
+    } catch (error) {
+      await this.#giveUp(job, lost.signal.aborted, error);
+    } finally {
+      clearInterval(touching);
+    }
+  }
+
+  async #giveUp(job: JobWithMetadata, isLost: boolean, error: unknown): Promise<void> {
+    try {
+      if (isLost) {
+        this.#logger.warn(`a job was given to another worker: ${describe(error)}`);
+      } else if (this.#stopping.signal.aborted) {
+        await this.#returns.handBack(job);
+      } else {
+        this.#logger.error(
+          `a job failed (${this.#queue.name})`,
+          error instanceof Error ? error.stack : error,
+        );
+        await this.#boss.fail(this.#queue.name, job, { message: describe(error) });
+      }
+    } catch (failure) {
+      // Nobody vouches for it any more, so it is somebody's again after the heartbeat's time.
+      this.#logger.warn(`a job could not be given back: ${describe(failure)}`);
+    }
+  }
+
+  async #touch(job: JobWithMetadata, lost: AbortController): Promise<void> {
+    try {
+      const answer: { affected?: number } = await this.#boss.touch(this.#queue.name, job);
+      if (answer.affected === 0) {
+        lost.abort(new Error('the job is not ours any more'));
+      }
+    } catch (error) {
+      this.#logger.warn(`a job's heartbeat failed: ${describe(error)}`);
+    }
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
