@@ -57,7 +57,11 @@ export class StartConversationDto {
   @NestedList({ type: ProcessorDto, nullable: true, description: 'What shall happen on events.' })
   processors?: ProcessorDto[] | null;
 
-  @Text({ nullable: true, description: 'Model; that of the settings by default.', example: 'provider/model-1' })
+  @Text({
+    nullable: true,
+    description: 'Model; that of the settings by default.',
+    example: 'provider/model-1',
+  })
   llm_model?: string | null;
 
   @Text({ nullable: true, description: NO_EFFECT, example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })

@@ -6,7 +6,8 @@ import { Text } from '../../../common/validation/text.decorator.js';
 export class ProcessorDto {
   @Text({
     required: true,
-    description: '`SetTitleCallbackProcessor` is what is done anyway; others have no effect, and `detail` says so.',
+    description:
+      '`SetTitleCallbackProcessor` is what is done anyway; others have no effect, and `detail` says so.',
     example: 'SetTitleCallbackProcessor',
   })
   kind: string;

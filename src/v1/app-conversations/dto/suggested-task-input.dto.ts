@@ -50,8 +50,7 @@ export class SuggestedTaskInputDto implements SuggestedTask {
     required: true,
     description: 'Title as its author wrote it.',
     example: 'Retry card payments',
-    rule: (title) =>
-      title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null,
+    rule: (title) => (title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null),
   })
   title: string;
 }

@@ -1,0 +1,8 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+
+/** It was done. */
+@ApiSchema({ name: 'Success' })
+export class SuccessDto {
+  @ApiProperty({ example: true })
+  success: boolean;
+}
