@@ -97,13 +97,12 @@ describe('wire forms', () => {
   });
 
   it.each([
-    ['plain-token', { username: 'x-token-auth', password: 'plain-token', apiToken: 'plain-token' }],
+    ['plain-token', { username: 'x-token-auth', password: 'plain-token' }],
     [
       'mona@example.com:api-token',
       {
         username: 'x-bitbucket-api-token-auth',
         password: 'api-token',
-        apiToken: 'mona@example.com:api-token',
       },
     ],
   ])('Bitbucket: git authenticates with %s', (token, credential) => {

@@ -67,4 +67,13 @@ export abstract class GitProvider {
    * @throws GitProviderError when the provider has to be asked and does not tell
    */
   abstract gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential>;
+
+  /**
+   * The token that tools call the provider's API with: the stored one, unless that stands for another.
+   *
+   * @throws GitProviderError when it has to be asked for and is not told
+   */
+  apiToken(auth: ProviderAuth, _call: ProviderCall): Promise<string> {
+    return Promise.resolve(auth.token);
+  }
 }

@@ -124,14 +124,11 @@ export interface OpenedChangeRequest {
   url: string;
 }
 
-/** What git and other tools authenticate with. */
+/** What git authenticates with over HTTP. */
 export interface GitCredential {
-  /** User name for git over HTTP. */
   username: string;
-  /** Password that goes with it: a secret. */
+  /** A secret. */
   password: string;
-  /** The token in the form that the provider's API takes, for tools that call it: a secret. */
-  apiToken: string;
 }
 
 /** The account behind a token. */

@@ -4,6 +4,8 @@ import { Clock } from '../common/clock.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
+import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
+import { CloneAccessService } from './clone-access.service.js';
 import { createGitProviderRegistry } from './create-git-provider-registry.js';
 import { GitHttpClient } from './git-http.client.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
@@ -11,6 +13,7 @@ import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { GitUserService } from './git-user.service.js';
 import { operatorHosts } from './operator-hosts.js';
+import { ProviderCalls } from './provider-calls.js';
 import { ProviderTokenChecker } from './tokens/provider-token.checker.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
 import { ProviderTokensReader } from './tokens/provider-tokens.reader.js';
@@ -56,7 +59,17 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderTokensReader,
     GitProvidersService,
     GitUserService,
+    ProviderCalls,
+    CloneAccessService,
+    AgentGitTokensReader,
   ],
-  exports: [ProviderTokensService, ProviderTokensReader, GitProviderRegistry],
+  exports: [
+    ProviderTokensService,
+    ProviderTokensReader,
+    GitProviderRegistry,
+    ProviderCalls,
+    CloneAccessService,
+    AgentGitTokensReader,
+  ],
 })
 export class GitProvidersModule {}

@@ -1,11 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { GitProviderError } from './git-provider.error.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import type { ProviderCall, ProviderUser } from './git-provider.types.js';
-import { ProviderTokensReader, type StoredCredential } from './tokens/provider-tokens.reader.js';
+import type { ProviderUser } from './git-provider.types.js';
+import { ProviderCalls } from './provider-calls.js';
+import { ProviderTokensReader } from './tokens/provider-tokens.reader.js';
 
 const DEADLINE_MS = 12_000;
 
@@ -17,7 +17,7 @@ export class GitUserService {
   constructor(
     private readonly reader: ProviderTokensReader,
     private readonly registry: GitProviderRegistry,
-    private readonly clock: Clock,
+    private readonly calls: ProviderCalls,
   ) {}
 
   /**
@@ -33,7 +33,7 @@ export class GitUserService {
     try {
       return await this.registry
         .providerFor(credential.provider, credential.host)
-        .getUser(credential, this.callFor(userId, credential));
+        .getUser(credential, this.calls.within(DEADLINE_MS, userId, credential));
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;
@@ -41,17 +41,5 @@ export class GitUserService {
       this.logger.warn('git provider failed', { provider: credential.provider, code: error.code });
       throw gitProviderProblem(credential.provider, error);
     }
-  }
-
-  private callFor(userId: string, { provider, token }: StoredCredential): ProviderCall {
-    let current = token;
-    return {
-      signal: AbortSignal.timeout(DEADLINE_MS),
-      deadlineAt: this.clock.now() + DEADLINE_MS,
-      replaceToken: async (successor) => {
-        await this.reader.replaceToken(userId, provider, current, successor);
-        current = successor;
-      },
-    };
   }
 }

@@ -2,10 +2,12 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
+import { AgentSecretsReader } from './agent-secrets.reader.js';
 import { CustomSecret } from './custom-secret.entity.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
+import { SettingsKeysReader } from './settings-keys.reader.js';
 import { Settings } from './settings.entity.js';
 import { SettingsService } from './settings.service.js';
 import { SettingsStore } from './settings.store.js';
@@ -14,7 +16,7 @@ import { SettingsStore } from './settings.store.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret]), McpConfigModule, GitProvidersModule],
   controllers: [SettingsController, SecretsController],
-  providers: [SettingsService, SettingsStore, SecretsService],
-  exports: [SettingsService, SecretsService],
+  providers: [SettingsService, SettingsStore, SecretsService, AgentSecretsReader, SettingsKeysReader],
+  exports: [SettingsService, SecretsService, SettingsStore, AgentSecretsReader, SettingsKeysReader],
 })
 export class SettingsModule {}

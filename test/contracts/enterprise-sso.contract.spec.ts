@@ -22,7 +22,8 @@ const CAPABILITIES: GitProviderCapabilities = {
   authorization: () => `Bearer ${sampleWorld().token}`,
   clone: {
     url: (origin) => `${origin}/octo/app.git`,
-    credential: { username: 'oauth2', password: sampleWorld().token, apiToken: sampleWorld().token },
+    credential: { username: 'oauth2', password: sampleWorld().token },
+    token: sampleWorld().token,
   },
 };
 

@@ -55,9 +55,10 @@ export function describeGitProvider(
         const { provider, auth } = await open(sampleWorld());
         expect(await provider.gitCredential(auth, relaxedCall())).toEqual({
           password: auth.token,
-          apiToken: auth.token,
           ...capabilities.clone.credential,
         });
+        const { token = auth.token } = capabilities.clone;
+        expect(await provider.apiToken(auth, relaxedCall())).toBe(token);
       });
     });
 

@@ -39,8 +39,11 @@ export interface GitProviderCapabilities {
   maxChangeRequests: number;
   /** Value of the `authorization` header that a token is sent in. */
   authorization: (token: string) => string;
-  /** Where git finds `octo/app` (the fake is at `origin`), and what it authenticates with beside the token. */
-  clone: { url: (origin: string) => string; credential: Partial<GitCredential> };
+  /**
+   * Where git finds `octo/app` (the fake is at `origin`), what it authenticates with beside the user's token, and the
+   * token of the API where that is another one.
+   */
+  clone: { url: (origin: string) => string; credential: Partial<GitCredential>; token?: string };
   /** What a rejected token fails with; `unauthorized` unless the user's token is not the one the host sees. */
   rejection?: ProviderErrorCode;
   /** Members of the account in which the host differs from the world's user. */

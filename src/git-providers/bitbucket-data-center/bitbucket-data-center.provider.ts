@@ -150,7 +150,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
   /** Tokens stand in for the password of their own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
     const username = await this.userName(this.clientFor(auth, call));
-    return { username, password: auth.token, apiToken: auth.token };
+    return { username, password: auth.token };
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {

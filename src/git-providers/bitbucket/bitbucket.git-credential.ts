@@ -8,6 +8,6 @@ import type { GitCredential } from '../git-provider.types.js';
 export function bitbucketGitCredential(token: string): GitCredential {
   const colon = token.indexOf(':');
   return colon < 0
-    ? { username: 'x-token-auth', password: token, apiToken: token }
-    : { username: 'x-bitbucket-api-token-auth', password: token.slice(colon + 1), apiToken: token };
+    ? { username: 'x-token-auth', password: token }
+    : { username: 'x-bitbucket-api-token-auth', password: token.slice(colon + 1) };
 }

@@ -117,6 +117,11 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
+  /** The git host's own token, as long as it lasts. */
+  override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
+    return needingSignIn(() => this.withForgeToken(auth, call, ({ token }) => Promise.resolve(token)));
+  }
+
   /**
    * Runs a call to the git host. Should the host refuse the token, Keycloak is asked for it once more.
    *

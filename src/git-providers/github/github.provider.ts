@@ -138,7 +138,7 @@ export class GithubProvider extends GitProvider {
 
   /** Any user name would do; this one is what GitHub's own documents use. */
   gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
-    return Promise.resolve({ username: 'x-access-token', password: token, apiToken: token });
+    return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
   private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<PullRequestAnswer> {

@@ -108,7 +108,7 @@ export class GitlabProvider extends GitProvider {
 
   /** `oauth2` is needed for OAuth tokens; personal ones take any user name (https://docs.gitlab.com/api/oauth2/). */
   gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
-    return Promise.resolve({ username: 'oauth2', password: token, apiToken: token });
+    return Promise.resolve({ username: 'oauth2', password: token });
   }
 
   private async readGraphql(auth: ProviderAuth, call: ProviderCall): Promise<GraphqlHalf> {

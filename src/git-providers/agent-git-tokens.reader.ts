@@ -1,0 +1,102 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { GitProviderError } from './git-provider.error.js';
+import { gitProviderProblem } from './git-provider-problem.js';
+import type { GitProvider } from './git-provider.js';
+import { GitProviderRegistry } from './git-provider.registry.js';
+import type { ForgeKind } from './git-provider.types.js';
+import { ProviderCalls } from './provider-calls.js';
+import { ProviderTokensReader, type StoredCredential } from './tokens/provider-tokens.reader.js';
+
+/** The names under which tools look for tokens. */
+const VARIABLES: Record<ForgeKind, string> = {
+  github: 'GITHUB_TOKEN',
+  gitlab: 'GITLAB_TOKEN',
+  bitbucket: 'BITBUCKET_TOKEN',
+  bitbucket_dc: 'BITBUCKET_TOKEN',
+};
+
+const DEADLINE_MS = 12_000;
+
+interface Source {
+  credential: StoredCredential;
+  adapter: GitProvider;
+}
+
+/** Hands git tokens to agents, under the names of the variables that they become. */
+@Injectable()
+export class AgentGitTokensReader {
+  private readonly logger = new Logger(AgentGitTokensReader.name);
+
+  constructor(
+    private readonly reader: ProviderTokensReader,
+    private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
+  ) {}
+
+  /** Names, with a sentence about each. */
+  async describe(userId: string): Promise<Map<string, string>> {
+    const sources = await this.sources(userId);
+    return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
+  }
+
+  /**
+   * The token of that name; null when there is none.
+   *
+   * @throws DomainError when it has to be asked for and is not told
+   */
+  async find(userId: string, name: string): Promise<string | null> {
+    const source = (await this.sources(userId)).get(name);
+    return source ? await this.read(userId, source) : null;
+  }
+
+  /** All tokens that can be had; the others are logged and left out: an agent can do much without them. */
+  async list(userId: string): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const [name, source] of await this.sources(userId)) {
+      try {
+        found.set(name, await this.askFor(userId, source));
+      } catch (error) {
+        if (!(error instanceof GitProviderError)) {
+          throw error;
+        }
+        this.logger.warn('an agent goes without a git token', {
+          provider: source.credential.provider,
+          code: error.code,
+        });
+      }
+    }
+    return found;
+  }
+
+  private async read(userId: string, source: Source): Promise<string> {
+    try {
+      return await this.askFor(userId, source);
+    } catch (error) {
+      throw error instanceof GitProviderError ? gitProviderProblem(source.credential.provider, error) : error;
+    }
+  }
+
+  private async askFor(userId: string, { credential, adapter }: Source): Promise<string> {
+    return await adapter.apiToken(credential, this.calls.within(DEADLINE_MS, userId, credential));
+  }
+
+  /** Of two tokens for one kind of server the user's own wins over the one of enterprise_sso. */
+  private async sources(userId: string): Promise<Map<string, Source>> {
+    const sources = new Map<string, Source>();
+    for (const credential of await this.reader.list(userId)) {
+      const isKnown = credential.provider !== 'enterprise_sso' || this.registry.enterpriseSsoConfigured;
+      if (isKnown) {
+        const adapter = this.registry.providerFor(credential.provider, credential.host);
+        const name = VARIABLES[adapter.kind];
+        if (!sources.has(name)) {
+          sources.set(name, { credential, adapter });
+        }
+      }
+    }
+    return sources;
+  }
+}
+
+function describeToken({ provider, host }: StoredCredential): string {
+  return `Token of the git provider ${provider}${host === null ? '' : ` at ${host}`}`;
+}
