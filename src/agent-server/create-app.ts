@@ -9,6 +9,7 @@ import type { AllowedPaths } from './files/allowed-paths.js';
 import { fileRoutes } from './files/file-routes.js';
 import { gitRoutes } from './git/git-routes.js';
 import type { GitWorkspace } from './git/git-workspace.js';
+import type { RepositoryPreparation } from './git/repository-preparation.js';
 import { cors } from './http/cors.js';
 import { errorHandler } from './http/error-handler.js';
 import type { SessionKeys } from './http/session-keys.js';
@@ -21,6 +22,7 @@ export interface AppParts {
   commands: BashCommands;
   paths: AllowedPaths;
   git: GitWorkspace;
+  preparation: RepositoryPreparation;
   keys: SessionKeys;
   activity: Activity;
   corsOrigins: string[];
@@ -47,7 +49,7 @@ export function createApp(parts: AppParts): Express {
   app.use('/api/conversations', conversationRoutes(parts.conversations));
   app.use('/api/bash', bashRoutes(parts.commands));
   app.use('/api/file', fileRoutes(parts.paths, parts.maxUploadBytes));
-  app.use('/api/git', gitRoutes(parts.paths, parts.git));
+  app.use('/api/git', gitRoutes(parts));
   app.use('/api', miscellaneousRoutes());
   app.use((_request, response) => {
     response.status(404).json({ detail: 'Not Found' });

@@ -9,6 +9,7 @@ import { createApp } from './create-app.js';
 import { EventLog } from './event-log.js';
 import { AllowedPaths } from './files/allowed-paths.js';
 import { GitWorkspace } from './git/git-workspace.js';
+import { RepositoryPreparation } from './git/repository-preparation.js';
 import { SessionKeys } from './http/session-keys.js';
 import { isBashEvent } from './is-event.js';
 import { log } from './log.js';
@@ -45,7 +46,12 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     wrapper: options.toolWrapper,
     masker: () => conversations.masker(),
   });
-  const activity = new Activity(() => commands.isRunning || isAnyRunning(conversations));
+  const paths = new AllowedPaths([workspace, ...options.fileRoots]);
+  const place = { environment, wrapper: options.toolWrapper };
+  const preparation = new RepositoryPreparation({ ...place, workspace, paths });
+  const activity = new Activity(
+    () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
+  );
   const keys = new SessionKeys(sessionKeys);
   if (keys.isOpen) {
     log('warn', 'no session key is set: whoever reaches this server may use it');
@@ -64,8 +70,9 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   const app = createApp({
     conversations,
     commands,
-    paths: new AllowedPaths([workspace, ...options.fileRoots]),
+    paths,
     git: new GitWorkspace(environment, options.toolWrapper),
+    preparation,
     keys,
     activity,
     corsOrigins: options.corsOrigins,
@@ -78,7 +85,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     port,
     stop: async () => {
       server.close();
-      await Promise.all([conversations.stop(options.stopGraceMs), commands.stop()]);
+      await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
       await commands.log.close();
       sockets.close();
       await webhooks?.stop(WEBHOOK_STOP_MS);

@@ -1,6 +1,7 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '../../agent-protocol/events.js';
 import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
+import { gitVariables } from '../git/git-variables.js';
 import { SecretMasker } from '../secret-masker.js';
 import { compactEvent } from './compact-event.js';
 import { toStats } from './conversation-info.js';
@@ -80,7 +81,13 @@ export class ConversationState implements EngineHost {
     const given = Object.entries(this.#credentials.secrets).flatMap(([name, secret]) =>
       secret.kind === 'StaticSecret' && secret.value !== null ? [[name, secret.value] as const] : [],
     );
-    return { ...this.#baseEnvironment, ...Object.fromEntries(given), ...this.#lookedUp };
+    const { git } = this.#credentials;
+    return {
+      ...this.#baseEnvironment,
+      ...Object.fromEntries(given),
+      ...this.#lookedUp,
+      ...(git && gitVariables(git.expose ? git : { credentials: [], identity: git.identity })),
+    };
   }
 
   async setStatus(status: ExecutionStatus): Promise<void> {

@@ -113,6 +113,7 @@ export class Conversations {
         search_api_key: request.slipway.search_api_key ?? undefined,
         mcp_config: request.agent.mcp_config,
         secrets: request.secrets,
+        git: request.slipway.git ?? undefined,
       });
       return { conversation: existing, created: false };
     }
@@ -194,6 +195,7 @@ export class Conversations {
       this.#options.createEngine({
         conversationId: state.record.id,
         toolEnvironment: () => state.toolEnvironment(),
+        gitAccess: () => state.credentials.git,
       }),
     );
     this.#byId.set(conversation.id, conversation);

@@ -1,4 +1,6 @@
+import type { GitAccess } from '../../agent-protocol/git-access.js';
 import type { McpServers } from '../../agent-protocol/mcp-servers.js';
+import { gitSecrets } from '../git/git-variables.js';
 import { mcpSecretValues, toMcpServers } from './mcp-servers.js';
 import type { CredentialsUpdate, ParsedSecret, StartRequest } from './start-schema.js';
 
@@ -8,6 +10,7 @@ export interface Credentials {
   searchApiKey: string | null;
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
+  git: GitAccess | null;
 }
 
 export const NO_CREDENTIALS: Credentials = {
@@ -15,6 +18,7 @@ export const NO_CREDENTIALS: Credentials = {
   searchApiKey: null,
   mcpServers: null,
   secrets: {},
+  git: null,
 };
 
 /** The credentials inside a request that starts a conversation. */
@@ -24,6 +28,7 @@ export function credentialsOf(request: StartRequest): Credentials {
     searchApiKey: request.slipway.search_api_key ?? null,
     mcpServers: toMcpServers(request.agent.mcp_config?.mcpServers),
     secrets: request.secrets,
+    git: request.slipway.git ?? null,
   };
 }
 
@@ -34,16 +39,21 @@ export function updateCredentials(old: Credentials, update: CredentialsUpdate): 
     searchApiKey: update.search_api_key === undefined ? old.searchApiKey : update.search_api_key,
     mcpServers: update.mcp_config ? toMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
     secrets: { ...old.secrets, ...update.secrets },
+    git: update.git === undefined ? old.git : update.git,
   };
 }
 
 /** Every value in it that must not be seen; looked-up secrets are known once they were looked up. */
 export function secretValues(credentials: Credentials): string[] {
-  const { llmApiKey, searchApiKey, mcpServers, secrets } = credentials;
+  const { llmApiKey, searchApiKey, mcpServers, secrets, git } = credentials;
   const given = Object.values(secrets).flatMap((secret) =>
     secret.kind === 'LookupSecret' ? Object.values(secret.headers ?? {}) : [secret.value],
   );
-  return [llmApiKey, searchApiKey, ...mcpSecretValues(mcpServers), ...given].filter(
-    (value) => value !== null,
-  );
+  return [
+    llmApiKey,
+    searchApiKey,
+    ...mcpSecretValues(mcpServers),
+    ...given,
+    ...gitSecrets(git?.credentials ?? []),
+  ].filter((value) => value !== null);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { gitAccessSchema } from '../git/prepare-schema.js';
 import { messageSchema } from './message-schema.js';
 
 const texts = z.record(z.string(), z.string());
@@ -75,6 +76,7 @@ const extension = z.object({
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
   model_prices: z.record(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
+  git: gitAccessSchema.nullish(),
 });
 
 export const startSchema = z.object({
@@ -104,6 +106,7 @@ export const credentialsSchema = z.object({
   search_api_key: z.string().nullish(),
   mcp_config: mcpConfig.nullish(),
   secrets: secretsSchema.optional(),
+  git: gitAccessSchema.nullish(),
 });
 
 /** A `CredentialsRequest` as it was understood. */

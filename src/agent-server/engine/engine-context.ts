@@ -1,3 +1,4 @@
+import type { GitAccess } from '../../agent-protocol/git-access.js';
 import type { AgentEngine } from './agent-engine.js';
 
 /** What an engine may know of the conversation that it is made for. */
@@ -5,6 +6,8 @@ export interface EngineContext {
   conversationId: string;
   /** Variables for tools, as they are when it is called. */
   toolEnvironment: () => Record<string, string>;
+  /** What it may do on git servers, as it is when it is called. */
+  gitAccess: () => GitAccess | null;
 }
 
 /** Makes the engine of a conversation when the conversation first runs. */
