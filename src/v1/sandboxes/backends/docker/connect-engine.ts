@@ -1,0 +1,48 @@
+import Docker from 'dockerode';
+import { SandboxBackendError } from '../sandbox-backend.error.js';
+
+/** Where an engine is, as the client library wants it. */
+export interface EngineEndpoint {
+  socketPath: string | undefined;
+  host: string | undefined;
+  port: number | undefined;
+  protocol?: 'https';
+}
+
+const SOCKET = /^(unix|npipe):\/\/(.+)$/;
+const DEFAULT_PORT = '2375';
+
+/**
+ * Reads `DOCKER_HOST`. For https the library takes its certificates from the folder that `DOCKER_CERT_PATH` names, as
+ * the docker command does.
+ *
+ * @throws SandboxBackendError for other kinds of addresses
+ */
+export function engineEndpoint(dockerHost: string): EngineEndpoint {
+  const [, , socketPath] = SOCKET.exec(dockerHost) ?? [];
+  if (socketPath !== undefined) {
+    return { socketPath, host: undefined, port: undefined };
+  }
+  const url = URL.canParse(dockerHost) ? new URL(dockerHost) : null;
+  if (url === null || !['tcp:', 'http:', 'https:'].includes(url.protocol) || url.hostname === '') {
+    throw new SandboxBackendError('DOCKER_HOST must be unix:///path/to/socket or tcp://host:port');
+  }
+  return {
+    socketPath: undefined,
+    host: url.hostname,
+    port: Number(url.port || DEFAULT_PORT),
+    ...(url.protocol === 'https:' && { protocol: 'https' as const }),
+  };
+}
+
+/** Whether ports that the engine publishes on loopback are on *our* loopback. */
+export function isLocalEngine(dockerHost: string | null): boolean {
+  const host = dockerHost === null ? undefined : engineEndpoint(dockerHost).host;
+  return host === undefined || host === 'localhost' || host === '[::1]' || host.startsWith('127.');
+}
+
+/** A client of the engine; connects when it is used. */
+export function connectEngine(dockerHost: string | null): Docker {
+  // Members that are undefined keep the library from taking its own from the environment.
+  return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
+}

@@ -1,0 +1,45 @@
+import type { ContainerInspectInfo } from 'dockerode';
+import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
+import type { SandboxReach } from './sandbox-reach.js';
+import { CREATED_LABEL, SANDBOX_LABEL, sandboxHostName } from './sandbox-names.js';
+
+/** Where agent servers listen inside their containers. */
+export const AGENT_PORT = 8000;
+
+const ALIVE = new Set(['running', 'paused', 'restarting']);
+/** 128 + SIGKILL, which the kernel sends when a container has used up its memory. */
+const KILLED = 137;
+
+/** Reads an inspected container. */
+export function containerFacts(container: ContainerInspectInfo, reach: SandboxReach): SandboxFacts {
+  const id = container.Config.Labels[SANDBOX_LABEL] ?? '';
+  const isRunning = ALIVE.has(container.State.Status);
+  return {
+    id,
+    state: isRunning ? 'running' : 'stopped',
+    address: isRunning ? address(container, id, reach) : null,
+    exit: isRunning ? null : exitOf(container),
+    createdAt: Number(container.Config.Labels[CREATED_LABEL]) || null,
+  };
+}
+
+function address({ NetworkSettings }: ContainerInspectInfo, id: string, reach: SandboxReach): string | null {
+  if (reach.by === 'name') {
+    return `http://${sandboxHostName(id)}:${AGENT_PORT}`;
+  }
+  const published = NetworkSettings.Ports[`${AGENT_PORT}/tcp`]?.find(({ HostIp }) => HostIp === reach.hostIp);
+  return published ? `http://${reach.urlHost}:${published.HostPort}` : null;
+}
+
+/** Null when it never ran. The engine tells no signals apart from codes above 128. */
+function exitOf({ State }: ContainerInspectInfo): SandboxExit | null {
+  if (State.Status === 'created' && State.ExitCode === 0) {
+    return null;
+  }
+  return {
+    code: State.ExitCode,
+    signal: null,
+    // The engine also notes when a tool was ended for its memory and the agent server lived on.
+    outOfMemory: State.OOMKilled && State.ExitCode === KILLED,
+  };
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from '@jest/globals';
+import type { SandboxLaunch } from '../sandbox-backend.js';
+import { containerOptions } from './container-options.js';
+import { sandboxLayout } from './sandbox-layout.js';
+import { sandboxReach } from './sandbox-reach.js';
+
+const SESSION_KEY = 'the-session-key';
+const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true };
+
+function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+  return {
+    id: 'AbCdEfGhIjKlMnOpQrStUv',
+    sessionKey: SESSION_KEY,
+    program: { kind: 'native', image: null },
+    env: { LANG: 'C.UTF-8' },
+    workingDir: 'workspace/project',
+    cpu: null,
+    memoryMb: null,
+    runtime: null,
+    network: null,
+    callbackUrl: 'http://host.docker.internal:3000/api/v1/webhooks',
+    ...changes,
+  };
+}
+
+function made(changes: Partial<SandboxLaunch> = {}, network: string | null = null, engine = ENGINE) {
+  const given = launch(changes);
+  const options = { instanceId: 'test', network, pidsLimit: 512, cpu: 2, memoryMb: 1024 };
+  const reach = sandboxReach({ network, listenAddress: null });
+  return containerOptions(given, sandboxLayout(given, 'agent-image'), options, reach, engine, 1234);
+}
+
+describe('containerOptions', () => {
+  it('takes everything away that a sandbox does not need', () => {
+    expect(made()).toMatchObject({
+      name: 'slipway-AbCdEfGhIjKlMnOpQrStUv',
+      Image: 'agent-image',
+      User: '10001:10001',
+      Labels: {
+        'slipway.instance': 'test',
+        'slipway.sandbox-id': 'AbCdEfGhIjKlMnOpQrStUv',
+        'slipway.created-at': '1234',
+      },
+      HostConfig: {
+        Init: true,
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges'],
+        ReadonlyRootfs: true,
+        PidsLimit: 512,
+        Memory: 1024 * 1024 * 1024,
+        MemorySwap: 1024 * 1024 * 1024,
+        NanoCpus: 2e9,
+        RestartPolicy: { Name: 'no' },
+        PortBindings: { '8000/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }] },
+        ExtraHosts: ['host.docker.internal:host-gateway'],
+        Mounts: [{ Type: 'volume', Source: 'slipway-AbCdEfGhIjKlMnOpQrStUv', Target: '/sandbox' }],
+      },
+    });
+  });
+
+  it('has the session key of our own server nowhere', () => {
+    const options = made();
+    expect(JSON.stringify(options)).not.toContain(SESSION_KEY);
+    expect(options).toMatchObject({ OpenStdin: true, StdinOnce: true });
+    expect(options.Cmd?.slice(0, 2)).toEqual(['--workspace', '/sandbox/workspace/project']);
+    expect(options.Env).toContain('HOME=/sandbox/home');
+    expect(options.Env).toContain('OH_WEBHOOKS_0_BASE_URL=http://host.docker.internal:3000/api/v1/webhooks');
+  });
+
+  it('tells a stock agent server in its environment', () => {
+    const program = { kind: 'image', image: 'stock:1', args: ['--port', '{port}'] } as const;
+    const options = made({
+      program: { ...program, args: [...program.args] },
+      workingDir: '/workspace/project',
+      callbackUrl: null,
+    });
+    expect(options).toMatchObject({
+      Image: 'stock:1',
+      Cmd: ['--port', '8000'],
+      OpenStdin: false,
+      WorkingDir: '/workspace',
+    });
+    expect(options.Env).toEqual([
+      'HOME=/workspace',
+      'OH_ENABLE_VNC=0',
+      'OH_CONVERSATIONS_PATH=/workspace/conversations',
+      'OH_BASH_EVENTS_DIR=/workspace/bash_events',
+      'LANG=C.UTF-8',
+      'PORT=8000',
+      `OH_SESSION_API_KEYS_0=${SESSION_KEY}`,
+    ]);
+  });
+
+  it('applies what the launch says of resources', () => {
+    expect(made({ cpu: 1.5, memoryMb: 256, runtime: 'runsc' }).HostConfig).toMatchObject({
+      NanoCpus: 1.5e9,
+      Memory: 268_435_456,
+      Runtime: 'runsc',
+    });
+  });
+
+  it('asks for no more processors than there are', () => {
+    expect(made({ cpu: 16 }).HostConfig?.NanoCpus).toBe(4e9);
+  });
+
+  it('publishes no port in a network that the service is in', () => {
+    const { HostConfig, NetworkingConfig } = made({}, 'sandboxes');
+    expect(HostConfig).toMatchObject({ NetworkMode: 'sandboxes' });
+    expect(HostConfig).not.toHaveProperty('PortBindings');
+    expect(HostConfig).not.toHaveProperty('ExtraHosts');
+    expect(NetworkingConfig).toEqual({
+      EndpointsConfig: { sandboxes: { Aliases: ['slipway-abcdefghijklmnopqrstuv'] } },
+    });
+  });
+
+  it("puts the specification's network first", () => {
+    expect(made({ network: 'mine' }, 'sandboxes')).toMatchObject({
+      HostConfig: { NetworkMode: 'mine' },
+      NetworkingConfig: { EndpointsConfig: { mine: {} } },
+    });
+    const published = made({ network: 'mine' });
+    expect(published.HostConfig).toMatchObject({ NetworkMode: 'mine', PortBindings: { '8000/tcp': [{}] } });
+    expect(published).not.toHaveProperty('NetworkingConfig');
+  });
+
+  it('names the host only to engines that know how', () => {
+    expect(made({}, null, { ...ENGINE, knowsHostGateway: false }).HostConfig).not.toHaveProperty(
+      'ExtraHosts',
+    );
+  });
+
+  it.each(['host', 'none', 'container:other'])('refuses the network %s', (network) => {
+    expect(() => made({ network })).toThrow(`"${network}"`);
+  });
+
+  it.each([
+    [{ program: { kind: 'command', command: 'python', args: [] } }, /process sandboxes only/],
+    [{ workingDir: '../elsewhere' }, /must be relative or lie in \/sandbox/],
+    [{ workingDir: '/srv' }, /must be relative or lie in \/sandbox/],
+    [
+      { program: { kind: 'image', image: 'x', args: [] }, workingDir: '/srv' },
+      /must be relative or lie in \/workspace/,
+    ],
+  ] satisfies [Partial<SandboxLaunch>, RegExp][])('refuses %j', (changes, message) => {
+    expect(() => made(changes)).toThrow(message);
+  });
+});

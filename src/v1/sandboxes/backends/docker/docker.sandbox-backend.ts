@@ -1,0 +1,233 @@
+import type Docker from 'dockerode';
+import type { Container, ContainerInspectInfo } from 'dockerode';
+import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
+import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
+import { connectEngine, isLocalEngine } from './connect-engine.js';
+import { containerFacts } from './container-facts.js';
+import { containerOptions } from './container-options.js';
+import type { DockerSandboxOptions } from './docker-options.js';
+import { type EngineFacts, readEngineFacts } from './engine-facts.js';
+import { engineFailure, engineStatus } from './engine-failure.js';
+import { handOverKey } from './hand-over-key.js';
+import { KeyedTurns } from './keyed-turns.js';
+import { lastLines, plainLog } from './multiplexed-log.js';
+import { ensureImage } from './sandbox-image.js';
+import { sandboxLayout } from './sandbox-layout.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
+import { type SandboxReach, sandboxReach } from './sandbox-reach.js';
+import { SandboxVolumes } from './sandbox-volumes.js';
+import { unlessStatus } from './unless-status.js';
+
+const LOG_LINES = 50;
+const LOG_CHARACTERS = 4000;
+const INSPECTED_AT_ONCE = 8;
+const RUNNING = new Set(['running', 'paused', 'restarting']);
+
+/**
+ * Sandboxes as containers of a Docker engine. The volume is the sandbox: it is there from the start to the removal. The
+ * container is made anew at each start, so that what the launch says (limits, image, variables) holds from then on.
+ */
+export class DockerSandboxBackend extends SandboxBackend {
+  readonly kind = 'docker';
+  readonly isolation = 'container';
+  readonly #options: DockerSandboxOptions;
+  readonly #docker: Docker;
+  readonly #volumes: SandboxVolumes;
+  readonly #reach: SandboxReach;
+  readonly #turns = new KeyedTurns();
+  readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
+  #engine: EngineFacts | null = null;
+
+  constructor(options: DockerSandboxOptions) {
+    super();
+    this.#options = options;
+    this.#docker = connectEngine(options.dockerHost);
+    this.#volumes = new SandboxVolumes(this.#docker, options.instanceId);
+    this.#reach = sandboxReach(options);
+  }
+
+  override async prepare(): Promise<string[]> {
+    const { dockerHost, network, listenAddress, defaultImage } = this.#options;
+    if (network === null && listenAddress === null && !isLocalEngine(dockerHost)) {
+      throw new SandboxBackendError(
+        "DOCKER_HOST names another machine, on whose loopback sandboxes' ports would be out of reach: run the service in a container there, in a network that SANDBOX_DOCKER_NETWORK names",
+      );
+    }
+    const { version } = await this.#engineFacts();
+    if (network !== null) {
+      await this.#call(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
+        this.#docker.getNetwork(network).inspect(),
+      );
+    }
+    const lines = [
+      `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
+    ];
+    const image = this.#docker.getImage(defaultImage).inspect();
+    return await image.then(
+      () => lines,
+      (error: unknown) => {
+        if (engineStatus(error) !== 404) {
+          throw engineFailure(`the image ${defaultImage} cannot be looked at`, error);
+        }
+        return [
+          ...lines,
+          `the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`,
+        ];
+      },
+    );
+  }
+
+  override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(launch.id, () => this.#run(launch, signal));
+  }
+
+  override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(launch.id, async () => {
+      if ((await this.inspect(launch.id)).state === 'missing') {
+        throw new SandboxBackendError(
+          `the files of this sandbox are gone: the engine has no volume ${sandboxName(launch.id)} of ours`,
+        );
+      }
+      await this.#run(launch, signal);
+    });
+  }
+
+  override async inspect(id: string): Promise<SandboxFacts> {
+    const container = await this.#find(id);
+    if (container !== null) {
+      return containerFacts(container, this.#reach);
+    }
+    const createdAt = await this.#volumes.createdAt(id);
+    return { id, state: createdAt === null ? 'missing' : 'stopped', address: null, exit: null, createdAt };
+  }
+
+  override async logTail(id: string): Promise<string> {
+    const container = await this.#find(id);
+    if (container === null) {
+      return '';
+    }
+    const log = await this.#call('the output of the sandbox cannot be read', () =>
+      this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
+    );
+    // What the engine says of a program that it could not start.
+    return lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
+  }
+
+  override async pause(id: string): Promise<void> {
+    await this.#turns.run(id, async () => {
+      const container = await this.#find(id);
+      if (container !== null) {
+        await this.#stop(container);
+      }
+    });
+  }
+
+  override async remove(id: string): Promise<void> {
+    await this.#turns.run(id, async () => {
+      const container = await this.#find(id);
+      if (container !== null) {
+        await this.#stop(container);
+        await this.#removeContainer(container);
+      }
+      await this.#volumes.remove(id);
+    });
+  }
+
+  override async list(): Promise<SandboxFacts[]> {
+    const label = [`${INSTANCE_LABEL}=${this.#options.instanceId}`];
+    const containers = await this.#call('the sandboxes cannot be listed', () =>
+      this.#docker.listContainers({ all: true, filters: { label } }),
+    );
+    // A volume alone is a sandbox too: one whose container has yet to be made, or made again.
+    const ids = new Set([
+      ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
+      ...(await this.#volumes.list()),
+    ]);
+    const facts = await Promise.all([...ids].map((id) => this.#inspections.run(() => this.inspect(id))));
+    return facts.filter(({ state }) => state !== 'missing');
+  }
+
+  /** The volume and a container on it, running. */
+  async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const found = await this.#find(launch.id);
+    if (found !== null && RUNNING.has(found.State.Status)) {
+      return;
+    }
+    const layout = sandboxLayout(launch, this.#options.defaultImage);
+    const wanted = {
+      image: layout.image,
+      isOurs: layout.image === this.#options.defaultImage,
+      needsAgentServer: launch.program.kind === 'native',
+    };
+    const onProgress = (line: string): void => launch.onProgress?.(line);
+    await ensureImage(this.#docker, wanted, onProgress, signal);
+    const engine = await this.#engineFacts();
+    if (launch.cpu !== null && launch.cpu > engine.processors) {
+      onProgress(
+        `the engine has ${engine.processors} processors: the sandbox gets these instead of ${launch.cpu}`,
+      );
+    }
+    signal.throwIfAborted();
+    const createdAt = await this.#volumes.create(launch.id);
+    const options = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
+    if (found !== null) {
+      await this.#removeContainer(found);
+    }
+    const container = await this.#call(`a container of the image ${layout.image} cannot be made`, () =>
+      this.#docker.createContainer(options),
+    );
+    await this.#call(`the image ${layout.image} cannot be started`, async () => {
+      if (layout.keyOnStdin) {
+        await handOverKey(container, launch.sessionKey);
+      }
+      await container.start();
+    });
+  }
+
+  /** The container under the name of a sandbox, if it is ours. */
+  async #find(id: string): Promise<ContainerInspectInfo | null> {
+    const container = await this.#call('the sandbox cannot be looked at', () =>
+      unlessStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
+    );
+    const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.#options.instanceId;
+    return container && isOurs ? container : null;
+  }
+
+  async #stop({ Id }: ContainerInspectInfo): Promise<void> {
+    await this.#call('the sandbox cannot be stopped', () =>
+      // 304: it has stopped already.
+      unlessStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
+    );
+  }
+
+  async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
+    const container: Container = this.#docker.getContainer(Id);
+    await this.#call("the sandbox's container cannot be removed", async () => {
+      try {
+        // Without force: what still runs is somebody's. `v`: volumes that the image itself asked for.
+        await unlessStatus([404], container.remove({ v: true }));
+      } catch (error) {
+        if (engineStatus(error) !== 409 || (await unlessStatus([404], container.inspect()))?.State.Running) {
+          throw error;
+        }
+        // Somebody else is at it already.
+        await unlessStatus([404], container.wait({ condition: 'removed' }));
+      }
+    });
+  }
+
+  async #engineFacts(): Promise<EngineFacts> {
+    this.#engine ??= await this.#call('sandboxes cannot run', () => readEngineFacts(this.#docker));
+    return this.#engine;
+  }
+
+  async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      throw engineFailure(what, error);
+    }
+  }
+}

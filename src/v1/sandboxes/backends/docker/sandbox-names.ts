@@ -1,0 +1,18 @@
+/** Which installation a container or volume belongs to. */
+export const INSTANCE_LABEL = 'slipway.instance';
+/** Which sandbox it is. */
+export const SANDBOX_LABEL = 'slipway.sandbox-id';
+/** Epoch milliseconds of the sandbox's first start; containers are made anew at each resume. */
+export const CREATED_LABEL = 'slipway.created-at';
+/** Carried by images that have our agent server. */
+export const AGENT_SERVER_LABEL = 'slipway.agent-server';
+
+/** Name of a sandbox's container, and of its volume. */
+export function sandboxName(id: string): string {
+  return `slipway-${id}`;
+}
+
+/** Name of a sandbox within a network. Addresses have no upper case. */
+export function sandboxHostName(id: string): string {
+  return sandboxName(id).toLowerCase();
+}

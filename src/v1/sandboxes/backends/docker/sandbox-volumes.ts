@@ -1,0 +1,73 @@
+import type Docker from 'dockerode';
+import { jsonText } from '../../../../common/json-access.js';
+import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { engineFailure } from './engine-failure.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
+import { unlessStatus } from './unless-status.js';
+
+/** The files of sandboxes: a volume each, there from the first start to the removal. */
+export class SandboxVolumes {
+  constructor(
+    private readonly docker: Docker,
+    private readonly instanceId: string,
+  ) {}
+
+  /**
+   * Get-or-create.
+   *
+   * @returns when it was made, epoch milliseconds
+   */
+  async create(id: string): Promise<number> {
+    const name = sandboxName(id);
+    try {
+      await this.docker.createVolume({
+        Name: name,
+        Labels: { [INSTANCE_LABEL]: this.instanceId, [SANDBOX_LABEL]: id },
+      });
+    } catch (error) {
+      throw engineFailure('the volume of the sandbox cannot be made', error);
+    }
+    const createdAt = await this.createdAt(id);
+    if (createdAt === null) {
+      throw new SandboxBackendError(`the volume ${name} belongs to another installation`);
+    }
+    return createdAt;
+  }
+
+  /** Epoch milliseconds; null when there is none of ours. */
+  async createdAt(id: string): Promise<number | null> {
+    try {
+      const volume = await unlessStatus([404], this.docker.getVolume(sandboxName(id)).inspect());
+      if (volume?.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
+        return null;
+      }
+      return Date.parse(jsonText(volume, 'CreatedAt') ?? '') || Date.now();
+    } catch (error) {
+      throw engineFailure('the volume of the sandbox cannot be looked at', error);
+    }
+  }
+
+  /** Nothing happens when there is none of ours. */
+  async remove(id: string): Promise<void> {
+    if ((await this.createdAt(id)) === null) {
+      return;
+    }
+    try {
+      await unlessStatus([404], this.docker.getVolume(sandboxName(id)).remove());
+    } catch (error) {
+      throw engineFailure('the files of the sandbox cannot be removed', error);
+    }
+  }
+
+  /** Ids of the sandboxes that have one. */
+  async list(): Promise<string[]> {
+    try {
+      const { Volumes } = await this.docker.listVolumes({
+        filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] },
+      });
+      return (Volumes ?? []).flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []);
+    } catch (error) {
+      throw engineFailure('the volumes of the sandboxes cannot be listed', error);
+    }
+  }
+}
