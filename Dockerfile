@@ -15,6 +15,32 @@ COPY scripts scripts
 COPY src src
 RUN npm run build
 
+# Sandboxes of the docker backend: npm run image:agent-server. Here the base image has to be a Debian or an Ubuntu.
+FROM build AS agent-server-files
+RUN node scripts/agent-server-files.mjs /opt/slipway
+
+FROM ${BASE_IMAGE} AS agent-server
+# What agents work with, beyond bash and git.
+ARG PACKAGES=
+RUN apt-get update \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bash ca-certificates curl git $PACKAGES \
+  && apt-get clean \
+  && rm -rf /var/lib/apt/lists/*
+# Tools run as the same user as the agent server. A program that its user may not read makes processes whose memory and
+# environment that user may not read either; hence a Node.js of its own, beside the one that tools may use.
+RUN install -D -m 0711 "$(readlink -f "$(command -v node)")" /opt/slipway/bin/node \
+  && useradd --uid 10001 --no-create-home --home-dir /sandbox/home --shell /bin/bash agent \
+  && install -d -m 0700 -o 10001 -g 10001 /sandbox /sandbox/home
+COPY --from=agent-server-files /opt/slipway /opt/slipway
+# The docker backend takes an image for an agent server's by this label; images made from this one inherit it.
+LABEL slipway.agent-server=1
+ENV HOME=/sandbox/home
+WORKDIR /sandbox
+USER 10001:10001
+EXPOSE 8000
+# The session key comes on standard input, so no process has it in its environment or arguments.
+ENTRYPOINT ["/opt/slipway/bin/node", "/opt/slipway/agent-server/main.js", "--host", "0.0.0.0", "--port", "8000", "--secrets-stdin"]
+
 FROM ${BASE_IMAGE} AS production
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
 WORKDIR /app

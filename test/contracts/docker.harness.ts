@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type Docker from 'dockerode';
+import { connectEngine } from '../../src/v1/sandboxes/backends/docker/connect-engine.js';
+import type { DockerSandboxOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
+import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.sandbox-backend.js';
+import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
+
+/** The image of `npm run image:agent-server`, in the engine of `DOCKER_HOST`; without it there is nothing to test with. */
+export const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? '';
+export const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
+
+/** Another image of the engine: the agent's with a program of ours in place of its own. */
+export interface ImageVariant {
+  image: string;
+  remove(): Promise<void>;
+}
+
+/** Sandboxes of an installation of its own in the engine. */
+export class DockerHarness implements SandboxBackendHarness {
+  readonly docker: Docker = connectEngine(DOCKER_HOST);
+  readonly instanceId = `test-${randomBytes(6).toString('hex')}`;
+  backend: SandboxBackend;
+  readonly #options: Partial<DockerSandboxOptions>;
+  readonly #broken: string;
+  readonly #folder: string;
+
+  private constructor(broken: string, folder: string, options: Partial<DockerSandboxOptions>) {
+    this.#broken = broken;
+    this.#folder = folder;
+    this.#options = options;
+    this.backend = this.another();
+  }
+
+  static async make(broken: string, options: Partial<DockerSandboxOptions> = {}): Promise<DockerHarness> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'docker-backend-'));
+    const harness = new DockerHarness(broken, folder, options);
+    await writeFile(harness.hidden.file, harness.hidden.text);
+    await harness.backend.prepare();
+    return harness;
+  }
+
+  get hidden() {
+    return { file: path.join(this.#folder, 'hidden'), text: 'not for tools' };
+  }
+
+  another(options: Partial<DockerSandboxOptions> = {}): DockerSandboxBackend {
+    return new DockerSandboxBackend({
+      dockerHost: DOCKER_HOST,
+      instanceId: this.instanceId,
+      listenAddress: null,
+      defaultImage: AGENT_IMAGE,
+      network: null,
+      pidsLimit: 256,
+      cpu: 1,
+      memoryMb: 512,
+      graceSeconds: 10,
+      ...this.#options,
+      ...options,
+    });
+  }
+
+  async reopen(): Promise<SandboxBackend> {
+    this.backend = this.another();
+    await this.backend.prepare();
+    return this.backend;
+  }
+
+  launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+    return {
+      id: randomBytes(11).toString('hex'),
+      sessionKey: `key-${randomBytes(16).toString('hex')}`,
+      program: { kind: 'native', image: null },
+      env: {},
+      workingDir: 'workspace/project',
+      cpu: null,
+      memoryMb: null,
+      runtime: null,
+      network: null,
+      callbackUrl: null,
+      ...changes,
+    };
+  }
+
+  brokenLaunch(): SandboxLaunch {
+    return this.imageLaunch(this.#broken);
+  }
+
+  imageLaunch(image: string, changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+    return this.launch({ program: { kind: 'image', image, args: [] }, workingDir: 'project', ...changes });
+  }
+
+  async close(): Promise<void> {
+    const left = await this.another().list();
+    await Promise.all(left.map(({ id }) => this.backend.remove(id)));
+    await rm(this.#folder, { recursive: true });
+  }
+}
+
+/** Makes an image that runs a program, from the agent's. */
+export async function imageVariant(entryPoint: string[], labels: string[] = []): Promise<ImageVariant> {
+  const docker = connectEngine(DOCKER_HOST);
+  const repo = `slipway-test-${randomBytes(6).toString('hex')}`;
+  const container = await docker.createContainer({ Image: AGENT_IMAGE });
+  try {
+    const changes = [`ENTRYPOINT ${JSON.stringify(entryPoint)}`, ...labels.map((label) => `LABEL ${label}`)];
+    await container.commit({ repo, changes });
+  } finally {
+    await container.remove();
+  }
+  return {
+    image: repo,
+    remove: async () => {
+      await docker.getImage(repo).remove();
+    },
+  };
+}
