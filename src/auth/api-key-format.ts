@@ -1,6 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { BASE62, randomBase62 } from '../common/crypto/random-base62.js';
 
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ISSUED = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 const CHOSEN = /^[\x21-\x7e]{16,512}$/;
 
@@ -38,17 +38,4 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 
 function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
-}
-
-/** Uniform over base62: bytes of 248 and more are drawn again. */
-function randomBase62(length: number): string {
-  let text = '';
-  while (text.length < length) {
-    for (const byte of randomBytes(length)) {
-      if (byte < 248 && text.length < length) {
-        text += BASE62.charAt(byte % 62);
-      }
-    }
-  }
-  return text;
 }

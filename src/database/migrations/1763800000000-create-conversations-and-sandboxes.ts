@@ -28,6 +28,7 @@ export class CreateConversationsAndSandboxes1763800000000 implements MigrationIn
         lease_until timestamptz,
         deadline_at timestamptz,
         held_until timestamptz,
+        traffic_at timestamptz,
         last_activity_at timestamptz NOT NULL,
         created_at timestamptz NOT NULL DEFAULT now(),
         updated_at timestamptz NOT NULL DEFAULT now(),

@@ -88,6 +88,11 @@ export class Sandbox {
   @Column('timestamptz', { name: 'held_until', nullable: true })
   heldUntil: Date | null;
 
+  /** A request of its user last went to its agent server; null before the first one. */
+  @Column('timestamptz', { name: 'traffic_at', nullable: true })
+  trafficAt: Date | null;
+
+  /** Something last happened in it or to it: from here on idle time is counted. */
   @Column('timestamptz', { name: 'last_activity_at' })
   lastActivityAt: Date;
 

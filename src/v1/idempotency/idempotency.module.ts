@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { IdempotencyKey } from './idempotency-key.entity.js';
+import { IdempotencyPurge } from './idempotency.purge.js';
+import { IdempotentRequests } from './idempotent-requests.js';
+
+/** Requests that may be sent twice. */
+@Module({
+  imports: [TypeOrmModule.forFeature([IdempotencyKey])],
+  providers: [IdempotentRequests, IdempotencyPurge],
+  exports: [IdempotentRequests],
+})
+export class IdempotencyModule {}

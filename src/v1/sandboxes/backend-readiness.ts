@@ -1,0 +1,60 @@
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { SandboxBackendError } from './backends/sandbox-backend.error.js';
+import { SandboxBackend } from './backends/sandbox-backend.js';
+
+/**
+ * Prepares the backend once, beside the start of the service: what needs it waits, nothing else does. A backend that
+ * cannot be prepared (a Docker engine that is down) is tried again by the next one that needs it.
+ */
+@Injectable()
+export class BackendReadiness implements OnApplicationBootstrap {
+  private readonly logger = new Logger('Sandboxes');
+  private preparing: Promise<void> | null = null;
+
+  constructor(private readonly backend: SandboxBackend) {}
+
+  onApplicationBootstrap(): void {
+    this.ready().catch((error: unknown) => {
+      this.logger.error(
+        `sandboxes cannot run: ${error instanceof Error ? error.message : String(error)}`,
+        error instanceof Error && !(error instanceof SandboxBackendError) ? error.stack : undefined,
+      );
+    });
+  }
+
+  /** @throws SandboxBackendError when sandboxes cannot run here, with one line for the operator */
+  async ready(): Promise<void> {
+    this.preparing ??= this.prepare();
+    await this.preparing;
+  }
+
+  /** Whether sandboxes can run here. Why not is told by the start of the service and by every start of a sandbox. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.ready();
+      return true;
+    } catch (error) {
+      if (error instanceof SandboxBackendError) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  private async prepare(): Promise<void> {
+    let lines: string[];
+    try {
+      lines = await this.backend.prepare();
+    } catch (error) {
+      this.preparing = null;
+      throw error;
+    }
+    for (const line of lines) {
+      if (this.backend.isolation === 'none') {
+        this.logger.warn(line);
+      } else {
+        this.logger.log(line);
+      }
+    }
+  }
+}
