@@ -1,0 +1,20 @@
+import type { StartRequest } from '../start/start-request.js';
+import type { AgentDialect } from './agent-dialect.js';
+
+const PLAN =
+  'You are asked for a plan only. Read whatever helps, and write the plan into PLAN.md. Change no other file, ' +
+  'and run nothing that changes anything.';
+
+/** What the system prompt ends with: the words of the request, and what the server has no member for; else null. */
+export function systemSuffix(
+  dialect: AgentDialect,
+  request: Pick<StartRequest, 'system_message_suffix' | 'agent_type'>,
+  language: string | null,
+): string | null {
+  const parts = [
+    request.system_message_suffix,
+    request.agent_type === 'plan' ? PLAN : null,
+    dialect === 'stock' && language ? `Answer in this language: ${language}.` : null,
+  ].filter((part) => part !== null && part !== '');
+  return parts.length === 0 ? null : parts.join('\n\n');
+}
