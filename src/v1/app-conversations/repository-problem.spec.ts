@@ -6,12 +6,18 @@ describe('repositoryProblem', () => {
     expect(repositoryProblem(name)).toBeNull();
   });
 
-  it.each(['', 'app', 'https://github.com/octo/app', '../app', 'octo/..', '-o/app', 'octo/a b', 'octo/app\n'])(
-    'refuses %j',
-    (name) => {
-      expect(repositoryProblem(name)).toMatch(/^Expected/);
-    },
-  );
+  it.each([
+    '',
+    'app',
+    'https://github.com/octo/app',
+    '../app',
+    'octo/..',
+    '-o/app',
+    'octo/a b',
+    'octo/app\n',
+  ])('refuses %j', (name) => {
+    expect(repositoryProblem(name)).toMatch(/^Expected/);
+  });
 });
 
 describe('branchProblem', () => {
@@ -20,14 +26,22 @@ describe('branchProblem', () => {
   });
 
   it.each(
-    ['', '-f', '--upload-pack=x', 'a..b', 'a b', 'a~1', 'a^', 'a:b', '/a', 'a/', 'a//b', '.a', 'a/.b', 'a.'].concat([
-      'a.lock',
-      'a@{1}',
-      '@',
-      'a\\b',
-      'a\nb',
-      'x'.repeat(251),
-    ]),
+    [
+      '',
+      '-f',
+      '--upload-pack=x',
+      'a..b',
+      'a b',
+      'a~1',
+      'a^',
+      'a:b',
+      '/a',
+      'a/',
+      'a//b',
+      '.a',
+      'a/.b',
+      'a.',
+    ].concat(['a.lock', 'a@{1}', '@', 'a\\b', 'a\nb', 'x'.repeat(251)]),
   )('refuses %j', (name) => {
     expect(branchProblem(name)).toMatch(/^Expected/);
   });

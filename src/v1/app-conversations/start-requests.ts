@@ -96,8 +96,11 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     observability_tags: body.observability_tags ?? null,
     observability_span_name: body.observability_span_name ?? null,
     plugins:
-      body.plugins?.map(({ source, ref = null, repo_path: path = null }) => ({ source, ref, repo_path: path })) ??
-      null,
+      body.plugins?.map(({ source, ref = null, repo_path: path = null }) => ({
+        source,
+        ref,
+        repo_path: path,
+      })) ?? null,
     secrets: body.secrets ? Object.fromEntries(body.secrets) : null,
     tags: {},
   };

@@ -58,6 +58,10 @@ export class StartTask {
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];
 
+  /** Its sandbox has been made, or was there before; one without a row is gone then. */
+  @Column('boolean', { name: 'sandbox_made', default: false })
+  sandboxMade: boolean;
+
   /** Where the agent works inside the sandbox; null until that is known. */
   @Column('text', { name: 'working_dir', nullable: true })
   workingDir: string | null;

@@ -1,0 +1,49 @@
+import path from 'node:path';
+import { Injectable } from '@nestjs/common';
+import { AgentServerError } from '../agent-servers/agent-server.error.js';
+import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
+import { ConversationActionsService } from './conversation-actions.service.js';
+
+/** Looks into the folders that conversations work in, through their agent servers. */
+@Injectable()
+export class ConversationWorkspaceService {
+  constructor(
+    private readonly actions: ConversationActionsService,
+    private readonly http: AgentServerHttp,
+  ) {}
+
+  /**
+   * The text of a file; empty when there is none.
+   *
+   * @param file below the conversation's folder, or absolute
+   * @throws DomainError as `ConversationActionsService.look` does
+   */
+  async file(userId: string, id: string, file: string): Promise<string> {
+    return this.actions.look(userId, id, async (target, { working_dir: folder }) => {
+      try {
+        return await this.http.text(target, '/api/file/download', {
+          query: { path: path.posix.resolve(folder, file) },
+        });
+      } catch (error) {
+        if (error instanceof AgentServerError && error.status === 404) {
+          return '';
+        }
+        throw error;
+      }
+    });
+  }
+
+  /** What changed below a folder; as the agent server tells it. Throws like `file`. */
+  async changes(userId: string, id: string, folder: string, ref: string | undefined): Promise<unknown> {
+    return this.actions.look(userId, id, async (target, { working_dir: base }) =>
+      this.http.json(target, '/api/git/changes', { query: { path: path.posix.resolve(base, folder), ref } }),
+    );
+  }
+
+  /** Both sides of one file; as the agent server tells it. Throws like `file`. */
+  async diff(userId: string, id: string, file: string, ref: string | undefined): Promise<unknown> {
+    return this.actions.look(userId, id, async (target, { working_dir: base }) =>
+      this.http.json(target, '/api/git/diff', { query: { path: path.posix.resolve(base, file), ref } }),
+    );
+  }
+}
