@@ -6,3 +6,6 @@ export class SuccessDto {
   @ApiProperty({ example: true })
   success: boolean;
 }
+
+/** The answer of actions. */
+export const SUCCESS: SuccessDto = { success: true };

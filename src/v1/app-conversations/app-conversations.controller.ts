@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nes
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { AuthUser } from '../../auth/auth-user.js';
 import { CurrentUser } from '../../auth/current-user.decorator.js';
-import type { SuccessDto } from '../../common/openapi/success.dto.js';
+import { SUCCESS, type SuccessDto } from '../../common/openapi/success.dto.js';
 import {
   CountConversationsOperation,
   DeleteConversationOperation,
@@ -83,6 +83,6 @@ export class AppConversationsController {
   @DeleteConversationOperation()
   async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.removal.remove(user.id, id);
-    return { success: true };
+    return SUCCESS;
   }
 }

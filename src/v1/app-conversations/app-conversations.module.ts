@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.module.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
@@ -33,6 +34,7 @@ import { TaskForges } from './suggested-task/task-forges.js';
     TypeOrmModule.forFeature([AppConversation, StartTask, Sandbox]),
     AgentServersModule,
     ConversationStartModule,
+    DatabaseNotificationsModule,
     EventsModule,
     GitProvidersModule,
     SandboxesModule,

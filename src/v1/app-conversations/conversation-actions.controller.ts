@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { AuthUser } from '../../auth/auth-user.js';
 import { CurrentUser } from '../../auth/current-user.decorator.js';
-import type { SuccessDto } from '../../common/openapi/success.dto.js';
+import { SUCCESS, type SuccessDto } from '../../common/openapi/success.dto.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import {
   PauseConversationOperation,
@@ -15,8 +15,6 @@ import { ConfirmationResponseDto } from './dto/confirmation-response.dto.js';
 import { ConversationIdDto } from './dto/conversation-id.dto.js';
 import type { MessageSentDto } from './dto/message-sent.dto.js';
 import { SendMessageDto, toSendMessageRequest } from './dto/send-message.dto.js';
-
-const SUCCESS: SuccessDto = { success: true };
 
 @ApiTags('Conversations')
 @ApiSecurity('APIKeyHeader')

@@ -1,29 +1,46 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
+import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { ConversationAnswers } from './conversation-answers.js';
+import { START_TASKS_CHANNEL } from './start/start-channel.js';
 import type { StartTaskRow } from './start-task-row.js';
 import { StartTasksReader } from './start-tasks.reader.js';
+import { Wakeup } from './wakeup.js';
 
-const POLL_MS = 100;
+/** Notifications are hints: without one the row is looked at this often. */
+const LOOK_EVERY_MS = 1_000;
+
+interface OpenStream {
+  taskId: string;
+  wakeup: Wakeup;
+}
 
 /** Tells clients of start tasks as they go on, as one JSON array that is sent bit by bit. */
 @Injectable()
-export class StartStream implements BeforeApplicationShutdown {
+export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger(StartStream.name);
-  private readonly open = new Set<AbortController>();
-  private stopping = false;
+  private readonly streams = new Set<OpenStream>();
+  private isStopping = false;
 
   constructor(
     private readonly reader: StartTasksReader,
     private readonly answers: ConversationAnswers,
+    private readonly notifications: DatabaseNotifications,
   ) {}
+
+  onModuleInit(): void {
+    this.notifications.listen(
+      START_TASKS_CHANNEL,
+      (taskId) => this.wake((stream) => stream.taskId === taskId),
+      () => this.wake(() => true),
+    );
+  }
 
   /** An open answer would hold the stop of the HTTP server. */
   beforeApplicationShutdown(): void {
-    this.stopping = true;
-    for (const stream of this.open) {
-      stream.abort();
+    this.isStopping = true;
+    for (const { wakeup } of this.streams) {
+      wakeup.end();
     }
   }
 
@@ -32,11 +49,11 @@ export class StartStream implements BeforeApplicationShutdown {
    * The start itself goes on whatever becomes of the client.
    */
   async send(first: StartTaskRow, response: Response): Promise<void> {
-    const stream = new AbortController();
-    response.once('close', () => stream.abort());
-    this.open.add(stream);
-    if (this.stopping) {
-      stream.abort();
+    const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
+    this.streams.add(stream);
+    response.once('close', () => stream.wakeup.end());
+    if (this.isStopping) {
+      stream.wakeup.end();
     }
     response.status(200).set({
       'Content-Type': 'application/json; charset=utf-8',
@@ -44,21 +61,22 @@ export class StartStream implements BeforeApplicationShutdown {
       'X-Accel-Buffering': 'no',
     });
     try {
-      await this.write(first, response, stream.signal);
+      await this.write(first, response, stream.wakeup);
     } catch (error) {
       // The array that was begun is ended: the client has what is known, and asks for the rest.
       this.logger.error('a stream of a start broke', error instanceof Error ? error.stack : String(error));
     } finally {
-      this.open.delete(stream);
+      this.streams.delete(stream);
       response.end('\n]');
     }
   }
 
-  private async write(first: StartTaskRow, response: Response, signal: AbortSignal): Promise<void> {
-    let task: StartTaskRow | undefined = first;
+  private async write(first: StartTaskRow, response: Response, wakeup: Wakeup): Promise<void> {
+    let next: StartTaskRow | undefined = first;
     let separator = '[\n';
     let told = '';
-    while (task) {
+    while (next) {
+      const task: StartTaskRow = next;
       const { status, detail } = task;
       // `updated_at` changes without anything to tell, for example when another worker takes the task up.
       const state = JSON.stringify([status, detail]);
@@ -67,23 +85,18 @@ export class StartStream implements BeforeApplicationShutdown {
         separator = ',\n';
         told = state;
       }
-      if (status === 'READY' || status === 'ERROR' || !(await pause(signal))) {
+      if (status === 'READY' || status === 'ERROR' || !(await wakeup.wait(LOOK_EVERY_MS))) {
         return;
       }
-      task = (await this.reader.findAll(task.user_id, [task.id])).get(task.id);
+      next = (await this.reader.findAll(task.user_id, [task.id])).get(task.id);
     }
   }
-}
 
-/** Whether the stream goes on after a moment. */
-async function pause(signal: AbortSignal): Promise<boolean> {
-  try {
-    await wait(POLL_MS, undefined, { signal });
-    return true;
-  } catch (error) {
-    if (signal.aborted) {
-      return false;
+  private wake(matches: (stream: OpenStream) => boolean): void {
+    for (const stream of this.streams) {
+      if (matches(stream)) {
+        stream.wakeup.wake();
+      }
     }
-    throw error;
   }
 }
