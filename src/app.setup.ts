@@ -15,6 +15,8 @@ const BODY_LIMIT_BYTES = 1_048_576;
 const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are passed on as they come, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
+/** Webhooks of agent servers, whose events may be large. */
+const AGENT_SERVER_WEBHOOK = /^\/api\/v1\/webhooks\/(?:conversations|events\/[^/]+)\/?$/i;
 /** Headers a browser client may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
@@ -43,7 +45,12 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  app.use(jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS));
+  app.use(
+    jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {
+      // Large, and read only once the sandbox's key was checked.
+      skip: ({ path }) => AGENT_SERVER_WEBHOOK.test(path),
+    }),
+  );
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter());
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {

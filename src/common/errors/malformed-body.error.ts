@@ -13,11 +13,15 @@ const REASONS: Record<string, MalformedBodyReason> = {
 
 /** A request body that could not be read as JSON. */
 export class MalformedBodyError extends Error {
+  /** What the body may have had, where it was too large. */
+  readonly limitBytes: number | null;
+
   constructor(
     readonly reason: MalformedBodyReason,
-    options?: { cause?: unknown },
+    { limitBytes = null, ...options }: { cause?: unknown; limitBytes?: number | null } = {},
   ) {
     super(`The request body could not be read: ${reason}`, options);
+    this.limitBytes = limitBytes;
     this.name = 'MalformedBodyError';
   }
 
@@ -26,8 +30,10 @@ export class MalformedBodyError extends Error {
     if (error instanceof MalformedBodyError) {
       return error;
     }
-    const { type, status } = error as { type?: string; status?: number };
+    const { type, status, limit } = error as { type?: string; status?: number; limit?: number };
     const reason = REASONS[type ?? ''] ?? (status !== undefined && status < 500 ? 'syntax' : undefined);
-    return reason === undefined ? error : new MalformedBodyError(reason, { cause: error });
+    return reason === undefined
+      ? error
+      : new MalformedBodyError(reason, { cause: error, limitBytes: limit ?? null });
   }
 }

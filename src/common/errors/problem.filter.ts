@@ -8,6 +8,8 @@ import { InvalidInputError } from './invalid-input.error.js';
 import { MalformedBodyError, type MalformedBodyReason } from './malformed-body.error.js';
 import { problem, problemOf, type Problem } from './problem.js';
 
+const MIB = 1_048_576;
+
 interface Answer {
   body: Problem | { detail: unknown };
   status: number;
@@ -42,7 +44,7 @@ export class ProblemFilter implements ExceptionFilter {
       return { status: 422, body: { detail: error.problems } };
     }
     if (error instanceof MalformedBodyError) {
-      return malformedBody(error.reason, requestId);
+      return malformedBody(error.reason, requestId, error.limitBytes ?? MIB);
     }
     if (error instanceof DomainError) {
       return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
@@ -82,11 +84,16 @@ function unwrap(exception: unknown): unknown {
   return exception;
 }
 
-function malformedBody(reason: MalformedBodyReason, requestId: string | null): Answer {
+function malformedBody(reason: MalformedBodyReason, requestId: string | null, limitBytes = MIB): Answer {
   switch (reason) {
     case 'too_large':
       return withStatus(
-        problem(413, 'payload_too_large', 'The request body may have at most 1 MiB.', requestId),
+        problem(
+          413,
+          'payload_too_large',
+          `The request body may have at most ${limitBytes / MIB} MiB.`,
+          requestId,
+        ),
       );
     case 'media_type':
       return withStatus(

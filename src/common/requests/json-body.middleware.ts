@@ -8,13 +8,24 @@ import { unsafeJsonProblems } from './safe-json.js';
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
+export interface JsonBodyOptions {
+  /** Requests whose route reads the body itself, for example a larger one once its key was checked. */
+  skip?: (request: Request) => boolean;
+  /** Texts may hold what PostgreSQL cannot keep: for bodies that are looked at and not stored. */
+  anyText?: boolean;
+}
+
 /**
  * Reads JSON bodies: any JSON value (rules on it come later), UTF-8 only, at most `limitBytes` after decompression.
  * A body of another type is 415, an unreadable one 422, a larger one 413; no body is none, whatever its headers say.
  *
  * @param deadlineMs a client that has not sent its body by then is cut: it would hold a graceful stop
  */
-export function jsonBodyMiddleware(limitBytes: number, deadlineMs: number): RequestHandler {
+export function jsonBodyMiddleware(
+  limitBytes: number,
+  deadlineMs: number,
+  { skip = () => false, anyText = false }: JsonBodyOptions = {},
+): RequestHandler {
   const empty = new WeakSet<object>();
   const parse = json({
     limit: limitBytes,
@@ -31,7 +42,8 @@ export function jsonBodyMiddleware(limitBytes: number, deadlineMs: number): Requ
     },
   });
   return (request: Request, response: Response, next: NextFunction) => {
-    if (request.method === 'GET' || request.method === 'HEAD' || !mayHaveBody(request.headers)) {
+    const { method } = request;
+    if (method === 'GET' || method === 'HEAD' || !mayHaveBody(request.headers) || skip(request)) {
       next();
       return;
     }
@@ -51,7 +63,7 @@ export function jsonBodyMiddleware(limitBytes: number, deadlineMs: number): Requ
         // The parser's idea of an empty body is `{}`.
         request.body = undefined;
       }
-      const problems = unsafeJsonProblems(request.body);
+      const problems = anyText ? [] : unsafeJsonProblems(request.body);
       next(problems.length > 0 ? new InvalidInputError(problems) : undefined);
     });
   };

@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { EventsModule } from '../events/events.module.js';
+import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { AgentServerWebhooksController } from './agent-server-webhooks.controller.js';
+import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
+
+/** What agent servers tell of themselves. */
+@Module({
+  imports: [EventsModule, SandboxesModule],
+  controllers: [AgentServerWebhooksController],
+  providers: [AgentServerWebhooksService],
+})
+export class WebhooksModule {}
