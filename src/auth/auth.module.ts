@@ -10,6 +10,7 @@ import { ApiKeysService } from './api-keys.service.js';
 import { AuthGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
 import { KeyRateLimitGuard } from './key-rate-limit.guard.js';
+import { LiveKeys } from './live-keys.js';
 import { User } from './user.entity.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
@@ -33,10 +34,11 @@ const MINUTE_MS = 60_000;
     ApiKeysService,
     UsersService,
     BootstrapKeys,
+    LiveKeys,
     // In this order: who it is, then how often.
     { provide: APP_GUARD, useClass: AuthGuard },
     { provide: APP_GUARD, useClass: KeyRateLimitGuard },
   ],
-  exports: [ApiKeysService, UsersService],
+  exports: [ApiKeysService, LiveKeys, UsersService],
 })
 export class AuthModule {}

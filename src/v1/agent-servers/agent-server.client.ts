@@ -67,9 +67,13 @@ export class AgentServerClient {
   }
 
   /** Null when the server does not know it. */
-  async findConversation(target: AgentServerTarget, id: string): Promise<RemoteConversation | null> {
+  async findConversation(
+    target: AgentServerTarget,
+    id: string,
+    signal?: AbortSignal,
+  ): Promise<RemoteConversation | null> {
     try {
-      return required(await this.http.json(target, conversationPath(id)));
+      return required(await this.http.json(target, conversationPath(id), { ...(signal && { signal }) }));
     } catch (error) {
       if (error instanceof AgentServerError && error.status === 404) {
         return null;
@@ -139,10 +143,11 @@ export class AgentServerClient {
   async events(
     target: AgentServerTarget,
     id: string,
-    { pageId, limit = 100 }: { pageId?: string; limit?: number },
+    { pageId, limit = 100, signal }: { pageId?: string; limit?: number; signal?: AbortSignal },
   ): Promise<EventPage> {
     const answer = await this.http.json(target, `${conversationPath(id)}/events/search`, {
       query: { page_id: pageId, limit, sort_order: 'TIMESTAMP' },
+      ...(signal && { signal }),
     });
     return {
       items: jsonList(answer, 'items').filter(isAgentEvent),

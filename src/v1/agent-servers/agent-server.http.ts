@@ -8,6 +8,8 @@ const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures in them is large; more than this is not a page. */
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 const MAX_DETAIL = 500;
+/** `detail` of the error about an answer that was cut off. */
+export const ANSWER_TOO_LARGE = 'its answer was too large';
 
 export interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -24,7 +26,13 @@ export interface AgentServerCall {
 @Injectable()
 export class AgentServerHttp {
   /** Connections are kept for as long as agent servers keep theirs at least. */
-  private readonly dispatcher = new Agent({ connections: 16, keepAliveTimeout: 30_000 });
+  private readonly dispatcher = new Agent({
+    connections: 16,
+    keepAliveTimeout: 30_000,
+    // Every call has a deadline of its own; a clone may take longer than the library would wait.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
 
   /**
    * Sends a request and reads the JSON answer.
@@ -88,7 +96,7 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
     const bytes = Buffer.from(chunk);
     size += bytes.length;
     if (size > MAX_ANSWER_BYTES) {
-      throw new AgentServerError(null, 'its answer was too large');
+      throw new AgentServerError(null, ANSWER_TOO_LARGE);
     }
     chunks.push(bytes);
   }

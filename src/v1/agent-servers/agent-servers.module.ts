@@ -1,10 +1,12 @@
 import { Module } from '@nestjs/common';
 import { AgentServerClient } from './agent-server.client.js';
+import { AgentServerCommands } from './agent-server.commands.js';
+import { AgentServerGit } from './agent-server.git.js';
 import { AgentServerHttp } from './agent-server.http.js';
 
 /** How the service talks to what runs inside sandboxes. */
 @Module({
-  providers: [AgentServerHttp, AgentServerClient],
-  exports: [AgentServerHttp, AgentServerClient],
+  providers: [AgentServerHttp, AgentServerClient, AgentServerCommands, AgentServerGit],
+  exports: [AgentServerHttp, AgentServerClient, AgentServerCommands, AgentServerGit],
 })
 export class AgentServersModule {}

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { EVENTS_CHANNEL } from './event-channels.js';
+import { OPENED_CHANNEL, REMOVED_CHANNEL } from './event-channels.js';
 
 const OPEN = `
   INSERT INTO followed_conversations (id, user_id, sandbox_id) VALUES ($1, $2, $3)
@@ -21,11 +21,12 @@ export class ConversationLogs {
   ): Promise<void> {
     const { conversationId, userId, sandboxId } = conversation;
     await manager.query(OPEN, [conversationId, userId, sandboxId]);
+    await this.notifications.publish(manager, OPENED_CHANNEL, conversationId);
   }
 
   /** Removes a conversation's log with all its events; its streams end at the commit. Repeatable. */
   async remove(manager: EntityManager, conversationId: string): Promise<void> {
     await manager.query(REMOVE, [conversationId]);
-    await this.notifications.publish(manager, EVENTS_CHANNEL, conversationId);
+    await this.notifications.publish(manager, REMOVED_CHANNEL, conversationId);
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import type { ObservedState } from './following/observed-state.js';
+import type { ObservedState } from './storing/observed-state.js';
 
 export type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
 export type StateListener = (conversationId: string, state: ObservedState) => void;

@@ -1,0 +1,74 @@
+import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/common';
+import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AuthUser } from '../../auth/auth-user.js';
+import { CurrentUser } from '../../auth/current-user.decorator.js';
+import { ConversationPathDto } from './dto/conversation-path.dto.js';
+import { CountEventsQueryDto } from './dto/count-events-query.dto.js';
+import { EventIdsQueryDto } from './dto/event-ids-query.dto.js';
+import { type EventPageDto, toEventPageDto } from './dto/event-page.dto.js';
+import { SearchEventsQueryDto } from './dto/search-events-query.dto.js';
+import { StreamQueryDto } from './dto/stream-query.dto.js';
+import {
+  BatchEventsOperation,
+  CountEventsOperation,
+  SearchEventsOperation,
+  StreamEventsOperation,
+} from './events.operations.js';
+import { EventsService } from './events.service.js';
+import { EventStreamsService } from './stream/event-streams.service.js';
+import { toEventFilter, toEventSearch, toStreamStart } from './to-event-search.js';
+
+@ApiTags('Events')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/conversation/:id/events')
+export class EventsController {
+  constructor(
+    private readonly events: EventsService,
+    private readonly streams: EventStreamsService,
+  ) {}
+
+  @Get('search')
+  @SearchEventsOperation()
+  async search(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationPathDto,
+    @Query() query: SearchEventsQueryDto,
+  ): Promise<EventPageDto> {
+    return toEventPageDto(await this.events.search(user.id, id, toEventSearch(query)));
+  }
+
+  @Get('count')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @CountEventsOperation()
+  async count(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationPathDto,
+    @Query() query: CountEventsQueryDto,
+  ): Promise<number> {
+    return this.events.count(user.id, id, toEventFilter(query));
+  }
+
+  @Get('stream')
+  @StreamEventsOperation()
+  async stream(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationPathDto,
+    @Query() query: StreamQueryDto,
+    @Headers('last-event-id') lastEventId: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    await this.streams.serve(user, id, toStreamStart(query, lastEventId), response);
+  }
+
+  @Get()
+  @BatchEventsOperation()
+  async batch(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationPathDto,
+    @Query() query: EventIdsQueryDto,
+  ): Promise<(AgentEvent | null)[]> {
+    return this.events.batch(user.id, id, query.id);
+  }
+}

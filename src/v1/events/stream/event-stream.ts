@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import type { Response } from 'express';
+import { mayBeCut, type StoredEvent } from '../events.reader.js';
+import { HEARTBEAT, sseFrame } from './sse-frame.js';
+
+const HEARTBEAT_MS = 15_000;
+/** A client that takes nothing for so long is disconnected; it may come back with the last event it has. */
+const STALL_MS = 60_000;
+/** What is on its way to a client when its stream ends may take this long to arrive. */
+const FAREWELL_MS = 2_000;
+const PAGE_SIZE = 100;
+
+export interface EventStreamOptions {
+  response: Response;
+  /** Number of the event after which it begins. */
+  position: number;
+  /** Events after a number. */
+  read: (after: number, limit: number) => Promise<StoredEvent[]>;
+}
+
+/**
+ * Sends a conversation's events to one client, no faster than it takes them. What it has not taken yet stays in the
+ * database, so a slow client costs one page of memory.
+ */
+export class EventStream {
+  private readonly closed = new AbortController();
+  private position: number;
+  private woken = false;
+  private wakeUp: () => void = () => undefined;
+
+  constructor(private readonly options: EventStreamOptions) {
+    this.position = options.position;
+    options.response.once('close', () => this.close());
+  }
+
+  /** Number of the last event that was sent. */
+  get sent(): number {
+    return this.position;
+  }
+
+  /** There may be more events. */
+  wake(): void {
+    this.woken = true;
+    this.wakeUp();
+  }
+
+  /** Ends the answer; what is on its way still arrives. */
+  close(): void {
+    this.closed.abort();
+    this.wakeUp();
+  }
+
+  /**
+   * Sends until the client is gone or the stream is closed.
+   *
+   * @throws whatever reading throws
+   */
+  async run(): Promise<void> {
+    const { response } = this.options;
+    response.status(200).set({
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'X-Accel-Buffering': 'no',
+      // Nothing else comes over this connection, so that its end is not waited for when the service stops.
+      Connection: 'close',
+    });
+    response.flushHeaders();
+    const heartbeats = setInterval(() => {
+      if (!response.writableNeedDrain) {
+        response.write(HEARTBEAT);
+      }
+    }, HEARTBEAT_MS);
+    heartbeats.unref();
+    try {
+      while (!this.closed.signal.aborted) {
+        await this.sendPage();
+      }
+    } finally {
+      clearInterval(heartbeats);
+      this.end();
+    }
+  }
+
+  private end(): void {
+    const { response } = this.options;
+    const timer = setTimeout(() => response.destroy(), FAREWELL_MS);
+    response.once('close', () => clearTimeout(timer));
+    response.end();
+  }
+
+  private async sendPage(): Promise<void> {
+    this.woken = false;
+    const events = await this.options.read(this.position, PAGE_SIZE);
+    for (const event of events) {
+      await this.send(event);
+    }
+    if (events.length < PAGE_SIZE && !mayBeCut(events)) {
+      await this.untilWoken();
+    }
+  }
+
+  private async send(event: StoredEvent): Promise<void> {
+    if (this.closed.signal.aborted) {
+      return;
+    }
+    const { response } = this.options;
+    this.position = event.seq;
+    if (!response.write(sseFrame(event))) {
+      await this.untilDrained();
+    }
+  }
+
+  private async untilDrained(): Promise<void> {
+    const { response } = this.options;
+    const signal = AbortSignal.any([this.closed.signal, AbortSignal.timeout(STALL_MS)]);
+    try {
+      await once(response, 'drain', { signal });
+    } catch (error) {
+      if (!signal.aborted) {
+        throw error;
+      }
+      if (!this.closed.signal.aborted) {
+        response.destroy();
+      }
+    }
+  }
+
+  private async untilWoken(): Promise<void> {
+    if (!this.woken && !this.closed.signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.wakeUp = resolve;
+      });
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import type { Response } from 'express';
+import type { AuthUser } from '../../../auth/auth-user.js';
+import { isDatabaseAway } from '../../../common/errors/database-failure.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { EVENTS_CHANNEL, REMOVED_CHANNEL } from '../event-channels.js';
+import { EventsReader, type StoredEvent } from '../events.reader.js';
+import { EventsService } from '../events.service.js';
+import { EventStream } from './event-stream.js';
+import { StreamChecks } from './stream-checks.js';
+import { type StreamStart, streamPosition } from './stream-position.js';
+
+const CHECK_MS = 5_000;
+
+/** The open streams of one conversation. */
+interface Audience {
+  streams: Map<EventStream, { keyId: string }>;
+  /** How often they were woken: what was asked for before is not shared with who was woken after. */
+  wakes: number;
+  reads: Map<string, Promise<StoredEvent[]>>;
+}
+
+/** Live streams of conversations' events, on any replica: those that store events tell the others. */
+@Injectable()
+export class EventStreamsService implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger(EventStreamsService.name);
+  private readonly audiences = new Map<string, Audience>();
+  private timer: NodeJS.Timeout | undefined;
+  private stopping = false;
+
+  constructor(
+    private readonly events: EventsService,
+    private readonly reader: EventsReader,
+    private readonly checks: StreamChecks,
+    private readonly notifications: DatabaseNotifications,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.notifications.listen(
+      EVENTS_CHANNEL,
+      (conversationId) => this.wake(conversationId),
+      () => void this.check(),
+    );
+    this.notifications.listen(REMOVED_CHANNEL, (conversationId) => this.close(conversationId));
+    this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
+  }
+
+  /** Before the server closes: it waits for answers that have not ended. */
+  beforeApplicationShutdown(): void {
+    this.stopping = true;
+    clearInterval(this.timer);
+    for (const conversationId of this.audiences.keys()) {
+      this.close(conversationId);
+    }
+  }
+
+  /**
+   * Answers with a conversation's events until the client goes away.
+   *
+   * @throws DomainError not_found, unavailable while the service stops
+   * @throws InvalidInputError when the stream cannot begin where the client wants it to
+   */
+  async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
+    const { id, eventCount } = await this.events.open(user.id, conversationId);
+    const position = streamPosition(start, eventCount);
+    if (this.stopping) {
+      throw new DomainError('unavailable', 'unavailable', 'The service is stopping; connect again.', {
+        retryAfterSeconds: 1,
+      });
+    }
+    const stream = new EventStream({
+      response,
+      position,
+      read: (after, limit) => this.read(id, after, limit),
+    });
+    if (response.req.method === 'HEAD') {
+      stream.close();
+    }
+    const audience = this.audiences.get(id) ?? { streams: new Map(), wakes: 0, reads: new Map() };
+    this.audiences.set(id, audience);
+    audience.streams.set(stream, { keyId: user.keyId });
+    try {
+      await stream.run();
+    } catch (error) {
+      // The answer has begun, so its end is all that can be told; the client comes back with the last event it has.
+      this.logger.warn('a stream of events was cut', {
+        conversationId: id,
+        error: isDatabaseAway(error) ? 'the database is away' : String(error),
+      });
+    } finally {
+      audience.streams.delete(stream);
+      if (audience.streams.size === 0) {
+        this.audiences.delete(id);
+      }
+    }
+  }
+
+  /** Streams that are at the same event share what is read for them. */
+  private read(conversationId: string, after: number, limit: number): Promise<StoredEvent[]> {
+    const audience = this.audiences.get(conversationId);
+    const key = `${after}/${audience?.wakes}`;
+    const shared = audience?.reads.get(key);
+    if (shared) {
+      return shared;
+    }
+    const reading = this.reader.after(conversationId, after, limit);
+    audience?.reads.set(key, reading);
+    const forget = (): void => void audience?.reads.delete(key);
+    reading.then(forget, forget);
+    return reading;
+  }
+
+  private wake(conversationId: string): void {
+    const audience = this.audiences.get(conversationId);
+    if (audience) {
+      audience.wakes += 1;
+      audience.streams.forEach((_owner, stream) => stream.wake());
+    }
+  }
+
+  private close(conversationId: string): void {
+    this.audiences.get(conversationId)?.streams.forEach((_owner, stream) => stream.close());
+  }
+
+  /** Ends streams whose key or conversation is gone, and finds events that no notification told of. */
+  private async check(): Promise<void> {
+    const open = [...this.audiences].flatMap(([conversationId, { streams }]) =>
+      [...streams].map(([stream, { keyId }]) => ({ stream, keyId, conversationId })),
+    );
+    if (open.length === 0) {
+      return;
+    }
+    try {
+      const { eventCounts, keys } = await this.checks.look(
+        [...new Set(open.map(({ conversationId }) => conversationId))],
+        [...new Set(open.map(({ keyId }) => keyId))],
+      );
+      for (const { stream, keyId, conversationId } of open) {
+        const eventCount = eventCounts.get(conversationId);
+        if (eventCount === undefined || !keys.has(keyId)) {
+          stream.close();
+        } else if (eventCount > stream.sent) {
+          this.wake(conversationId);
+        }
+      }
+    } catch (error) {
+      this.logger.warn('open streams could not be checked', { error: String(error) });
+    }
+  }
+}
