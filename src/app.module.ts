@@ -10,6 +10,11 @@ import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
+import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
+import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
+import { EventsModule } from './v1/events/events.module.js';
+import { PullRequestsModule } from './v1/webhooks/pull-requests.module.js';
+import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
 /** What configuration alone does not know: the database that was opened, and the keys that were found. */
 export interface AppResources {
@@ -31,6 +36,11 @@ export class AppModule {
         GitProvidersModule,
         SettingsModule,
         SuggestedTasksModule,
+        AppConversationsModule,
+        SandboxSettingsModule,
+        EventsModule,
+        PullRequestsModule,
+        WebhooksModule,
         HealthModule,
       ],
     };

@@ -23,6 +23,8 @@ problem document (RFC 9457) whose \`code\` is stable.
 const TAGS: Record<string, string> = {
   'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
   Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
+  Events: 'What happened in conversations, searched or streamed.',
+  Webhooks: 'For agent servers, with the keys of their sandboxes.',
   Settings: 'What the sessions of a user start with.',
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",
   'Custom secrets': "Named values for a user's agents; never shown again.",
