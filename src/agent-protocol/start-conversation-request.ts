@@ -50,6 +50,8 @@ export interface SlipwayExtension {
   model_prices?: Record<string, { input: number; output: number }>;
   /** Never written: see `CredentialsRequest`. */
   git?: GitAccess | null;
+  /** Servers whose addresses users may give for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
+  outbound_allowlist?: string[] | null;
 }
 
 export interface SendMessageRequest {
@@ -84,4 +86,5 @@ export interface CredentialsRequest {
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
+  outbound_allowlist?: string[] | null;
 }

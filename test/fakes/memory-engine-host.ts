@@ -106,6 +106,7 @@ export function engineSettings(
     workingDir,
     systemPromptSuffix: null,
     modelPrices: {},
+    outboundAllowlist: null,
     ...changes,
   };
 }

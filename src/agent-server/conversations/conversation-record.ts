@@ -32,6 +32,8 @@ export interface ConversationRecord {
   systemPromptSuffix: string | null;
   tavilyApiUrl: string;
   modelPrices: Record<string, { input: number; output: number }>;
+  /** Servers whose addresses users may give; null: any. */
+  outboundAllowlist: string[] | null;
   /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
   usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
@@ -71,6 +73,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
     tavilyApiUrl: slipway.tavily_api_url ?? 'https://api.tavily.com',
     modelPrices: modelPrices(request),
+    outboundAllowlist: slipway.outbound_allowlist ?? null,
     secrets: describeSecrets(request.secrets),
     usage: { iterations: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
   };

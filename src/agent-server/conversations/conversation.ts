@@ -150,6 +150,7 @@ export class Conversation {
     await this.#state.change({
       llmKeyNeeded: update.llm_api_key === undefined ? this.record.llmKeyNeeded : Boolean(update.llm_api_key),
       secrets: { ...this.record.secrets, ...describeSecrets(update.secrets ?? {}) },
+      ...(update.outbound_allowlist !== undefined && { outboundAllowlist: update.outbound_allowlist }),
     });
   }
 

@@ -114,6 +114,7 @@ export class Conversations {
         mcp_config: request.agent.mcp_config,
         secrets: request.secrets,
         git: request.slipway.git ?? undefined,
+        outbound_allowlist: request.slipway.outbound_allowlist,
       });
       return { conversation: existing, created: false };
     }
@@ -194,7 +195,6 @@ export class Conversations {
     const conversation = new Conversation(folder, state, () =>
       this.#options.createEngine({
         conversationId: state.record.id,
-        toolEnvironment: () => state.toolEnvironment(),
         gitAccess: () => state.credentials.git,
       }),
     );

@@ -28,6 +28,8 @@ export interface EngineSettings {
   systemPromptSuffix: string | null;
   /** USD per million tokens, by model name. */
   modelPrices: Record<string, { input: number; output: number }>;
+  /** Servers that may be called where a user gave the address (see `HostAllowlist`); null: any. */
+  outboundAllowlist: readonly string[] | null;
 }
 
 /** What a conversation gives its engine. */

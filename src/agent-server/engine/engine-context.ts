@@ -4,8 +4,6 @@ import type { AgentEngine } from './agent-engine.js';
 /** What an engine may know of the conversation that it is made for. */
 export interface EngineContext {
   conversationId: string;
-  /** Variables for tools, as they are when it is called. */
-  toolEnvironment: () => Record<string, string>;
   /** What it may do on git servers, as it is when it is called. */
   gitAccess: () => GitAccess | null;
 }

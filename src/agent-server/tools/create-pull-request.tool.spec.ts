@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeResponse, FakeServer } from '../../../test/fakes/fake-server.js';
+import { RemoteAccess } from '../git/remote-access.js';
 import { toolEnvironment } from '../tool-environment.js';
 import { CreatePullRequestTool } from './create-pull-request.tool.js';
 import { postPullRequest } from './post-pull-request.js';
@@ -42,7 +43,15 @@ function tool(): CreatePullRequestTool {
     sessionKey: 'session-key',
     conversationId: 'c1',
   });
-  return new CreatePullRequestTool({ open, gitEnvironment: () => toolEnvironment(process.env) }, () => work);
+  const access = new RemoteAccess({
+    environment: toolEnvironment(process.env),
+    wrapper: [],
+    privateFolder: join(folder, 'private'),
+    credentials: () => [],
+  });
+  const push = async (cwd: string, branch: string, signal: AbortSignal) =>
+    await access.push(cwd, branch, signal);
+  return new CreatePullRequestTool({ open, push }, () => work);
 }
 
 async function create(input: Record<string, unknown> = {}) {
@@ -85,7 +94,7 @@ describe('create_pull_request', () => {
   it('says why the push failed, and asks for nothing then', async () => {
     const result = await create({ source_branch: 'no-such-branch' });
     expect(result).toMatchObject({ is_error: true });
-    expect(result.text).toMatch(/git push failed \(exit code 1\)[^]*no-such-branch/);
+    expect(result.text).toMatch(/git push failed[^]*no-such-branch/);
     expect(service.requests).toEqual([]);
   });
 

@@ -3,33 +3,15 @@ import type { MCPToolAction } from '../../agent-protocol/actions.js';
 import type { MCPToolObservation } from '../../agent-protocol/observations.js';
 import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
 import { describeFailure } from '../failure.js';
-import { runCommand } from '../process-tree.js';
+import { branchSchema } from '../git/prepare-schema.js';
 import { mcpToolDefinition } from './mcp-tool-definition.js';
-import { OutputWindow } from './output-window.js';
 import type { PullRequestOptions } from './pull-request.js';
 import { SchemaTool } from './schema-tool.js';
 import type { ToolContext } from './tool.js';
 
-const PUSH_TIMEOUT_MS = 120_000;
-const MAX_OUTPUT = 4_000;
-
-/**
- * The repository's own configuration is the agent's to write, the credentials may not be the agent's to see: what
- * would run a program of its choice or open the connection to others is overridden.
- */
-const SAFE_CONFIG = ['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.sshCommand=ssh']
-  .concat(['core.askPass=', 'http.sslVerify=true', 'push.gpgSign=false'])
-  .flatMap((entry) => ['-c', entry]);
-
-const branch = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^[^-\s~^:?*[\\]([^\s~^:?*[\\]*)$/, 'is not a branch name');
-
 const schema = z.object({
-  source_branch: branch.describe('The local branch with your commits; it is pushed.'),
-  target_branch: branch.optional().describe('Where it shall be merged; by default the main branch.'),
+  source_branch: branchSchema.describe('The local branch with your commits; it is pushed.'),
+  target_branch: branchSchema.optional().describe('Where it shall be merged; by default the main branch.'),
   title: z.string().min(1).max(256),
   body: z.string().describe('What changed and why, in Markdown.'),
   draft: z.boolean().optional(),
@@ -58,19 +40,10 @@ export class CreatePullRequestTool extends SchemaTool<typeof schema> {
   }
 
   async run(input: z.output<typeof schema>, { signal }: ToolContext): Promise<MCPToolObservation> {
-    const output = new OutputWindow(MAX_OUTPUT);
-    const refs = `refs/heads/${input.source_branch}:refs/heads/${input.source_branch}`;
-    const { exitCode, timedOut } = await runCommand({
-      command: ['git', ...SAFE_CONFIG, 'push', '--no-verify', 'origin', refs],
-      cwd: this.#currentDir(),
-      env: this.#options.gitEnvironment(),
-      timeoutMs: PUSH_TIMEOUT_MS,
-      signal,
-      onOutput: (_, text) => output.push(Buffer.from(text)),
-    });
-    if (exitCode !== 0) {
-      const cause = timedOut ? 'it took too long' : `exit code ${exitCode}`;
-      return this.#observe(`git push failed (${cause}):\n${output.text()}`, true);
+    const pushed = await this.#options.push(this.#currentDir(), input.source_branch, signal);
+    if (!pushed.ok) {
+      const cause = pushed.timedOut ? 'it took too long' : 'see what it says';
+      return this.#observe(`git push failed (${cause}):\n${pushed.output}`, true);
     }
     try {
       const { number, url } = await this.#options.open(input, signal);

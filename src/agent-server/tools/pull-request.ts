@@ -1,3 +1,5 @@
+import type { GitOutcome } from '../git/trusted-git.js';
+
 /** A request to merge a branch that is already on the host. */
 export interface PullRequest {
   source_branch: string;
@@ -21,6 +23,6 @@ export type OpenPullRequest = (request: PullRequest, signal: AbortSignal) => Pro
 
 export interface PullRequestOptions {
   open: OpenPullRequest;
-  /** Environment of `git push`, with the credential helper. */
-  gitEnvironment: () => Record<string, string>;
+  /** Sends a branch of the repository in this folder to its remote. */
+  push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 }

@@ -7,7 +7,7 @@ import type { Condenser } from './condenser.js';
 import { waitsForUser } from './confirmation.js';
 import { conversationFailure } from './conversation-failure.js';
 import { countUsage } from './count-usage.js';
-import { languageModel } from './language-model.js';
+import { modelOf } from './language-model.js';
 import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
@@ -112,12 +112,12 @@ export class AgentLoop {
    * @returns whether the run is over
    */
   async #step(): Promise<boolean> {
-    const { llm, llmTimeoutMs, confirmationPolicy } = this.#host.settings;
+    const { confirmationPolicy } = this.#host.settings;
     const seen = this.#host.events().length;
     const tools = this.#tools.offered(this.#host.settings);
     const { instructions, messages } = messagesFromEvents(this.#host.events());
     const request: StepRequest = {
-      model: languageModel({ ...llm, timeoutMs: llmTimeoutMs }),
+      model: modelOf(this.#host.settings),
       instructions: instructions ?? '',
       messages,
       tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),

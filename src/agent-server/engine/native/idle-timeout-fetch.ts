@@ -7,7 +7,10 @@ export class SilentModelError extends Error {
 }
 
 /** A fetch that fails as soon as no byte arrives for that long, before the answer or in the middle of it. */
-export function idleTimeoutFetch(milliseconds: number): typeof fetch {
+export function idleTimeoutFetch(
+  milliseconds: number,
+  redirect: 'follow' | 'error' = 'follow',
+): typeof fetch {
   return async (input, init) => {
     const silence = new AbortController();
     const watch = new Watch(milliseconds, () => silence.abort(new SilentModelError(milliseconds)));
@@ -15,6 +18,7 @@ export function idleTimeoutFetch(milliseconds: number): typeof fetch {
     try {
       const response = await fetch(input, {
         ...init,
+        redirect,
         signal: given ? AbortSignal.any([given, silence.signal]) : silence.signal,
       });
       watch.restart();

@@ -1,6 +1,8 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModel } from 'ai';
+import { OutboundAddresses } from '../../../common/http/outbound-addresses.js';
+import type { EngineSettings } from '../agent-engine.js';
 import { idleTimeoutFetch } from './idle-timeout-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { modelTarget } from './model-target.js';
@@ -12,16 +14,24 @@ export interface LanguageModelOptions {
   baseUrl: string | null;
   /** Silence that counts as a failure, in milliseconds. */
   timeoutMs: number;
+  /** Servers that may be called (see `HostAllowlist`); null: any. */
+  allowlist: readonly string[] | null;
 }
 
 /**
  * The model that the settings name.
  *
- * @throws LlmFailure when a setting is missing
+ * @throws LlmFailure when a setting is missing, or names a server that may not be called
  */
-export function languageModel({ model, apiKey, baseUrl, timeoutMs }: LanguageModelOptions): LanguageModel {
+export function languageModel(options: LanguageModelOptions): LanguageModel {
+  const { model, apiKey, baseUrl, timeoutMs, allowlist } = options;
   const target = modelTarget(model, baseUrl);
-  const fetch = idleTimeoutFetch(timeoutMs);
+  const problem = baseUrl ? new OutboundAddresses(allowlist).problem(baseUrl.trim()) : null;
+  if (problem !== null) {
+    throw new LlmFailure('LlmNotConfigured', `llm_base_url: ${problem}`, null);
+  }
+  // An allowed server could name another one.
+  const fetch = idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error');
   if (target.api === 'anthropic') {
     if (apiKey === null) {
       // Without one the SDK would look for it in the environment.
@@ -40,4 +50,13 @@ export function languageModel({ model, apiKey, baseUrl, timeoutMs }: LanguageMod
     includeUsage: true,
     fetch,
   }).chatModel(target.model);
+}
+
+/** The model of a conversation, as `languageModel` answers it. */
+export function modelOf({
+  llm,
+  llmTimeoutMs,
+  outboundAllowlist,
+}: Pick<EngineSettings, 'llm' | 'llmTimeoutMs' | 'outboundAllowlist'>): LanguageModel {
+  return languageModel({ ...llm, timeoutMs: llmTimeoutMs, allowlist: outboundAllowlist });
 }

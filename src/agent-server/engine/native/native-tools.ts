@@ -1,8 +1,10 @@
+import { OutboundAddresses } from '../../../common/http/outbound-addresses.js';
+import type { RemoteAccess } from '../../git/remote-access.js';
 import { CreatePullRequestTool } from '../../tools/create-pull-request.tool.js';
 import { FileEditorTool } from '../../tools/file-editor.tool.js';
 import { FinishTool } from '../../tools/finish.tool.js';
+import { GitRemoteTool } from '../../tools/git-remote.tool.js';
 import { lastPlan } from '../../tools/last-plan.js';
-import type { CheckUrl } from '../../tools/mcp/mcp-connection.js';
 import { type McpFailure, McpToolbox } from '../../tools/mcp/mcp-toolbox.js';
 import type { PullRequestOptions } from '../../tools/pull-request.js';
 import { ShellSession } from '../../tools/shell-session.js';
@@ -19,8 +21,8 @@ export interface NativeToolsOptions {
   shellWrapper: readonly string[];
   /** null: nobody opens pull requests, the tool is not offered. */
   pullRequests: PullRequestOptions | null;
-  /** Decides on addresses of tool servers. */
-  checkUrl: CheckUrl;
+  /** Speaks with git servers in place of the agent's shell; null while the shell may do so itself. */
+  remoteAccess: () => RemoteAccess | null;
   mcpConnectTimeoutMs: number;
 }
 
@@ -51,13 +53,14 @@ export class NativeTools {
 
   /** Opens the tool servers; those that cannot be used are answered, not thrown. */
   async connect(): Promise<McpFailure[]> {
-    const { mcpConfig, workingDir } = this.#host.settings;
+    const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
+    const addresses = new OutboundAddresses(outboundAllowlist);
     return await this.#toolbox.connect(mcpConfig ?? {}, {
       workingDir,
       // A tool server gets secrets only where its own configuration names them.
       environment: toolEnvironment(this.#host.toolEnvironment()),
       wrapper: this.#options.shellWrapper,
-      checkUrl: this.#options.checkUrl,
+      checkUrl: async ({ href }) => addresses.problem(href),
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
     });
   }
@@ -66,7 +69,9 @@ export class NativeTools {
   offered({ searchApiKey, tavilyApiUrl }: EngineSettings): ReadonlyMap<string, Tool> {
     const search =
       searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
-    const own = [...this.#builtIn, ...search];
+    const access = this.#options.remoteAccess();
+    const remote = access === null ? [] : [new GitRemoteTool(access, () => this.#shell.workingDir)];
+    const own = [...this.#builtIn, ...remote, ...search];
     const all = [...own, ...this.#toolbox.tools(own.map(({ name }) => name))];
     return new Map(all.map((tool) => [tool.name, tool]));
   }

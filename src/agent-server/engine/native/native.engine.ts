@@ -14,7 +14,7 @@ export interface NativeEngineOptions extends NativeToolsOptions {
 const DEFAULTS: NativeEngineOptions = {
   shellWrapper: [],
   pullRequests: null,
-  checkUrl: async () => null,
+  remoteAccess: () => null,
   mcpConnectTimeoutMs: 30_000,
   wait: async (milliseconds, signal) => {
     await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
@@ -31,7 +31,7 @@ export class NativeEngine extends AgentEngine {
   /** What stays from run to run. */
   #held: { tools: NativeTools; condenser: Condenser } | null = null;
 
-  /** @param options what is not given: no isolation, no pull requests, every address of a tool server */
+  /** @param options what is not given: no isolation, no pull requests, git in the shell alone */
   constructor(options: Partial<NativeEngineOptions> = {}) {
     super();
     this.#options = { ...DEFAULTS, ...options };

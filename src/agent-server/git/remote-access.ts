@@ -1,0 +1,185 @@
+import type { GitCredential } from '../../agent-protocol/git-access.js';
+import { runCommand } from '../process-tree.js';
+import { OutputWindow } from '../tools/output-window.js';
+import { type GitPlace, prepareRepository } from './prepare-repository.js';
+import { parseRefs, type Refs } from './parse-refs.js';
+import { PrivateRepository } from './private-repository.js';
+import { runGit } from './run-git.js';
+import type { GitOutcome } from './trusted-git.js';
+
+const TIMEOUT_MS = 600_000;
+const MAX_OUTPUT = 1_000_000;
+/** One argument of a program may have 128 KiB. */
+const MAX_ARGUMENT = 100_000;
+const UPDATE_REFS = 'builtin printf "%s" "$1" | git update-ref --stdin';
+
+export interface RemoteAccessOptions extends GitPlace {
+  /** For what only we may read and write. */
+  privateFolder: string;
+  credentials: () => readonly GitCredential[];
+}
+
+/** What is known of an agent's repository; git told it where the agent may configure git. */
+interface AgentRepository {
+  url: string;
+  objects: string;
+  /** Commits whose parents it does not have. */
+  shallow: readonly string[];
+  refs: Refs;
+}
+
+/** Fetches and pushes for an agent that does not get the credentials itself. */
+export class RemoteAccess {
+  readonly #options: RemoteAccessOptions;
+
+  constructor(options: RemoteAccessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends a branch to `origin`.
+   *
+   * @param cwd a folder in the repository
+   */
+  async push(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
+    const repository = await this.#look(cwd, ['remote', 'get-url', '--push', 'origin']);
+    const commit = repository?.refs.get(`refs/heads/${branch}`);
+    if (repository === null || commit === undefined) {
+      return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
+    }
+    if (!isHttp(repository.url)) {
+      return await this.#pushAsAgent(cwd, branch, signal);
+    }
+    const outcome = await this.#inPrivate(repository, signal, async (own) =>
+      own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
+    );
+    if (outcome.ok) {
+      await this.#writeRefs(cwd, new Map([[`refs/remotes/origin/${branch}`, commit]]));
+    }
+    return outcome;
+  }
+
+  /** Brings the branches of `origin` up to date. */
+  async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
+    const repository = await this.#look(cwd, ['remote', 'get-url', 'origin']);
+    if (repository === null || !isHttp(repository.url)) {
+      return failed(
+        repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
+      );
+    }
+    return await this.#inPrivate(repository, signal, async (own) => {
+      const branches = '+refs/heads/*:refs/remotes/origin/*';
+      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', repository.url, branches);
+      if (!outcome.ok) {
+        return outcome;
+      }
+      const now = await own.refs('refs/remotes/origin', 'refs/tags');
+      const changed = [...now].filter(([name, id]) => repository.refs.get(name) !== id);
+      await this.#writeRefs(cwd, new Map(changed));
+      const news = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
+      return { ...outcome, output: news.length === 0 ? 'Nothing is new.' : news.join('\n') };
+    });
+  }
+
+  /** Makes a folder a clone of an address; the credentials for its server are used. */
+  async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
+    const { ok, output } = await prepareRepository(
+      {
+        url,
+        folder,
+        branch: null,
+        newBranch: null,
+        identity: null,
+        credentials: this.#options.credentials(),
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      },
+      this.#options,
+    );
+    return { ok, timedOut: false, output };
+  }
+
+  async #look(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
+    const ask = async (...args: string[]): Promise<string | null> =>
+      await runGit({ ...this.#options, cwd }, args);
+    const paths = ['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow'];
+    const [url, places, refs] = await Promise.all([
+      ask(...askUrl),
+      ask(...paths),
+      ask(
+        'for-each-ref',
+        '--format=%(objectname) %(refname)',
+        'refs/heads',
+        'refs/remotes/origin',
+        'refs/tags',
+      ),
+    ]);
+    const [objects, shallow] = (places ?? '').split('\n');
+    if (url === null || !objects || !shallow) {
+      return null;
+    }
+    // Read as the agent would: the file may be a link to one that it cannot read.
+    const { ok, output } = await this.#asAgent(cwd, ['cat', '--', shallow]);
+    const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
+    return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
+  }
+
+  async #inPrivate(
+    { objects, shallow, refs }: AgentRepository,
+    signal: AbortSignal,
+    work: (own: PrivateRepository) => Promise<GitOutcome>,
+  ): Promise<GitOutcome> {
+    const { privateFolder: folder, environment, credentials } = this.#options;
+    const options = { folder, environment, objects, shallow, refs, signal, credentials: credentials() };
+    return await PrivateRepository.use(options, work);
+  }
+
+  async #writeRefs(cwd: string, refs: Refs): Promise<void> {
+    for (const lines of chunks([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
+      await this.#asAgent(cwd, ['bash', '-c', UPDATE_REFS, 'update-refs', lines]);
+    }
+  }
+
+  /** To a remote that needs none of our credentials. */
+  async #pushAsAgent(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
+    const refs = `refs/heads/${branch}:refs/heads/${branch}`;
+    return await this.#asAgent(cwd, ['git', 'push', '--no-verify', 'origin', refs], signal);
+  }
+
+  async #asAgent(cwd: string, command: string[], signal?: AbortSignal): Promise<GitOutcome> {
+    const { wrapper, environment } = this.#options;
+    const output = new OutputWindow(MAX_OUTPUT);
+    const { exitCode, timedOut } = await runCommand({
+      command: [...wrapper, ...command],
+      cwd,
+      env: environment,
+      timeoutMs: TIMEOUT_MS,
+      ...(signal && { signal }),
+      onOutput: (_, text) => output.push(Buffer.from(text)),
+    });
+    return { ok: exitCode === 0, timedOut, output: output.text().trim() };
+  }
+}
+
+const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
+
+function isHttp(url: string): boolean {
+  return /^https?:\/\//i.test(url);
+}
+
+function failed(output: string): GitOutcome {
+  return { ok: false, timedOut: false, output };
+}
+
+function chunks(lines: readonly string[]): string[] {
+  const texts: string[] = [];
+  for (const line of lines) {
+    const last = texts.at(-1);
+    if (last === undefined || last.length + line.length > MAX_ARGUMENT) {
+      texts.push(line);
+    } else {
+      texts[texts.length - 1] = last + line;
+    }
+  }
+  return texts;
+}

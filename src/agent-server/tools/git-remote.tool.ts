@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import type { MCPToolAction } from '../../agent-protocol/actions.js';
+import type { MCPToolObservation } from '../../agent-protocol/observations.js';
+import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { branchSchema } from '../git/prepare-schema.js';
+import type { RemoteAccess } from '../git/remote-access.js';
+import type { GitOutcome } from '../git/trusted-git.js';
+import { clipText } from './clip-text.js';
+import { mcpToolDefinition } from './mcp-tool-definition.js';
+import { SchemaTool } from './schema-tool.js';
+import { type ToolContext, ToolInputError } from './tool.js';
+import { workspacePath } from './workspace-path.js';
+
+const schema = z.object({
+  operation: z.enum(['fetch', 'push', 'clone']),
+  branch: branchSchema.optional().describe('For `push`: the local branch with your commits.'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('For `clone`: http(s) address of the repository.'),
+  folder: z.string().min(1).optional().describe('For `clone`: a new folder of the workspace.'),
+});
+
+type Input = z.output<typeof schema>;
+
+/** Speaks with git servers for an agent whose shell has no credentials. */
+export class GitRemoteTool extends SchemaTool<typeof schema> {
+  readonly name = 'git_remote';
+  readonly description =
+    'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
+    'remote branches of origin up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
+    'gets another repository. Merging, committing and all else is done in the shell.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #access: RemoteAccess;
+  readonly #currentDir: () => string;
+
+  /** @param currentDir a folder in the repository */
+  constructor(access: RemoteAccess, currentDir: () => string) {
+    super();
+    this.#access = access;
+    this.#currentDir = currentDir;
+  }
+
+  toAction(input: Input): MCPToolAction {
+    return { kind: 'MCPToolAction', data: input };
+  }
+
+  async run(input: Input, context: ToolContext): Promise<MCPToolObservation> {
+    const { ok, timedOut, output } = await this.#carryOut(input, context);
+    const end = ok
+      ? `git ${input.operation} succeeded.`
+      : `git ${input.operation} failed${timedOut ? ': time is over' : ''}.`;
+    return {
+      kind: 'MCPToolObservation',
+      content: [{ type: 'text', text: clipText(`${output}\n${end}`.trim()) }],
+      is_error: !ok,
+      tool_name: this.name,
+    };
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  async #carryOut(input: Input, { workingDir, signal }: ToolContext): Promise<GitOutcome> {
+    switch (input.operation) {
+      case 'fetch':
+        return await this.#access.fetch(this.#currentDir(), signal);
+      case 'push':
+        return await this.#access.push(this.#currentDir(), required(input.branch, 'branch'), signal);
+      default: {
+        const folder = await workspacePath(workingDir, required(input.folder, 'folder'));
+        return await this.#access.clone(required(input.url, 'url'), folder, signal);
+      }
+    }
+  }
+}
+
+function required(value: string | undefined, name: string): string {
+  if (value === undefined) {
+    throw new ToolInputError(`This operation needs ${name}.`);
+  }
+  return value;
+}
