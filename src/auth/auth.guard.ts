@@ -4,7 +4,8 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { currentRequest } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthenticatedRequest } from './authenticated-request.js';
-import { presentedKey } from './presented-key.js';
+import { BESIDE_SANDBOX_KEY } from './beside-sandbox-key.decorator.js';
+import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
 import { PUBLIC_ROUTE } from './public.decorator.js';
 
 /** Closed by default: every route needs a key unless it says `@Public()`. */
@@ -16,16 +17,13 @@ export class AuthGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (
-      this.reflector.getAllAndOverride<boolean | undefined>(PUBLIC_ROUTE, [
-        context.getHandler(),
-        context.getClass(),
-      ])
-    ) {
+    if (this.says(PUBLIC_ROUTE, context)) {
       return true;
     }
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    const key = presentedKey(request.headers);
+    const key = this.says(BESIDE_SANDBOX_KEY, context)
+      ? presentedBesideSandboxKey(request.headers)
+      : presentedKey(request.headers);
     const user = key === null ? null : await this.verifier.verify(key);
     if (!user) {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
@@ -36,5 +34,10 @@ export class AuthGuard implements CanActivate {
       current.userId = user.id;
     }
     return true;
+  }
+
+  private says(metadata: string, context: ExecutionContext): boolean {
+    const places = [context.getHandler(), context.getClass()];
+    return this.reflector.getAllAndOverride<boolean | undefined>(metadata, places) ?? false;
   }
 }

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { GitProviderError } from './git-provider.error.js';
 import { gitProviderProblem } from './git-provider-problem.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
 import type { GitCredential, ProviderType } from './git-provider.types.js';
 import { ProviderCalls } from './provider-calls.js';
-import { ProviderTokensReader, type StoredCredential } from './tokens/provider-tokens.reader.js';
+import { RepositoryCredentials } from './repository-credentials.js';
 
 /** How git gets at a repository. */
 export interface CloneAccess {
@@ -23,8 +22,7 @@ const DEADLINE_MS = 12_000;
 @Injectable()
 export class CloneAccessService {
   constructor(
-    private readonly reader: ProviderTokensReader,
-    private readonly registry: GitProviderRegistry,
+    private readonly credentials: RepositoryCredentials,
     private readonly calls: ProviderCalls,
   ) {}
 
@@ -35,38 +33,20 @@ export class CloneAccessService {
    *   gives no answer
    */
   async find(userId: string, provider: ProviderType | null, repository: string): Promise<CloneAccess> {
-    const credentials = await this.reader.list(userId);
-    const credential =
-      provider === null
-        ? credentials.find((candidate) => this.canHave(candidate, repository))
-        : credentials.find((candidate) => candidate.provider === provider);
-    const chosen = provider ?? credential?.provider ?? 'github';
+    const chosen = await this.credentials.choose(userId, provider, repository);
+    const { credential } = chosen;
     try {
-      const host = credential?.host ?? null;
-      const adapter = this.registry.providerFor(chosen, host);
-      const url = adapter.cloneUrl(host, repository);
+      const adapter = this.credentials.adapterFor(chosen);
+      const url = adapter.cloneUrl(credential?.host ?? null, repository);
       return {
-        provider: chosen,
+        provider: chosen.provider,
         url,
         credential: credential
           ? await adapter.gitCredential(credential, this.calls.within(DEADLINE_MS, userId, credential))
           : null,
       };
     } catch (error) {
-      throw error instanceof GitProviderError ? gitProviderProblem(chosen, error) : error;
-    }
-  }
-
-  /** Only GitLab has names of more than two parts; enterprise_sso may not be configured any more. */
-  private canHave({ provider, host }: StoredCredential, repository: string): boolean {
-    try {
-      this.registry.providerFor(provider, host).cloneUrl(host, repository);
-      return true;
-    } catch (error) {
-      if (error instanceof GitProviderError) {
-        return false;
-      }
-      throw error;
+      throw error instanceof GitProviderError ? gitProviderProblem(chosen.provider, error) : error;
     }
   }
 }

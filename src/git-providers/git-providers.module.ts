@@ -5,6 +5,7 @@ import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
+import { ChangeRequestsService } from './change-requests.service.js';
 import { CloneAccessService } from './clone-access.service.js';
 import { createGitProviderRegistry } from './create-git-provider-registry.js';
 import { GitHttpClient } from './git-http.client.js';
@@ -14,6 +15,7 @@ import { GitProvidersService } from './git-providers.service.js';
 import { GitUserService } from './git-user.service.js';
 import { operatorHosts } from './operator-hosts.js';
 import { ProviderCalls } from './provider-calls.js';
+import { RepositoryCredentials } from './repository-credentials.js';
 import { ProviderTokenChecker } from './tokens/provider-token.checker.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
 import { ProviderTokensReader } from './tokens/provider-tokens.reader.js';
@@ -60,15 +62,17 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     GitProvidersService,
     GitUserService,
     ProviderCalls,
+    RepositoryCredentials,
     CloneAccessService,
+    ChangeRequestsService,
     AgentGitTokensReader,
   ],
   exports: [
     ProviderTokensService,
     ProviderTokensReader,
     GitProviderRegistry,
-    ProviderCalls,
     CloneAccessService,
+    ChangeRequestsService,
     AgentGitTokensReader,
   ],
 })

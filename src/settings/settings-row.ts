@@ -32,6 +32,37 @@ export const LOAD_SETTINGS = `
   ) t ON true
   WHERE s.user_id IS NOT NULL OR m.user_id IS NOT NULL OR t.hosts IS NOT NULL`;
 
+/** What a user has who stored nothing. */
+export function emptySettingsRow(): SettingsRow {
+  return {
+    language: null,
+    agent: null,
+    max_iterations: null,
+    security_analyzer: null,
+    confirmation_mode: null,
+    llm_model: null,
+    llm_base_url: null,
+    remote_runtime_resource_factor: null,
+    enable_default_condenser: null,
+    enable_sound_notifications: null,
+    enable_proactive_conversation_starters: null,
+    enable_solvability_analysis: null,
+    user_consents_to_analytics: null,
+    sandbox_base_container_image: null,
+    sandbox_runtime_container_image: null,
+    max_budget_per_task: null,
+    email: null,
+    email_verified: null,
+    git_user_name: null,
+    git_user_email: null,
+    llm_api_key_set: false,
+    search_api_key_set: false,
+    sandbox_api_key_set: false,
+    mcp_config: null,
+    provider_tokens_set: null,
+  };
+}
+
 /** The answer to a row, members in the order of the API document. */
 export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {
   return {
