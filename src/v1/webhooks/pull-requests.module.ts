@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
+import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { PullRequestConversations } from './pull-request.conversations.js';
+import { PullRequestsController } from './pull-requests.controller.js';
+import { PullRequestsService } from './pull-requests.service.js';
+
+/** Pull requests that agents have opened. */
+@Module({
+  imports: [GitProvidersModule, SandboxesModule],
+  controllers: [PullRequestsController],
+  providers: [PullRequestsService, PullRequestConversations],
+})
+export class PullRequestsModule {}
