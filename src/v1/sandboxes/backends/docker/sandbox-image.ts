@@ -35,7 +35,7 @@ export async function ensureImage(
     await pull(docker, image, onProgress, signal);
     labels = await labelsOf(docker, image);
   }
-  if (needsAgentServer && labels?.[AGENT_SERVER_LABEL] === undefined) {
+  if (needsAgentServer && !labels?.[AGENT_SERVER_LABEL]) {
     throw new SandboxBackendError(
       `the image ${image} has no Slipway agent server: build it FROM the image of "npm run image:agent-server", or, if it has another agent server, name it as the image of a sandbox specification`,
     );

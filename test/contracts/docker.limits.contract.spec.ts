@@ -1,0 +1,130 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { until } from '../support/until.js';
+import { AGENT_IMAGE, DockerHarness, type ImageVariant, imageVariant } from './docker.harness.js';
+
+const SIGNAL = new AbortController().signal;
+/** Takes memory until somebody objects. */
+const GREEDY = 'const all = []; for (;;) all.push(Buffer.alloc(8_000_000, 1));';
+/** Starts programs until it may not. */
+const CROWD = `
+  const more = () => require("node:child_process").spawn("sleep", ["60"], { stdio: "ignore" })
+    .once("spawn", more)
+    .once("error", ({ code }) => { console.log(code); process.exit(); });
+  more();
+`;
+const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
+
+describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may not do', () => {
+  jest.setTimeout(90_000);
+  let greedy: ImageVariant;
+  let harness: DockerHarness;
+  let backend: SandboxBackend;
+
+  beforeAll(async () => {
+    greedy = await imageVariant(['node', '-e', GREEDY]);
+  });
+
+  afterAll(async () => {
+    await greedy.remove();
+  });
+
+  beforeEach(async () => {
+    harness = await DockerHarness.make('');
+    ({ backend } = harness);
+  });
+
+  afterEach(async () => {
+    await harness.close();
+  });
+
+  async function started(launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> {
+    await backend.start(launch, SIGNAL);
+    return await sandboxAnswers(backend, launch);
+  }
+
+  it('runs tools without rights, on a file system that is not theirs', async () => {
+    const client = await started();
+    const { stdout } = await client.run(
+      'id -u; grep -E "^(CapBnd|CapEff|NoNewPrivs|Seccomp):" /proc/self/status; grep -o " / overlay ro" /proc/mounts; unshare -U true 2>&1 || echo refused',
+    );
+    expect(stdout.split('\n')).toEqual([
+      '10001',
+      'CapEff:\t0000000000000000',
+      'CapBnd:\t0000000000000000',
+      'NoNewPrivs:\t1',
+      'Seccomp:\t2',
+      ' / overlay ro',
+      expect.stringContaining('unshare'),
+      'refused',
+      '',
+    ]);
+  });
+
+  it('shows tools nothing of the agent server beside them', async () => {
+    const client = await started();
+    const { stdout } = await client.run(
+      `for folder in /proc/[0-9]*; do
+         [ -d $folder ] && ! readlink $folder/exe >/dev/null || continue
+         tr '\\0' ' ' <$folder/cmdline; echo
+         for file in environ mem maps; do cat $folder/$file 2>&1 | head -c 999; done
+         ls $folder/fd $folder/cwd/ 2>&1
+       done
+       cat /opt/slipway/bin/node 2>&1 | head -c 999`,
+    );
+    const [commandLine, ...others] = stdout.split('\n').filter((line) => line !== '');
+    expect(commandLine).toContain('/opt/slipway/agent-server/main.js');
+    expect(others).toEqual(Array.from({ length: 6 }, () => expect.stringContaining('ermission denied')));
+  });
+
+  it('shows whoever may inspect containers no session key', async () => {
+    const launch = harness.launch();
+    await started(launch);
+    const inspected = await harness.docker.getContainer(`slipway-${launch.id}`).inspect();
+    expect(JSON.stringify(inspected)).not.toContain(launch.sessionKey);
+    expect(await backend.logTail(launch.id)).not.toContain(launch.sessionKey);
+  });
+
+  it('lets a sandbox have no more processes than the limit says', async () => {
+    const client = await started();
+    const { stdout } = await client.run(`node -e '${CROWD}'`);
+    expect(stdout).toBe('EAGAIN\n');
+    expect(await client.isAlive()).toBe(true);
+  });
+
+  it('says when a program was ended because it took too much memory', async () => {
+    const launch = harness.imageLaunch(greedy.image, { memoryMb: 96 });
+    await backend.start(launch, SIGNAL);
+    await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+    expect((await backend.inspect(launch.id)).exit).toEqual({ code: 137, signal: null, outOfMemory: true });
+  });
+
+  it('lets the agent server live when a tool takes too much memory, and calls its end an end', async () => {
+    const launch = harness.launch({ memoryMb: 384 });
+    const client = await started(launch);
+    expect((await client.run(`node -e '${GREEDY}'`)).exitCode).not.toBe(0);
+    expect(await client.isAlive()).toBe(true);
+    await backend.pause(launch.id);
+    expect((await backend.inspect(launch.id)).exit).toEqual({ code: 0, signal: null, outOfMemory: false });
+  });
+
+  it('applies at a resume what the launch says then', async () => {
+    const limit =
+      'cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max';
+    const launch = harness.launch({ memoryMb: 300, env: { LANG: 'first' } });
+    const before = await started(launch);
+    expect((await before.run(`${limit}; echo $LANG`)).stdout).toBe(`${300 * 1024 * 1024}\nfirst\n`);
+    await backend.pause(launch.id);
+    const changed = { ...launch, memoryMb: 400, env: { LANG: 'second' } };
+    await backend.resume(changed, SIGNAL);
+    const after = await sandboxAnswers(backend, changed);
+    expect((await after.run(`${limit}; echo $LANG`)).stdout).toBe(`${400 * 1024 * 1024}\nsecond\n`);
+  });
+
+  it('says so when the engine has fewer processors than were asked for', async () => {
+    const said: string[] = [];
+    await started(harness.launch({ cpu: 1000, onProgress: (line) => said.push(line) }));
+    expect(said).toEqual([expect.stringMatching(/^the engine has \d+ processors: .* instead of 1000$/)]);
+  });
+});

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { listenOnLoopback } from '../support/listen-on-loopback.js';
+
+const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+/** A tar archive without files. */
+const EMPTY_ARCHIVE = Buffer.alloc(1024);
+
+/** A registry of images over real HTTP (OCI distribution, what a pull needs), with one image: `image`, which is empty. */
+export class FakeRegistry {
+  /** With the registry's address. */
+  readonly image: string;
+  readonly #server: Server;
+
+  private constructor(server: Server, port: number) {
+    this.#server = server;
+    this.image = `127.0.0.1:${port}/empty:1`;
+  }
+
+  static async start(): Promise<FakeRegistry> {
+    const layer = gzipSync(EMPTY_ARCHIVE);
+    const config = Buffer.from(
+      JSON.stringify({
+        architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+        os: 'linux',
+        config: { Entrypoint: ['/not-there'] },
+        rootfs: { type: 'layers', diff_ids: [digest(EMPTY_ARCHIVE)] },
+      }),
+    );
+    const manifest = Buffer.from(
+      JSON.stringify({
+        schemaVersion: 2,
+        mediaType: MANIFEST,
+        config: part('application/vnd.docker.container.image.v1+json', config),
+        layers: [part('application/vnd.docker.image.rootfs.diff.tar.gzip', layer)],
+      }),
+    );
+    const answers = new Map<string, { type: string; body: Buffer }>([
+      ['/v2/', { type: 'application/json', body: Buffer.from('{}') }],
+      ...['1', digest(manifest)].map(
+        (name) => [`/v2/empty/manifests/${name}`, { type: MANIFEST, body: manifest }] as const,
+      ),
+      ...[config, layer].map(
+        (body) => [`/v2/empty/blobs/${digest(body)}`, { type: 'application/octet-stream', body }] as const,
+      ),
+    ]);
+    const server = createServer((request, response) => {
+      const answer = answers.get(request.url ?? '');
+      if (answer === undefined) {
+        response.writeHead(404, { 'Content-Type': 'application/json' });
+        response.end(JSON.stringify({ errors: [{ code: 'MANIFEST_UNKNOWN', message: 'manifest unknown' }] }));
+        return;
+      }
+      response.writeHead(200, {
+        'Content-Type': answer.type,
+        'Content-Length': answer.body.length,
+        'Docker-Content-Digest': digest(answer.body),
+      });
+      response.end(request.method === 'HEAD' ? undefined : answer.body);
+    });
+    return new FakeRegistry(server, await listenOnLoopback(server));
+  }
+
+  async stop(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+}
+
+function part(mediaType: string, body: Buffer) {
+  return { mediaType, size: body.length, digest: digest(body) };
+}
+
+function digest(body: Buffer): string {
+  return `sha256:${createHash('sha256').update(body).digest('hex')}`;
+}
