@@ -10,6 +10,7 @@ import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
+import { AgentServerProxyModule } from './v1/agent-server-proxy/agent-server-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
@@ -36,6 +37,7 @@ export class AppModule {
         GitProvidersModule,
         SettingsModule,
         SuggestedTasksModule,
+        AgentServerProxyModule,
         AppConversationsModule,
         SandboxSettingsModule,
         EventsModule,

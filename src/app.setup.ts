@@ -9,6 +9,7 @@ import { requestLogMiddleware } from './common/requests/request-log.middleware.j
 import { securityHeadersMiddleware } from './common/requests/security-headers.middleware.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
+import { AgentServerProxy } from './v1/agent-server-proxy/agent-server.proxy.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 /** A client that stops in the middle of its headers or of a body for us is cut after this. */
@@ -45,6 +46,9 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
+  const agentServers = app.get(AgentServerProxy);
+  agentServers.attach(server);
+  app.use(agentServers.middleware());
   app.use(
     jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {
       // Large, and read only once the sandbox's key was checked.

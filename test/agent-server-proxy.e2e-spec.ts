@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { WebSocket, WebSocketServer } from 'ws';
+import { jsonText } from '../src/common/json-access.js';
+import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
+import { sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/sandbox-session-key.js';
+import type { SandboxRowStatus } from '../src/v1/sandboxes/sandbox-status.js';
+import { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
+import { createTestApp, type TestApp } from './support/create-test-app.js';
+
+interface Received {
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+const LARGE = 3_000_000;
+
+describe('the way to an agent server through the service', () => {
+  let app: TestApp;
+  let agentServer: Server;
+  let received: Received[];
+  let address: string;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    agentServer = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        received.push({
+          method: request.method ?? '',
+          url: request.url ?? '',
+          headers: request.headers,
+          body: Buffer.concat(chunks).toString('utf8'),
+        });
+        response.statusCode = 201;
+        response.setHeader('x-made-by', 'agent server');
+        response.end('{"made":true}');
+      });
+    });
+    const sockets = new WebSocketServer({ server: agentServer });
+    sockets.on('connection', (socket, request) => {
+      socket.send(request.url ?? '');
+      socket.on('message', (message) => {
+        const text = String(message);
+        if (text === 'bye') {
+          socket.close(4001, 'left');
+        } else {
+          socket.send(`heard ${text}`);
+        }
+      });
+    });
+    agentServer.listen(0, '127.0.0.1');
+    await once(agentServer, 'listening');
+    address = `http://127.0.0.1:${(agentServer.address() as AddressInfo).port}`;
+  });
+
+  beforeEach(() => {
+    received = [];
+  });
+
+  afterEach(async () => {
+    await app.dataSource.getRepository(Sandbox).delete({ userId: app.user.id });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    agentServer.closeAllConnections();
+    agentServer.close();
+  });
+
+  it('passes a request on as it is, without what belongs to the service', async () => {
+    await insertSandbox('Proxied1', 'RUNNING', address);
+    const body = 'x'.repeat(LARGE);
+    const response = await fetch(
+      `${app.url}/api/v1/sandboxes/Proxied1/agent-server/api/file/upload?path=%2Fa`,
+      {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/octet-stream',
+          'x-session-api-key': 'key-of-the-sandbox',
+          'x-access-token': app.user.key,
+          authorization: `Bearer ${app.user.key}`,
+          cookie: 'session=1',
+        },
+        body,
+      },
+    );
+    expect(response.status).toBe(201);
+    expect(response.headers.get('x-made-by')).toBe('agent server');
+    expect(await response.json()).toEqual({ made: true });
+    const [request] = received;
+    expect(request).toMatchObject({ method: 'POST', url: '/api/file/upload?path=%2Fa' });
+    expect(request?.body.length).toBe(LARGE);
+    expect(request?.headers['x-session-api-key']).toBe('key-of-the-sandbox');
+    expect(JSON.stringify(request?.headers)).not.toContain(app.user.key);
+    expect(request?.headers.cookie).toBeUndefined();
+  });
+
+  it.each<[string, SandboxRowStatus | null]>([
+    ['unknown', null],
+    ['paused', 'PAUSED'],
+    ['starting', 'STARTING'],
+    ['being removed', 'DELETING'],
+  ])('answers the same for a sandbox that is %s', async (_, status) => {
+    if (status !== null) {
+      await insertSandbox('Proxied2', status, status === 'DELETING' ? address : null);
+    }
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied2/agent-server/alive`);
+    expect(response.status).toBe(404);
+    const problem: unknown = await response.json();
+    expect(jsonText(problem, 'code')).toBe('sandbox_not_running');
+    expect(jsonText(problem, 'detail')).toContain('POST /api/v1/sandboxes/Proxied2/resume');
+    expect(received).toEqual([]);
+  });
+
+  it('says when the agent server does not answer', async () => {
+    const gone = createServer().listen(0, '127.0.0.1');
+    await once(gone, 'listening');
+    const { port } = gone.address() as AddressInfo;
+    gone.close();
+    await insertSandbox('Proxied3', 'RUNNING', `http://127.0.0.1:${port}`);
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied3/agent-server/alive`);
+    expect(response.status).toBe(502);
+    expect(jsonText(await response.json(), 'code')).toBe('upstream_error');
+  });
+
+  it('passes a WebSocket on, both ways, with the close code', async () => {
+    await insertSandbox('Proxied4', 'RUNNING', address);
+    const socket = open('/api/v1/sandboxes/Proxied4/agent-server/sockets/events/1?resend_all=true');
+    expect(await socket.next()).toBe('/sockets/events/1?resend_all=true');
+    socket.send('hello');
+    expect(await socket.next()).toBe('heard hello');
+    socket.send('bye');
+    expect(await socket.closed).toBe(4001);
+  });
+
+  it.each([
+    ['of an unknown sandbox', '/api/v1/sandboxes/Nobody/agent-server/sockets/events/1'],
+    ['anywhere else', '/api/settings'],
+  ])('refuses a WebSocket %s', async (_, path) => {
+    const socket = new WebSocket(`${app.url.replace('http', 'ws')}${path}`);
+    const [error] = (await once(socket, 'error')) as [Error];
+    expect(error.message).toContain('404');
+  });
+
+  it('ends open WebSockets when the service stops', async () => {
+    const second = await createTestApp({}, app.databaseUrl);
+    await insertSandbox('Proxied5', 'RUNNING', address);
+    const socket = open('/api/v1/sandboxes/Proxied5/agent-server/sockets/events/1', second.url);
+    await socket.next();
+    await second.close();
+    expect(await socket.closed).toBe(1006);
+  });
+
+  function open(
+    path: string,
+    base = app.url,
+  ): { next(): Promise<string>; send(text: string): void; closed: Promise<number> } {
+    const socket = new WebSocket(`${base.replace('http', 'ws')}${path}`);
+    const waiting: ((text: string) => void)[] = [];
+    const early: string[] = [];
+    socket.on('message', (data) => {
+      const give = waiting.shift();
+      if (give) {
+        give(String(data));
+      } else {
+        early.push(String(data));
+      }
+    });
+    return {
+      next: () => {
+        const text = early.shift();
+        return text === undefined
+          ? new Promise((resolve) => {
+              waiting.push(resolve);
+            })
+          : Promise.resolve(text);
+      },
+      send: (text) => socket.send(text),
+      closed: new Promise((resolve) => {
+        socket.once('close', resolve);
+      }),
+    };
+  }
+
+  async function insertSandbox(id: string, status: SandboxRowStatus, at: string | null): Promise<void> {
+    const repository = app.dataSource.getRepository(Sandbox);
+    await repository.insert({
+      id,
+      userId: app.user.id,
+      specId: 'slipway',
+      status,
+      statusDetail: null,
+      backend: 'process',
+      hostId: 'another-host',
+      sessionKey: app.app.get(SecretCipher).encrypt(`key of ${id}`, sessionKeyBinding(id)),
+      sessionKeyHash: sessionKeyHash(`key of ${id}`),
+      address: at,
+      lastActivityAt: new Date(),
+    });
+  }
+});
