@@ -40,13 +40,17 @@ export interface ExposedSecrets {
 
 /** @param exposed null: every secret is masked */
 export function toUserInfoDto(id: string, row: SettingsRow, exposed: ExposedSecrets | null): UserInfoDto {
-  const masked = (isSet: boolean): string | null => (isSet ? MASK : null);
+  const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
   return {
     id,
-    ...toStoredSettingsDto(row),
+    ...shown,
     llm_api_key: exposed ? exposed.keys.llm_api_key : masked(row.llm_api_key_set),
     search_api_key: exposed ? exposed.keys.search_api_key : masked(row.search_api_key_set),
     sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : masked(row.sandbox_api_key_set),
     mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
   };
+}
+
+function masked(isSet: boolean): string | null {
+  return isSet ? MASK : null;
 }
