@@ -77,12 +77,6 @@ export function GetSandboxSecretOperation(): MethodDecorator & ClassDecorator {
       NO_SANDBOX_KEY,
       OTHER_SANDBOX,
       { status: 404, detail: 'There is no secret named DEPLOY_TOKEN.', description: 'Unknown name' },
-      {
-        status: 409,
-        code: 'conflict',
-        detail: 'The git provider gitlab refuses: the repository is not named owner/name.',
-        description: 'The git provider refuses',
-      },
       502,
       504,
       invalidInput(['path', 'secret_name'], 'value_error', customSecretNameProblem('1') ?? ''),
