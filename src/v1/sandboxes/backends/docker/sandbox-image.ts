@@ -67,7 +67,7 @@ async function pull(
       if (problem !== null) {
         throw new Error(problem);
       }
-      const line = progress.next({ id: jsonText(event, 'id'), status: jsonText(event, 'status') });
+      const line = progress.next(event);
       if (line !== null) {
         onProgress(line);
       }
