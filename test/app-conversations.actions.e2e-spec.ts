@@ -164,7 +164,10 @@ describe('send-message', () => {
 
   it('refuses more than a hundred parts', async () => {
     const { hex } = await begin();
-    const content = (parts: number): object => ({ content: Array(parts).fill({ text: 'x' }), run: false });
+    const content = (parts: number): object => ({
+      content: Array.from({ length: parts }, () => ({ text: 'x' })),
+      run: false,
+    });
 
     await post(hex, 'send-message', content(100)).expect(200);
     const { body } = await post(hex, 'send-message', content(101)).expect(422);

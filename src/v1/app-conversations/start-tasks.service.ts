@@ -27,7 +27,11 @@ export class StartTasksService {
     idempotencyKey: string | null,
   ): Promise<StartTaskRow> {
     const request = await this.requests.resolve(userId, body);
-    return toRow(await this.starter.start(userId, request, idempotencyKey));
+    const task = await this.starter.start(userId, request, idempotencyKey);
+    // A repeated request gets a task that may have come far: then its sandbox is worth a look.
+    const current =
+      task.status === 'WORKING' ? null : (await this.reader.findAll(userId, [task.id])).get(task.id);
+    return current ?? toRow(task);
   }
 
   /** In the order of the ids; null for each that is unknown, somebody else's, or no id at all. */

@@ -11,7 +11,7 @@ import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '..
 export class StartTaskFilterQueryDto {
   @Identifier({
     description: 'Only the task of this conversation.',
-    example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
+    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
   })
   conversation_id__eq?: string;
 
