@@ -101,6 +101,8 @@ export interface SandboxConfig {
   waitSeconds: number;
   /** Age in seconds from which a sandbox of ours without a row is removed. */
   orphanGraceSeconds: number;
+  /** Variables of the service itself that programs of process sandboxes need as well: paths, language, proxies, CAs. */
+  environment: Readonly<Record<string, string>>;
 }
 
 export interface OutboundConfig {

@@ -141,6 +141,22 @@ describe('parseConfig', () => {
     expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });
 
+  it('hands programs of sandboxes their surroundings, and nothing of the service', () => {
+    const { environment } = parseConfig(
+      {
+        PATH: '/bin',
+        LC_ALL: 'C',
+        HTTPS_PROXY: 'http://proxy:3128',
+        SECRET: 'x',
+        ENCRYPTION_KEYS: KEY,
+        TZ: '',
+      },
+      false,
+    ).sandboxes;
+
+    expect(environment).toEqual({ PATH: '/bin', LC_ALL: 'C', HTTPS_PROXY: 'http://proxy:3128' });
+  });
+
   it('never repeats a key in its refusal', () => {
     expect(() => parseConfig({ ENCRYPTION_KEYS: 'k1:topsecret' }, false)).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining('topsecret') }),

@@ -8,6 +8,10 @@ import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import { Environment } from './environment.js';
 
+/** What a program needs of its surroundings; nothing that is the service's own. */
+const INHERITED =
+  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
+
 /**
  * Turns environment variables into the typed configuration.
  *
@@ -67,7 +71,7 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       modelPricesFile: absolute(env.MODEL_PRICES_FILE),
       tavilyApiUrl: withoutTrailingSlash(env.TAVILY_API_URL),
     },
-    sandboxes: sandboxes(env),
+    sandboxes: { ...sandboxes(env), environment: inherited(given) },
     outbound: {
       allowlist:
         env.OUTBOUND_ALLOWLIST === undefined
@@ -125,7 +129,7 @@ function enterpriseSso(env: Environment): EnterpriseSsoConfig | null {
   };
 }
 
-function sandboxes(env: Environment): SandboxConfig {
+function sandboxes(env: Environment): Omit<SandboxConfig, 'environment'> {
   if (env.SANDBOX_BACKEND === 'kubernetes') {
     throw new ConfigError('SANDBOX_BACKEND: kubernetes is not built yet; use process or docker');
   }
@@ -148,6 +152,14 @@ function sandboxes(env: Environment): SandboxConfig {
     waitSeconds: env.SANDBOX_WAIT_SECONDS,
     orphanGraceSeconds: env.SANDBOX_ORPHAN_GRACE_SECONDS,
   };
+}
+
+function inherited(variables: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) =>
+      value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
+    ),
+  );
 }
 
 function absolute(file: string | undefined): string | null {

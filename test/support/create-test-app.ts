@@ -10,6 +10,8 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
+import { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { ManualClock } from './manual-clock.js';
 import { createTestDatabase } from './test-database.js';
 
@@ -40,6 +42,12 @@ const ADMIN_KEY = 'test-administrator-key';
 /** Fixed, so that two replicas of a test share it. */
 const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
+/** What a test puts in the place of the real thing. */
+export interface TestParts {
+  /** Where sandboxes run; by default there are none. */
+  sandboxBackend?: SandboxBackend;
+}
+
 /**
  * Starts the application; `environment` adds or replaces environment variables.
  *
@@ -48,6 +56,7 @@ const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 export async function createTestApp(
   environment: Record<string, string> = {},
   databaseUrl?: string,
+  { sandboxBackend = new EmptySandboxBackend() }: TestParts = {},
 ): Promise<TestApp> {
   const database =
     databaseUrl === undefined
@@ -63,6 +72,7 @@ export async function createTestApp(
       BOOTSTRAP_API_KEY: ADMIN_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_REQUESTS: 'false',
+      HOST_ID: 'test-host',
       ...environment,
     },
     false,
@@ -78,6 +88,8 @@ export async function createTestApp(
   })
     .overrideProvider(Clock)
     .useValue(clock)
+    .overrideProvider(SandboxBackend)
+    .useValue(sandboxBackend)
     .compile();
   const app = testing.createNestApplication<NestExpressApplication>({ bodyParser: false, logger: false });
   configureApp(app);

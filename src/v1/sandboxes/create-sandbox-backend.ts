@@ -1,8 +1,64 @@
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { DataSource } from 'typeorm';
 import type { AppConfig } from '../../config/app-config.js';
-import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
+import { CONTAINER_DEFAULTS } from './to-launch.js';
 
-/** The backend that the operator chose. */
-export async function createSandboxBackend(config: AppConfig): Promise<SandboxBackend> {
-  throw new SandboxBackendError(`SANDBOX_BACKEND ${config.sandboxes.backend} is not there yet`);
+const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', 'agent-server', 'main.js');
+/** A step of the agent and its webhooks end in this time. */
+const GRACE_SECONDS = 10;
+const MOST_PROCESSES = 512;
+
+/** The backend that the operator chose. The other one is not even loaded. */
+export async function createSandboxBackend(
+  config: AppConfig,
+  dataSource: DataSource,
+  hostId: string,
+): Promise<SandboxBackend> {
+  const { sandboxes, dataDir } = config;
+  const instanceId = sandboxes.instanceId ?? (await storedInstanceId(dataSource));
+  if (sandboxes.backend === 'docker') {
+    const { DockerSandboxBackend } = await import('./backends/docker/docker.sandbox-backend.js');
+    const { DEFAULT_AGENT_IMAGE } = await import('./backends/docker/docker-options.js');
+    return new DockerSandboxBackend({
+      dockerHost: sandboxes.dockerHost,
+      instanceId,
+      listenAddress: sandboxes.address,
+      defaultImage: DEFAULT_AGENT_IMAGE,
+      network: sandboxes.dockerNetwork,
+      pidsLimit: MOST_PROCESSES,
+      ...CONTAINER_DEFAULTS,
+      graceSeconds: GRACE_SECONDS,
+    });
+  }
+  const { ProcessSandboxBackend } = await import('./backends/process/process.sandbox-backend.js');
+  const { PROCESS_BACKEND_DEFAULTS } = await import('./backends/process/process-backend-options.js');
+  return new ProcessSandboxBackend({
+    ...PROCESS_BACKEND_DEFAULTS,
+    folder: path.join(dataDir, 'sandboxes'),
+    instanceId,
+    hostId,
+    isolation: sandboxes.isolation,
+    hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...socketFolder(dataSource)],
+    agentServer: { node: process.execPath, entry: AGENT_SERVER, args: [] },
+    environment: sandboxes.environment,
+  });
+}
+
+async function storedInstanceId(dataSource: DataSource): Promise<string> {
+  const [state] = await dataSource.query<{ instance_id: string }[]>(
+    'SELECT instance_id FROM service_state WHERE id = 1',
+  );
+  if (!state) {
+    throw new Error('the row of service_state is missing');
+  }
+  return state.instance_id;
+}
+
+/** The folder of the database's socket, where it is reached by one. */
+function socketFolder({ options }: DataSource): string[] {
+  const url = 'url' in options && typeof options.url === 'string' ? options.url : null;
+  const host = url !== null && URL.canParse(url) ? new URL(url).searchParams.get('host') : null;
+  return host?.startsWith('/') === true ? [host] : [];
 }

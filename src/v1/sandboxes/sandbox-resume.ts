@@ -1,14 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
-import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { SandboxPlaces } from './sandbox-places.js';
 import { unknownSandbox } from './sandbox-problems.js';
-import { deadlineSeconds, statusAfter } from './sandbox-transitions.js';
+import { statusAfter } from './sandbox-transitions.js';
 import { SandboxStore } from './sandbox.store.js';
-
-/** Of a specification that the operator has removed since; the start then says so. */
-const DEFAULT_START_SECONDS = 60;
 
 /** Brings sandboxes back: from a pause, and from an error. */
 @Injectable()
@@ -17,7 +13,6 @@ export class SandboxResume {
     private readonly store: SandboxStore,
     private readonly places: SandboxPlaces,
     private readonly kicks: SandboxKicks,
-    private readonly specs: SandboxSpecs,
     private readonly clock: Clock,
   ) {}
 
@@ -37,8 +32,6 @@ export class SandboxResume {
       return;
     }
     const now = this.clock.now();
-    const limit = this.specs.find(sandbox.specId)?.startTimeoutSeconds ?? DEFAULT_START_SECONDS;
-    const seconds = deadlineSeconds('STARTING', limit) ?? limit;
     await this.store.transaction(async (manager) => {
       await this.places.require(manager, sandbox.userId, id);
       await this.store.move(
@@ -46,8 +39,6 @@ export class SandboxResume {
         'resume',
         {
           statusDetail: null,
-          address: null,
-          deadlineAt: new Date(now + seconds * 1000),
           lastActivityAt: new Date(now),
         },
         {},

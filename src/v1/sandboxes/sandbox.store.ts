@@ -1,9 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, type FindOptionsWhere, In, Not, Repository } from 'typeorm';
+import { type EntityManager, type FindOptionsWhere, In, LessThan, Not, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { Sandbox } from './sandbox.entity.js';
-import { type SandboxTransition, transitionRule } from './sandbox-transitions.js';
+import { deadlineSeconds, type SandboxTransition, transitionRule } from './sandbox-transitions.js';
+
+/** In these the agent server may still answer; in all others an address would be one of the past. */
+const ADDRESSED = ['RUNNING', 'PAUSING', 'DELETING'];
+/** Of sandboxes that are looked through in turns. */
+const MOST_AT_ONCE = 50;
+/** Of a start whose caller knows no limit; the worker sets the specification's. */
+const DEFAULT_START_SECONDS = 60;
 
 /** What a transition may set besides the status. */
 export type SandboxChange = Partial<
@@ -53,7 +60,8 @@ export class SandboxStore {
   }
 
   /**
-   * Lets a transition happen, unless the row's status (or a further condition) does not allow it.
+   * Lets a transition happen, unless the row's status (or a further condition) does not allow it. Address and deadline
+   * follow from the new status where `change` does not give them.
    *
    * @param manager the transaction that it is part of
    * @returns whether it happened
@@ -66,12 +74,18 @@ export class SandboxStore {
     manager: EntityManager = this.sandboxes.manager,
   ): Promise<boolean> {
     const { from, to } = transitionRule(transition);
-    const { affected } = await manager
-      .getRepository(Sandbox)
-      .update(
-        { status: In([...from]), ...condition, id },
-        { ...change, status: to, updatedAt: new Date(this.clock.now()) },
-      );
+    const now = this.clock.now();
+    const seconds = deadlineSeconds(to, DEFAULT_START_SECONDS);
+    const { affected } = await manager.getRepository(Sandbox).update(
+      { status: In([...from]), ...condition, id },
+      {
+        deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
+        ...(!ADDRESSED.includes(to) && { address: null }),
+        ...change,
+        status: to,
+        updatedAt: new Date(now),
+      },
+    );
     return affected === 1;
   }
 
@@ -82,6 +96,24 @@ export class SandboxStore {
       { ...change, updatedAt: new Date(this.clock.now()) },
     );
     return affected === 1;
+  }
+
+  /** RUNNING sandboxes of a host in which nothing is known to have happened since; the longest idle first. */
+  async quietSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+    return this.sandboxes.find({
+      where: { hostId, status: 'RUNNING', lastActivityAt: LessThan(moment) },
+      order: { lastActivityAt: 'ASC' },
+      take: MOST_AT_ONCE,
+    });
+  }
+
+  /** Sandboxes of a host that have not run since. */
+  async restingSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+    return this.sandboxes.find({
+      where: { hostId, status: In(['PAUSED', 'ERROR']), updatedAt: LessThan(moment) },
+      order: { updatedAt: 'ASC' },
+      take: MOST_AT_ONCE,
+    });
   }
 
   async delete(id: string, condition: SandboxCondition): Promise<boolean> {

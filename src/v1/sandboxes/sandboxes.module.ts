@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
+import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
@@ -20,6 +21,18 @@ import { SandboxKicks } from './sandbox-kicks.js';
 import { SandboxListeners } from './sandbox-listeners.js';
 import { SandboxPlaces } from './sandbox-places.js';
 import { SandboxResume } from './sandbox-resume.js';
+import { SandboxAutopsy } from './sandbox-autopsy.js';
+import { SandboxCensus } from './sandbox-census.js';
+import { SandboxHosts } from './sandbox-hosts.js';
+import { SandboxIdleWatch } from './sandbox-idle-watch.js';
+import { SandboxLaunches } from './sandbox-launches.js';
+import { SandboxLeases } from './sandbox-leases.js';
+import { SandboxMonitor } from './sandbox-monitor.js';
+import { SandboxRepairs } from './sandbox-repairs.js';
+import { SandboxRest } from './sandbox-rest.js';
+import { SandboxStarter } from './sandbox-starter.js';
+import { SandboxSteps } from './sandbox-steps.js';
+import { SandboxWorker } from './sandbox-worker.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 import { StoredSandboxKeys } from './stored.sandbox-keys.js';
@@ -40,19 +53,39 @@ import { UserSeparation } from './user-separation.js';
       useFactory: async ({ sandboxes, dataDir }: AppConfig): Promise<HostIdentity> =>
         new HostIdentity(sandboxes.hostId ?? (await loadHostId(dataDir))),
     },
-    { provide: SandboxBackend, inject: [AppConfig], useFactory: createSandboxBackend },
+    {
+      provide: SandboxBackend,
+      inject: [AppConfig, getDataSourceToken(), HostIdentity],
+      useFactory: (
+        config: AppConfig,
+        dataSource: DataSource,
+        { id }: HostIdentity,
+      ): Promise<SandboxBackend> => createSandboxBackend(config, dataSource, id),
+    },
     { provide: SandboxKeys, useClass: StoredSandboxKeys },
     BackendReadiness,
     RunningSandboxes,
     SandboxActivity,
+    SandboxAutopsy,
+    SandboxCensus,
     SandboxCreation,
     SandboxHolds,
+    SandboxHosts,
+    SandboxIdleWatch,
     SandboxIdleness,
     SandboxKicks,
+    SandboxLaunches,
+    SandboxLeases,
     SandboxListeners,
+    SandboxMonitor,
     SandboxPlaces,
+    SandboxRepairs,
+    SandboxRest,
     SandboxResume,
+    SandboxStarter,
+    SandboxSteps,
     SandboxStore,
+    SandboxWorker,
     UserSeparation,
   ],
   exports: [

@@ -1,0 +1,55 @@
+/**
+ * Work that is done again and again, at most one run at a time. What it throws goes to `onError`, and the next run comes
+ * all the same. The timer keeps no process alive.
+ */
+export class RepeatedWork {
+  private timer: NodeJS.Timeout | undefined;
+  private current: Promise<void> | null = null;
+  private stopped = false;
+
+  /** @param everyMs pause between the beginnings of two runs; a run that takes longer delays the next one */
+  constructor(
+    private readonly everyMs: number,
+    private readonly work: () => Promise<void>,
+    private readonly onError: (error: unknown) => void,
+  ) {}
+
+  start(): void {
+    this.timer ??= setInterval(() => void this.run(), this.everyMs).unref();
+  }
+
+  /**
+   * Runs at once. During a run it is run once more right after, since that run may have looked too early.
+   *
+   * @returns when a run that began after this call has ended
+   */
+  async now(): Promise<void> {
+    await this.current;
+    await this.run();
+  }
+
+  /** No run begins any more; returns when the current one has ended. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearInterval(this.timer);
+    await this.current;
+  }
+
+  private run(): Promise<void> {
+    if (this.stopped) {
+      return Promise.resolve();
+    }
+    this.current ??= this.runOnce();
+    return this.current;
+  }
+
+  private async runOnce(): Promise<void> {
+    try {
+      await this.work();
+    } catch (error) {
+      this.onError(error);
+    } finally {
+      this.current = null;
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { SandboxExit, SandboxFacts } from './backends/sandbox-backend.js';
+
+const LONGEST = 4_000;
+const MASK = '**********';
+
+/** What is known of a sandbox that failed. */
+export interface FailureFacts {
+  facts: Pick<SandboxFacts, 'state' | 'exit'>;
+  /** The last lines of its program. */
+  log: string;
+  /** What must not be shown even if the program printed it. */
+  sessionKey: string;
+}
+
+/** The sandbox ended before its agent server answered. */
+export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
+  const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
+  return withLog(
+    failure.facts.state === 'missing'
+      ? `It vanished ${where}: something else removed it.`
+      : `Its program ended ${where} (${exitText(failure.facts.exit)}).`,
+    failure,
+  );
+}
+
+/** The program lives, and its agent server does not answer. */
+export function neverAnswered(
+  failure: Omit<FailureFacts, 'facts'>,
+  tried: string | null,
+  seconds: number,
+): string {
+  const where =
+    tried === null ? 'It did not say where it listens' : `Its agent server did not answer at ${tried}/alive`;
+  return withLog(`${where} within ${seconds} s.`, failure);
+}
+
+/** It ran, and does not run any more although nobody stopped it. */
+export function endedByItself(failure: FailureFacts): string {
+  return withLog(
+    failure.facts.state === 'missing'
+      ? 'It is gone: something else removed it, with its files. It cannot be resumed; its conversations stay readable.'
+      : `Its program ended by itself (${exitText(failure.facts.exit)}). Resuming starts it again.`,
+    failure,
+  );
+}
+
+function exitText(exit: SandboxExit | null): string {
+  if (exit === null) {
+    return 'exit code unknown';
+  }
+  if (exit.outOfMemory) {
+    return `out of memory${exit.code === null ? '' : `, exit code ${exit.code}`}`;
+  }
+  if (exit.code !== null) {
+    return `exit code ${exit.code}`;
+  }
+  return exit.signal === null ? 'exit code unknown' : `signal ${exit.signal}`;
+}
+
+function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
+  // PostgreSQL's text takes no NUL, and a program prints what it likes.
+  const text = log.replaceAll(sessionKey, MASK).replaceAll('\0', '').trim();
+  return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-LONGEST)}`;
+}

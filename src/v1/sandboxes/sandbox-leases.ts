@@ -1,0 +1,89 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { Clock } from '../../common/clock.js';
+import { HostIdentity } from './host-identity.js';
+import type { SandboxRowStatus } from './sandbox-status.js';
+import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
+
+/** How long a lease holds that is not renewed: after this another process takes over what a dead one left. */
+export const LEASE_MS = 15_000;
+
+const TAKE_DUE = `
+  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
+  FROM (
+    SELECT id FROM sandboxes
+    WHERE host_id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
+    ORDER BY updated_at
+    LIMIT $6
+    FOR UPDATE SKIP LOCKED
+  ) due
+  WHERE sandboxes.id = due.id
+  RETURNING sandboxes.id`;
+
+const TAKE_ONE = `
+  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
+  WHERE id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
+  RETURNING id`;
+
+const RENEW = `
+  UPDATE sandboxes SET lease_until = $3 WHERE id = $1 AND lease_owner = $2 RETURNING status`;
+
+const RELEASE = `
+  UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
+
+/** Which process works on which sandbox: at most one, told by the row. */
+@Injectable()
+export class SandboxLeases {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Takes sandboxes of this host that wait for a worker; those longest unchanged first. */
+  async takeDue(most: number): Promise<string[]> {
+    const now = this.clock.now();
+    const [rows] = await this.dataSource.query<[{ id: string }[], number]>(TAKE_DUE, [
+      this.host.processId,
+      new Date(now + LEASE_MS),
+      this.host.id,
+      [...TRANSITIONAL_STATUSES],
+      new Date(now),
+      most,
+    ]);
+    return rows.map(({ id }) => id);
+  }
+
+  /** Takes one sandbox while it has one of these statuses; false when another process has it. */
+  async take(id: string, statuses: readonly SandboxRowStatus[]): Promise<boolean> {
+    const now = this.clock.now();
+    const [rows] = await this.dataSource.query<[unknown[], number]>(TAKE_ONE, [
+      this.host.processId,
+      new Date(now + LEASE_MS),
+      id,
+      [...statuses],
+      new Date(now),
+    ]);
+    return rows.length === 1;
+  }
+
+  /** Keeps a lease; the status of the row, or null when the lease (or the row) is gone. */
+  async renew(id: string): Promise<SandboxRowStatus | null> {
+    const [rows] = await this.dataSource.query<[{ status: SandboxRowStatus }[], number]>(RENEW, [
+      id,
+      this.host.processId,
+      new Date(this.clock.now() + LEASE_MS),
+    ]);
+    return rows[0]?.status ?? null;
+  }
+
+  /** @param pauseMs nobody takes it again before this has passed */
+  async release(id: string, pauseMs = 0): Promise<void> {
+    await this.dataSource.query(RELEASE, [
+      id,
+      this.host.processId,
+      pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs),
+    ]);
+  }
+}

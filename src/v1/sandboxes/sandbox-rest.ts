@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import { AppConfig } from '../../config/app-config.js';
+import { durationText } from './duration-text.js';
+import { HostIdentity } from './host-identity.js';
+import { SandboxIdleness } from './sandbox-idleness.js';
+import type { Sandbox } from './sandbox.entity.js';
+import { SandboxStore } from './sandbox.store.js';
+
+/** Lets sandboxes of this host rest that nobody uses: first their programs, much later their files. */
+@Injectable()
+export class SandboxRest {
+  constructor(
+    private readonly store: SandboxStore,
+    private readonly idleness: SandboxIdleness,
+    private readonly host: HostIdentity,
+    private readonly config: AppConfig,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Pauses what has been idle for `SANDBOX_IDLE_TIMEOUT_SECONDS`. */
+  async pauseIdle(): Promise<void> {
+    const { idleTimeoutSeconds } = this.config.sandboxes;
+    if (idleTimeoutSeconds > 0) {
+      const quiet = await this.store.quietSince(this.host.id, this.ago(idleTimeoutSeconds));
+      await Promise.all(quiet.map((sandbox) => this.pauseIfIdle(sandbox, idleTimeoutSeconds)));
+    }
+  }
+
+  /** Removes what has not run for `SANDBOX_RETENTION_SECONDS`. */
+  async removeOld(): Promise<void> {
+    const { retentionSeconds } = this.config.sandboxes;
+    if (retentionSeconds > 0) {
+      const old = await this.store.restingSince(this.host.id, this.ago(retentionSeconds));
+      await Promise.all(
+        old.map(({ id, status, updatedAt }) => this.store.move(id, 'remove', {}, { status, updatedAt })),
+      );
+    }
+  }
+
+  /** Unless its agent server knows of something later than the row does, or begins something in this moment. */
+  private async pauseIfIdle(sandbox: Sandbox, timeoutSeconds: number): Promise<void> {
+    const activity = this.idleness.isUsed(sandbox) ? null : await this.idleness.activity(sandbox);
+    if (!activity) {
+      return;
+    }
+    const { id, generation, lastActivityAt } = sandbox;
+    const asSeen = { status: 'RUNNING' as const, generation, lastActivityAt };
+    const idleSeconds = activity.running ? 0 : activity.idleSeconds;
+    if (idleSeconds < timeoutSeconds) {
+      await this.store.change(id, { lastActivityAt: this.ago(idleSeconds) }, asSeen);
+      return;
+    }
+    const statusDetail = `Paused after ${durationText(timeoutSeconds)} without activity.`;
+    await this.store.move(id, 'pause', { statusDetail }, asSeen);
+  }
+
+  private ago(seconds: number): Date {
+    return new Date(this.clock.now() - seconds * 1000);
+  }
+}

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { BackendReadiness } from './backend-readiness.js';
+import { SandboxBackendError } from './backends/sandbox-backend.error.js';
+import { SandboxBackend, type SandboxLaunch } from './backends/sandbox-backend.js';
+import { failedWhileStarting, neverAnswered } from './sandbox-failure.js';
+import { SandboxLaunches } from './sandbox-launches.js';
+import type { Sandbox } from './sandbox.entity.js';
+import { StartDeadline } from './start-deadline.js';
+
+const FIRST_LOOK_MS = 10;
+const LONGEST_LOOK_MS = 250;
+const GROWTH = 1.5;
+
+/** A start that succeeded. */
+export interface StartedSandbox {
+  address: string;
+  /** What of the user's settings has no effect; null: nothing. */
+  detail: string | null;
+}
+
+/** How far a start is. */
+export interface StartProgress {
+  /** A line for people about long work. */
+  detail: string | null;
+  /** Epoch milliseconds; long work moves it. */
+  deadlineAt: number;
+}
+
+/** Brings the program of a sandbox up until its agent server answers. Touches no row. */
+@Injectable()
+export class SandboxStarter {
+  constructor(
+    private readonly readiness: BackendReadiness,
+    private readonly backend: SandboxBackend,
+    private readonly client: AgentServerClient,
+    private readonly launches: SandboxLaunches,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Starts or resumes the sandbox; one that runs already (a worker died) is only waited for.
+   *
+   * @param signal aborts the start; what was begun is left to whoever works on the row next
+   * @throws SandboxBackendError with the cause when it cannot be started
+   */
+  async start(
+    sandbox: Sandbox,
+    signal: AbortSignal,
+    onProgress: (progress: StartProgress) => void,
+  ): Promise<StartedSandbox> {
+    const { launch, notes, startTimeoutSeconds } = this.launches.plan(sandbox);
+    await this.readiness.ready();
+    const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
+    try {
+      onProgress({ detail: null, deadlineAt: deadline.extend() });
+      await this.launch(
+        sandbox,
+        { ...launch, onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }) },
+        deadline.signal,
+      );
+      deadline.extend();
+      const address = await this.answering(launch, deadline, startTimeoutSeconds);
+      return { address, detail: notes.length === 0 ? null : notes.join(' ') };
+    } catch (error) {
+      // A backend whose work was cut short may say so in its own way; the cause is ours.
+      signal.throwIfAborted();
+      throw deadline.isOver && !(error instanceof SandboxBackendError) ? deadline.signal.reason : error;
+    } finally {
+      deadline.close();
+    }
+  }
+
+  private async launch(
+    { id, generation }: Sandbox,
+    launch: SandboxLaunch,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { state } = await this.backend.inspect(id);
+    if (state === 'missing' && generation > 0) {
+      throw new SandboxBackendError(
+        'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.',
+      );
+    }
+    await (state === 'stopped' ? this.backend.resume(launch, signal) : this.backend.start(launch, signal));
+  }
+
+  /** The address at which the agent server answers. */
+  private async answering(
+    { id, sessionKey }: SandboxLaunch,
+    deadline: StartDeadline,
+    seconds: number,
+  ): Promise<string> {
+    let tried: string | null = null;
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LONGEST_LOOK_MS)) {
+      const facts = await this.backend.inspect(id);
+      if (facts.state !== 'running') {
+        const log = await this.backend.logTail(id);
+        throw new SandboxBackendError(failedWhileStarting({ facts, log, sessionKey }, tried));
+      }
+      tried = facts.address;
+      if (tried !== null && (await this.client.isAlive(tried))) {
+        return tried;
+      }
+      if (deadline.isOver) {
+        const log = await this.backend.logTail(id);
+        throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, seconds));
+      }
+      await this.wait(pauseMs, deadline);
+    }
+  }
+
+  /** Ends early when the time is over: then is the last look. */
+  private async wait(pauseMs: number, deadline: StartDeadline): Promise<void> {
+    try {
+      await delay(pauseMs, undefined, { signal: deadline.signal });
+    } catch (error) {
+      if (!deadline.isOver) {
+        throw error;
+      }
+    }
+  }
+}

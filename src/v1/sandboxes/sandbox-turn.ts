@@ -1,0 +1,80 @@
+import type { SandboxLeases } from './sandbox-leases.js';
+import type { SandboxSteps } from './sandbox-steps.js';
+import { isTransitional } from './sandbox-transitions.js';
+import type { SandboxStore } from './sandbox.store.js';
+
+/** After a step that failed for no reason of the sandbox's own. */
+const RETRY_MS = 5_000;
+
+/** Why a step does not go on; no failure of anything. */
+class StepEnded extends Error {}
+
+/** What a turn works with. */
+export interface TurnTools {
+  leases: SandboxLeases;
+  store: SandboxStore;
+  steps: SandboxSteps;
+  processId: string;
+  onError: (message: string, sandboxId: string, error: unknown) => void;
+}
+
+/** One process's turn with one sandbox: from the taken lease, through as many steps as it takes, to giving it back. */
+export class SandboxTurn {
+  private step: { status: string; control: AbortController } | null = null;
+  private stopped = false;
+
+  constructor(
+    private readonly id: string,
+    private readonly tools: TurnTools,
+  ) {}
+
+  /** Never throws. */
+  async run(): Promise<void> {
+    const { leases, onError } = this.tools;
+    try {
+      await this.steps();
+      await leases.release(this.id);
+    } catch (error) {
+      onError('a step failed, and is tried again', this.id, error);
+      await leases
+        .release(this.id, RETRY_MS)
+        .catch((failure: unknown) => onError('a lease was not given back', this.id, failure));
+    }
+  }
+
+  /** Keeps the lease, and ends a step that the row's new status overtook. */
+  async check(): Promise<void> {
+    const { step } = this;
+    const status = await this.tools.leases.renew(this.id);
+    if (step && status !== step.status) {
+      step.control.abort(new StepEnded('the sandbox is wanted otherwise'));
+    }
+  }
+
+  /** What can go on later does. */
+  stop(): void {
+    this.stopped = true;
+    this.step?.control.abort(new StepEnded('the service stops'));
+  }
+
+  private async steps(): Promise<void> {
+    const { store, steps, processId } = this.tools;
+    while (!this.stopped) {
+      const sandbox = await store.read(this.id);
+      if (!sandbox || sandbox.leaseOwner !== processId || !isTransitional(sandbox.status)) {
+        return;
+      }
+      const control = new AbortController();
+      this.step = { status: sandbox.status, control };
+      try {
+        await steps.run(sandbox, control.signal);
+      } catch (error) {
+        if (!control.signal.aborted) {
+          throw error;
+        }
+      } finally {
+        this.step = null;
+      }
+    }
+  }
+}

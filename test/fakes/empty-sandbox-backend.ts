@@ -1,0 +1,36 @@
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import { SandboxBackend, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+
+/** For tests that are about something else: no sandbox can be started, and none is there. */
+export class EmptySandboxBackend extends SandboxBackend {
+  readonly kind = 'process';
+  readonly isolation = 'container';
+
+  override async prepare(): Promise<string[]> {
+    return [];
+  }
+
+  override async start(): Promise<void> {
+    throw new SandboxBackendError('This test has no sandboxes.');
+  }
+
+  override async inspect(id: string): Promise<SandboxFacts> {
+    return { id, state: 'missing', address: null, exit: null, createdAt: null };
+  }
+
+  override async logTail(): Promise<string> {
+    return '';
+  }
+
+  override async pause(): Promise<void> {}
+
+  override async resume(): Promise<void> {
+    throw new SandboxBackendError('This test has no sandboxes.');
+  }
+
+  override async remove(): Promise<void> {}
+
+  override async list(): Promise<SandboxFacts[]> {
+    return [];
+  }
+}
