@@ -98,6 +98,7 @@ import { UserSeparation } from './user-separation.js';
     SandboxListeners,
     SandboxPlaces,
     SandboxResume,
+    SandboxStore,
   ],
 })
 export class SandboxesModule {}
