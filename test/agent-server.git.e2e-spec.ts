@@ -95,11 +95,11 @@ describe('POST /api/git/prepare', () => {
     ['wrong credentials', { password: 'wrong-token-of-a-user' }, 'authentication'],
     ['no credentials', { username: null, password: null }, 'authentication'],
     ['an unknown branch', { branch: 'no-such-branch' }, 'branch_not_found'],
-    ['an unknown repository', { path: '/team/none' }, 'repository_not_found'],
+    ['an unknown repository', { url: '/team/none' }, 'repository_not_found'],
     ['a server that is away', { url: 'http://127.0.0.1:1/a/b' }, 'unreachable'],
-  ])('says that it failed for %s, and leaves nothing', async (_, { path: other, ...members }, failure) => {
-    const target = other === undefined ? {} : { url: new URL(other, url).href };
-    const answer = await prepare('failed', { ...target, ...members });
+  ])('says that it failed for %s, and leaves nothing', async (_, members, failure) => {
+    const target = 'url' in members ? new URL(members.url, url).href : url;
+    const answer = await prepare('failed', { ...members, url: target });
     expect(answer).toMatchObject({ ok: false, failure, head: null, branch: null });
     expect(jsonText(answer, 'output')).not.toContain('token-of');
     expect((await readdir(server.workspace)).filter((name) => name.includes('failed'))).toEqual([]);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
-import { SOCKET_LIMITS } from '../src/agent-server/sockets/sockets.js';
+import { SOCKET_LIMITS } from '../src/agent-server/sockets/socket-limits.js';
 import { jsonAt, jsonNumber, jsonText } from '../src/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';

@@ -5,15 +5,14 @@ import { Activity } from './activity.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { Conversations } from './conversations/conversations.js';
-import { createApp } from './create-app.js';
 import { EventLog } from './event-log.js';
 import { AllowedPaths } from './files/allowed-paths.js';
 import { GitWorkspace } from './git/git-workspace.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
+import { FrontDoor } from './http/front-door.js';
 import { SessionKeys } from './http/session-keys.js';
 import { isBashEvent } from './is-event.js';
 import { log } from './log.js';
-import { Sockets } from './sockets/sockets.js';
 import { watchConversations } from './watch-conversations.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
@@ -56,30 +55,22 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   if (keys.isOpen) {
     log('warn', 'no session key is set: whoever reaches this server may use it');
   }
-  const sockets = new Sockets({
-    conversations,
-    commands,
-    keys,
-    limits: options.sockets,
-    touch: () => activity.touch(),
-  });
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
-  watchConversations({ conversations, sockets, webhooks, activity });
+  watchConversations({ conversations, webhooks, activity });
   await Promise.all([conversations.load(), commands.closeInterrupted()]);
-  const app = createApp({
-    conversations,
-    commands,
-    paths,
-    git: new GitWorkspace(environment, options.toolWrapper),
-    preparation,
-    keys,
-    activity,
-    corsOrigins: options.corsOrigins,
-    maxUploadBytes: options.maxUploadBytes,
+  const { corsOrigins, maxUploadBytes, sockets } = options;
+  const git = new GitWorkspace(environment, options.toolWrapper);
+  const parts = { conversations, commands, paths, git, preparation, keys, activity };
+  const frontDoor = new FrontDoor(async () => {
+    const { createHttpSide } = await import('./http-side.js');
+    return createHttpSide({ ...parts, corsOrigins, maxUploadBytes, sockets });
   });
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_MS }, app);
-  sockets.attach(server);
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_MS },
+    frontDoor.handle,
+  );
+  server.on('upgrade', frontDoor.upgrade);
   const port = await listen(server, options);
   return {
     port,
@@ -87,7 +78,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       server.close();
       await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
       await commands.log.close();
-      sockets.close();
+      await frontDoor.close();
       await webhooks?.stop(WEBHOOK_STOP_MS);
       server.closeAllConnections();
     },

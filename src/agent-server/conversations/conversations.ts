@@ -51,8 +51,10 @@ export class Conversations {
     this.#options = options;
   }
 
+  /** Those that are there already are told at once. */
   watch(watcher: ConversationWatcher): void {
     this.#watchers.push(watcher);
+    this.all().forEach((conversation) => watcher.added(conversation));
   }
 
   all(): Conversation[] {

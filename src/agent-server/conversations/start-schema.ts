@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { gitAccessSchema } from '../git/prepare-schema.js';
 import { messageSchema } from './message-schema.js';
 
@@ -71,8 +70,6 @@ const agent = z.looseObject({
   agent_context: z.looseObject({ system_message_suffix: z.string().nullish() }).nullish(),
 });
 
-const allowlist = z.array(z.string()).refine(isAllowlist, 'an entry has none of the accepted forms');
-
 const extension = z.object({
   max_budget: z.number().positive().nullish(),
   language: z.string().nullish(),
@@ -80,7 +77,7 @@ const extension = z.object({
   tavily_api_url: z.string().nullish(),
   model_prices: z.record(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
   git: gitAccessSchema.nullish(),
-  outbound_allowlist: allowlist.nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
 });
 
 export const startSchema = z.object({
@@ -111,7 +108,7 @@ export const credentialsSchema = z.object({
   mcp_config: mcpConfig.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),
-  outbound_allowlist: allowlist.nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
 });
 
 /** A `CredentialsRequest` as it was understood. */
@@ -119,12 +116,3 @@ export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 
 export type ParsedMcpServers = z.infer<typeof mcpServers>;
 export type ParsedSecret = z.infer<typeof secretSource>;
-
-function isAllowlist(entries: string[]): boolean {
-  try {
-    HostAllowlist.parse(entries);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { BashCommands } from '../bash/bash-commands.js';
@@ -14,29 +14,13 @@ import type { SessionKeys } from '../http/session-keys.js';
 import { log } from '../log.js';
 import { errorFrame, isAuthFrame, keyInFrame, parseFrame, stateFrame } from './frames.js';
 import { Inbox } from './inbox.js';
+import type { SocketLimits } from './socket-limits.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 import { CLOSE, Subscriber } from './subscriber.js';
 import { describeFailure } from '../failure.js';
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 const BASH = 'bash';
-
-export interface SocketLimits {
-  /** How long a client may wait with its first frame. */
-  authTimeoutMs: number;
-  pingMs: number;
-  /** A client that takes nothing for so long is dropped. */
-  stallMs: number;
-  /** Per conversation. */
-  maxSubscribers: number;
-}
-
-export const SOCKET_LIMITS: SocketLimits = {
-  authTimeoutMs: 10_000,
-  pingMs: 30_000,
-  stallMs: 30_000,
-  maxSubscribers: 100,
-};
 
 export interface SocketsOptions {
   conversations: Conversations;
@@ -67,21 +51,20 @@ export class Sockets {
     this.#pings.unref();
   }
 
-  attach(server: Server): void {
-    server.on('upgrade', (request, stream, head) => this.#upgrade(request, stream, head));
-  }
-
-  /** Tells a conversation's clients its whole state, after what is in its log by now. */
-  tellState(conversation: Conversation): void {
-    this.#listeners.get(conversation.id)?.forEach((listener) => {
-      listener.sendBeside(() => stateFrame(conversation.info()));
+  /** Tells clients what happens to conversations besides what is in their logs. */
+  watch(): void {
+    this.#options.conversations.watch({
+      added: (conversation) => {
+        conversation.log.onAppend((event) => {
+          // After a run clients wait for its last word: the whole state, once all else was told.
+          if (event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status') {
+            this.#tellState(conversation);
+          }
+        });
+      },
+      changed: () => undefined,
+      removed: ({ id }) => this.#drop(id),
     });
-  }
-
-  /** Ends the sockets of a conversation that is gone. */
-  drop(conversationId: string): void {
-    const sockets = [...(this.#listeners.get(conversationId)?.keys() ?? [])];
-    sockets.forEach((socket) => socket.close(CLOSE.UNKNOWN, 'Conversation deleted'));
   }
 
   /** Ends all sockets. */
@@ -92,7 +75,7 @@ export class Sockets {
     }
   }
 
-  #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+  upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     const wanted = parseSocketRequest(request);
     if (wanted === null) {
       stream.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
@@ -107,6 +90,17 @@ export class Sockets {
         socket.close(CLOSE.FAILED);
       });
     });
+  }
+
+  #tellState(conversation: Conversation): void {
+    this.#listeners.get(conversation.id)?.forEach((listener) => {
+      listener.sendBeside(() => stateFrame(conversation.info()));
+    });
+  }
+
+  #drop(conversationId: string): void {
+    const sockets = [...(this.#listeners.get(conversationId)?.keys() ?? [])];
+    sockets.forEach((socket) => socket.close(CLOSE.UNKNOWN, 'Conversation deleted'));
   }
 
   async #serve(socket: WebSocket, inbox: Inbox, wanted: SocketRequest): Promise<void> {

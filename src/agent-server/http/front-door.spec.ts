@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { createServer, type Server } from 'node:http';
+import { listenOnLoopback } from '../../../test/support/listen-on-loopback.js';
+import { until } from '../../../test/support/until.js';
+import { FrontDoor, type HttpSide } from './front-door.js';
+
+let server: Server;
+let door: FrontDoor;
+let url: string;
+let loads: number;
+let load: PromiseWithResolvers<HttpSide>;
+let closed: boolean;
+
+beforeEach(async () => {
+  loads = 0;
+  closed = false;
+  load = Promise.withResolvers<HttpSide>();
+  door = new FrontDoor(async () => {
+    loads += 1;
+    return await load.promise;
+  });
+  server = createServer(door.handle);
+  server.on('upgrade', door.upgrade);
+  url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+});
+
+afterEach(async () => {
+  open();
+  await door.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+function open(): void {
+  load.resolve({
+    handle: (request, response) => response.end(`routes ${request.url ?? ''}`),
+    upgrade: (_, stream) => stream.end('HTTP/1.1 418 Loaded\r\nConnection: close\r\n\r\n'),
+    close: () => {
+      closed = true;
+    },
+  });
+}
+
+async function get(path: string): Promise<[number, string]> {
+  const response = await fetch(`${url}${path}`);
+  return [response.status, await response.text()];
+}
+
+it('says that the server lives, and is not ready, before the routes are loaded', async () => {
+  expect(await get('/alive')).toEqual([200, '{"status":"ok"}']);
+  expect(await get('/health')).toEqual([200, '{"status":"ok"}']);
+  expect(await get('/ready')).toEqual([503, '{"status":"starting"}']);
+});
+
+it('lets all else wait, loads once, and hands everything on then', async () => {
+  const waiting = [get('/api/conversations'), get('/server_info')];
+  await until(() => loads === 1);
+  open();
+  expect(await Promise.all(waiting)).toEqual([
+    [200, 'routes /api/conversations'],
+    [200, 'routes /server_info'],
+  ]);
+  expect(await get('/alive')).toEqual([200, 'routes /alive']);
+  expect(loads).toBe(1);
+});
+
+it('loads when nobody asks, too, and closes what it loaded', async () => {
+  await until(() => loads === 1);
+  open();
+  await door.close();
+  expect(closed).toBe(true);
+});
+
+it('lets sockets wait', async () => {
+  const headers = { connection: 'upgrade', upgrade: 'websocket' };
+  const { request } = await import('node:http');
+  const answer = new Promise<number | undefined>((resolve, reject) => {
+    request(`${url}/sockets/events/x`, { headers }, (response) => resolve(response.statusCode))
+      .once('error', reject)
+      .end();
+  });
+  await until(() => loads === 1);
+  open();
+  expect(await answer).toBe(418);
+});
