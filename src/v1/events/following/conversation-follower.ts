@@ -140,20 +140,31 @@ export class ConversationFollower {
   }
 
   private openWatch(target: AgentServerTarget): AgentServerWatch {
+    let openedAt = Infinity;
     const watch = new AgentServerWatch(target, this.options.conversationId, {
       opened: () => {
+        openedAt = performance.now();
         this.watched = true;
         this.poke();
       },
       changed: () => this.poke(),
-      closed: () => {
-        if (this.watch === watch) {
-          this.watched = false;
-          this.watch = null;
-        }
-      },
+      closed: () => this.unwatch(watch, performance.now() - openedAt),
     });
     return watch;
+  }
+
+  /** What came after the socket was cut is read at once; a socket that never lasts is tried at the slower pace. */
+  private unwatch(watch: AgentServerWatch, openForMs: number): void {
+    if (this.watch !== watch) {
+      return;
+    }
+    this.watched = false;
+    this.watch = null;
+    if (openForMs > UNWATCHED_POLL_MS) {
+      this.poke();
+    } else if (this.running === null) {
+      this.schedule();
+    }
   }
 
   private forgetTarget(): void {

@@ -7,7 +7,7 @@ const FORM = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-
 export function toInstant(text: string): string | null {
   // A plus sign that was not escaped in an address arrives as a blank.
   const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =
-    FORM.exec(text.trim().replace(/ (\d\d:?\d\d)$/, '+$1')) ?? [];
+    FORM.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
   const offset = zone
     .toUpperCase()
     .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);

@@ -1,0 +1,48 @@
+import { describe, expect, it } from '@jest/globals';
+import type { EventPage } from '../../../agent-protocol/event-page.js';
+import type { AgentEvent } from '../../../agent-protocol/events.js';
+import { readLogAfter } from './read-log.js';
+
+function log(ids: string): (pageId: string | undefined) => Promise<EventPage> {
+  const events = Array.from(ids, (id): AgentEvent => ({
+    kind: 'PauseEvent',
+    id,
+    timestamp: '2026-01-31T12:00:00',
+    source: 'user',
+  }));
+  return async (pageId) => {
+    const first = Math.max(0, ids.indexOf(pageId ?? '-'));
+    return { items: events.slice(first, first + 3), next_page_id: ids[first + 3] ?? null };
+  };
+}
+
+async function read(ids: string, after: string | null): Promise<string[]> {
+  const pages: string[] = [];
+  for await (const page of readLogAfter(log(ids), after)) {
+    pages.push(page.map(({ id }) => id).join(''));
+  }
+  return pages;
+}
+
+describe('readLogAfter', () => {
+  it.each([
+    ['an empty log', '', null, ['']],
+    ['a log from its start', 'abcdefgh', null, ['abc', 'def', 'gh']],
+    ['what comes after an event', 'abcdefgh', 'c', ['de', 'fgh']],
+    ['nothing after the last one', 'abc', 'c', ['']],
+    ['everything when the event is unknown', 'abcd', 'x', ['abc', 'd']],
+    ['an empty log that is known not to be', '', 'x', ['']],
+  ])('reads %s', async (_name, ids, after, expected) => {
+    expect(await read(ids, after)).toEqual(expected);
+  });
+
+  it('ends when a server names the same page again and again', async () => {
+    const pages: unknown[] = [];
+    const same = async (): Promise<EventPage> => ({ items: [], next_page_id: 'a' });
+    for await (const page of readLogAfter(same, null)) {
+      pages.push(page);
+    }
+
+    expect(pages).toHaveLength(2);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import type { AgentEvent } from '../../../agent-protocol/events.js';
+import { stateInEvents } from './observed-state.js';
+
+function update(key: string, value: unknown): AgentEvent {
+  return {
+    kind: 'ConversationStateUpdateEvent',
+    id: 'a',
+    timestamp: '2026-01-31T12:00:00',
+    source: 'environment',
+    key,
+    value,
+  };
+}
+
+const USAGE = { model_name: 'm', accumulated_cost: 1.5 };
+const METRICS = {
+  model_name: 'm',
+  accumulated_cost: 1.5,
+  max_budget_per_task: null,
+  accumulated_token_usage: null,
+};
+
+describe('stateInEvents', () => {
+  it.each<[string, AgentEvent[], object]>([
+    ['nothing', [], {}],
+    ['another kind', [{ ...update('execution_status', 'running'), kind: 'PauseEvent', source: 'user' }], {}],
+    ['a status', [update('execution_status', 'running')], { executionStatus: 'running' }],
+    [
+      'the last status',
+      [update('execution_status', 'running'), update('execution_status', 'paused')],
+      { executionStatus: 'paused' },
+    ],
+    ['no status that is unknown', [update('execution_status', 'dreaming')], {}],
+    ['metrics', [update('stats', { usage_to_metrics: { agent: USAGE } })], { metrics: METRICS }],
+    ['no metrics where there are none', [update('stats', null), update('stats', {})], {}],
+    [
+      'the whole state',
+      [update('full_state', { execution_status: 'idle', title: 'T\0', metrics: USAGE })],
+      { executionStatus: 'idle', title: 'T\u{FFFD}', metrics: METRICS },
+    ],
+    ['nothing of another key', [update('agent', { kind: 'Agent' })], {}],
+  ])('finds %s', (_name, events, expected) => {
+    expect(stateInEvents(events)).toEqual(expected);
+  });
+});

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { jsonText } from '../../src/common/json-access.js';
+import { listenOnLoopback } from '../support/listen-on-loopback.js';
+
+type Json = Record<string, unknown>;
+
+/** One conversation as the server tells it. */
+interface FakeConversation {
+  info: Json;
+  events: Json[];
+}
+
+/**
+ * The part of an agent server that tells of conversations, over real HTTP and WebSockets. A test says what is in the
+ * logs, and what goes wrong.
+ */
+export class FakeConversationServer {
+  /** Its sandbox's; each server has one of its own. */
+  key: string = randomUUID();
+  readonly conversations = new Map<string, FakeConversation>();
+  /** Paths with queries of all requests for events, in order. */
+  readonly reads: string[] = [];
+  /** Answers for the next requests: a status instead of an answer, or none at all. */
+  readonly faults: ('hang' | 'reset' | number)[] = [];
+  /** Whether sockets are accepted and hear of new events. */
+  socketsWork = true;
+  private readonly sockets = new WebSocketServer({ noServer: true });
+  private readonly clients = new Set<{ id: string; socket: WebSocket }>();
+
+  private constructor(private readonly server: Server) {}
+
+  static async start(): Promise<FakeConversationServer & { address: string }> {
+    const server = createServer();
+    const fake = new FakeConversationServer(server);
+    server.on('request', (request, response) => fake.answer(request, response));
+    server.on('upgrade', (request, stream, head) => {
+      const id = /^\/sockets\/events\/([0-9a-f-]+)$/.exec(request.url ?? '')?.[1] ?? '';
+      if (!fake.socketsWork || request.headers['x-session-api-key'] !== fake.key) {
+        stream.destroy();
+        return;
+      }
+      fake.sockets.handleUpgrade(request, stream, head, (socket) => {
+        const client = { id, socket };
+        fake.clients.add(client);
+        socket.on('close', () => fake.clients.delete(client));
+      });
+    });
+    return Object.assign(fake, { address: `http://127.0.0.1:${await listenOnLoopback(server)}` });
+  }
+
+  /** Sockets that are open right now. */
+  get watchers(): number {
+    return this.clients.size;
+  }
+
+  open(id: string, info: Json = {}): void {
+    this.conversations.set(id, {
+      info: { id, execution_status: 'idle', title: null, ...info },
+      events: [],
+    });
+  }
+
+  /** Writes an event, and tells the sockets. Answers its id. */
+  append(id: string, event: Json = {}): string {
+    const entry: Json = {
+      kind: 'MessageEvent',
+      id: randomUUID(),
+      timestamp: new Date().toISOString().replace('Z', '000'),
+      source: 'agent',
+      llm_message: { role: 'assistant', content: [{ type: 'text', text: 'hello' }] },
+      activated_skills: [],
+      extended_content: [],
+      ...event,
+    };
+    this.conversations.get(id)?.events.push(entry);
+    for (const client of this.clients) {
+      if (client.id === id && this.socketsWork) {
+        client.socket.send(JSON.stringify(entry));
+      }
+    }
+    return String(entry.id);
+  }
+
+  /** Cuts the sockets off, like a network that fails. */
+  dropSockets(): void {
+    this.clients.forEach(({ socket }) => socket.terminate());
+  }
+
+  async close(): Promise<void> {
+    this.dropSockets();
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      this.server.close(() => {
+        resolve();
+      });
+    });
+  }
+
+  private answer(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? '/', 'http://fake');
+    const [, id = '', rest = ''] = /^\/api\/conversations\/([^/]+)(.*)$/.exec(url.pathname) ?? [];
+    const conversation = this.conversations.get(id);
+    if (rest === '/events/search') {
+      this.reads.push(url.pathname + url.search);
+    }
+    const fault = this.faults.shift();
+    if (fault === 'hang') {
+      return;
+    }
+    if (fault === 'reset') {
+      request.socket.resetAndDestroy();
+      return;
+    }
+    const send = (status: number, body: unknown) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
+    if (fault !== undefined) {
+      send(fault, { detail: 'out of order' });
+    } else if (request.headers['x-session-api-key'] !== this.key) {
+      send(401, { detail: 'Unauthorized' });
+    } else if (url.pathname === '/alive') {
+      send(200, { status: 'ok' });
+    } else if (!conversation) {
+      send(404, { detail: 'Conversation not found' });
+    } else if (rest === '/events/search') {
+      send(200, page(conversation.events, url.searchParams));
+    } else {
+      send(200, conversation.info);
+    }
+  }
+}
+
+/** The page begins with the named event; with the first one when it is unknown. */
+function page(events: Json[], query: URLSearchParams): { items: Json[]; next_page_id: string | null } {
+  const named = events.findIndex(({ id }) => id === query.get('page_id'));
+  const first = Math.max(0, named);
+  const limit = Number(query.get('limit'));
+  return {
+    items: events.slice(first, first + limit),
+    next_page_id: jsonText(events[first + limit], 'id'),
+  };
+}
