@@ -85,6 +85,7 @@ export class CreateConversationsAndSandboxes1763800000000 implements MigrationIn
         request jsonb NOT NULL,
         request_secrets text,
         notes text[] NOT NULL DEFAULT '{}',
+        sandbox_made boolean NOT NULL DEFAULT false,
         working_dir text,
         attempt integer NOT NULL DEFAULT 0,
         created_at timestamptz NOT NULL DEFAULT now(),

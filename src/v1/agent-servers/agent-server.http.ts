@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Agent, request, type Dispatcher } from 'undici';
+import { Agent, FormData, request, type Dispatcher } from 'undici';
 import { jsonText } from '../../common/json-access.js';
 import { AgentServerError } from './agent-server.error.js';
 import type { AgentServerTarget } from './agent-server-target.js';
@@ -14,6 +14,7 @@ export const ANSWER_TOO_LARGE = 'its answer was too large';
 export interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
+  /** Sent as JSON, unless it is a form. */
   body?: unknown;
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -49,6 +50,28 @@ export class AgentServerHttp {
   }
 
   /**
+   * Writes a file inside of the sandbox.
+   *
+   * @param path absolute
+   * @throws AgentServerError
+   */
+  async upload(
+    target: AgentServerTarget,
+    path: string,
+    content: string,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const form = new FormData();
+    form.set('file', new Blob([content]), 'file');
+    await this.text(target, '/api/file/upload', {
+      method: 'POST',
+      query: { path },
+      body: form,
+      ...(signal && { signal }),
+    });
+  }
+
+  /**
    * Sends a request and reads the answer as text.
    *
    * @throws AgentServerError for any answer but 2xx, and for none
@@ -70,9 +93,9 @@ export class AgentServerHttp {
         headers: {
           accept: 'application/json',
           'x-session-api-key': target.sessionKey,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(body !== undefined && !(body instanceof FormData) && { 'content-type': 'application/json' }),
         },
-        body: body === undefined ? null : JSON.stringify(body),
+        body: toBody(body),
         signal: signals,
       });
       const text = await readText(response.body);
@@ -87,6 +110,13 @@ export class AgentServerHttp {
       throw new AgentServerError(null, reasonOf(error), { cause: error });
     }
   }
+}
+
+function toBody(body: unknown): string | FormData | null {
+  if (body === undefined) {
+    return null;
+  }
+  return body instanceof FormData ? body : JSON.stringify(body);
 }
 
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {

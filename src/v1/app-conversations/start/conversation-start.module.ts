@@ -1,9 +1,94 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseNotificationsModule } from '../../../database/notifications/database-notifications.module.js';
+import { JobsModule } from '../../../database/jobs/jobs.module.js';
+import { GitProvidersModule } from '../../../git-providers/git-providers.module.js';
+import { McpConfigModule } from '../../../mcp-config/mcp-config.module.js';
+import { SettingsModule } from '../../../settings/settings.module.js';
+import { AgentServersModule } from '../../agent-servers/agent-servers.module.js';
+import { EventsModule } from '../../events/events.module.js';
+import { IdempotencyModule } from '../../idempotency/idempotency.module.js';
+import { SandboxSpecsModule } from '../../sandbox-specs/sandbox-specs.module.js';
+import { Sandbox } from '../../sandboxes/sandbox.entity.js';
+import { SandboxStore } from '../../sandboxes/sandbox.store.js';
+import { SandboxesModule } from '../../sandboxes/sandboxes.module.js';
+import { AgentCredentials } from '../agent-request/agent-credentials.js';
+import { AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
+import { AgentRequests } from '../agent-request/agent-requests.js';
+import { GitAccessReader } from '../agent-request/git-access.reader.js';
+import { ModelCatalogue } from '../agent-request/model-catalogue.js';
+import { AppConversation } from '../app-conversation.entity.js';
+import { SandboxRemoval } from '../sandbox-removal.js';
+import { StartTask } from '../start-task.entity.js';
+import { BeginConversationStep } from './begin-conversation.step.js';
+import { ConversationRows } from './conversation-rows.js';
 import { ConversationStarter } from './conversation-starter.js';
+import { PrepareRepositoryStep } from './prepare-repository.step.js';
+import { RepositoryMaker } from '../repository/repository-maker.js';
+import { RepositoryPlans } from '../repository/repository-plans.js';
+import { SandboxChanges } from './sandbox-changes.js';
+import { SandboxReadiness } from './sandbox-readiness.js';
+import { SandboxSteps } from './sandbox-steps.js';
+import { SetUpStep } from './set-up.step.js';
+import { StartDrafts } from './start-drafts.js';
+import { StartEnds } from './start-ends.js';
+import { StartJobs } from './start-jobs.js';
+import { StartPlaces } from './start-places.js';
+import { StartSandboxMaker } from './start-sandbox.maker.js';
+import { StartSandboxReader } from './start-sandbox.reader.js';
+import { StartSandboxes } from './start-sandboxes.js';
+import { StartSteps } from './start-steps.js';
+import { StartTargets } from './start-targets.js';
+import { StartTaskStore } from './start-task.store.js';
+import { StartWalker } from './start-walker.js';
+import { StartWorker } from './start-worker.js';
 
-/** How conversations begin. */
+/** How conversations begin, and what their agents are given. */
 @Module({
-  providers: [ConversationStarter],
-  exports: [ConversationStarter],
+  imports: [
+    TypeOrmModule.forFeature([StartTask, AppConversation, Sandbox]),
+    DatabaseNotificationsModule,
+    JobsModule,
+    SettingsModule,
+    McpConfigModule,
+    GitProvidersModule,
+    AgentServersModule,
+    EventsModule,
+    IdempotencyModule,
+    SandboxSpecsModule,
+    SandboxesModule,
+  ],
+  providers: [
+    AgentCredentials,
+    AgentInputsReader,
+    AgentRequests,
+    GitAccessReader,
+    ModelCatalogue,
+    BeginConversationStep,
+    ConversationRows,
+    ConversationStarter,
+    PrepareRepositoryStep,
+    RepositoryMaker,
+    RepositoryPlans,
+    SandboxChanges,
+    SandboxReadiness,
+    SandboxRemoval,
+    SandboxStore,
+    SandboxSteps,
+    SetUpStep,
+    StartDrafts,
+    StartEnds,
+    StartJobs,
+    StartPlaces,
+    StartSandboxMaker,
+    StartSandboxReader,
+    StartSandboxes,
+    StartSteps,
+    StartTargets,
+    StartTaskStore,
+    StartWalker,
+    StartWorker,
+  ],
+  exports: [AgentCredentials, ConversationStarter],
 })
 export class ConversationStartModule {}

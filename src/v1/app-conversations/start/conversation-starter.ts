@@ -1,19 +1,105 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { DomainError } from '../../../common/errors/domain-error.js';
-import type { StartTask } from '../start-task.entity.js';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { InvalidInputError } from '../../../common/errors/invalid-input.error.js';
+import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
+import { StartTask } from '../start-task.entity.js';
+import { insertStartTask } from './insert-start-task.js';
+import { StartDrafts, type StartDraft } from './start-drafts.js';
+import { StartJobs } from './start-jobs.js';
 import type { StartRequest } from './start-request.js';
+import { StartSandboxes } from './start-sandboxes.js';
+
+const SCOPE = 'app-conversations';
+
+const ID_IN_USE = `
+  SELECT EXISTS (SELECT FROM app_conversations WHERE id = $1)
+    OR EXISTS (SELECT FROM app_conversation_start_tasks WHERE app_conversation_id = $1) AS used`;
 
 /** Begins conversations. */
 @Injectable()
 export class ConversationStarter {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly idempotent: IdempotentRequests,
+    private readonly drafts: StartDrafts,
+    private readonly sandboxes: StartSandboxes,
+    private readonly jobs: StartJobs,
+  ) {}
+
   /**
    * Stores a start task, its sandbox if none is named, and the job that walks it, all or nothing, and answers at once.
    *
    * @param idempotencyKey `Idempotency-Key` of the request, if it had one: a repetition answers the task it made
    * @throws InvalidInputError for a sandbox, parent or specification that the user does not have, a conversation id in
    * use, and another request under the same key
+   * @throws DomainError forbidden when the user may have no sandboxes here
    */
-  async start(_userId: string, _request: StartRequest, _idempotencyKey: string | null): Promise<StartTask> {
-    throw new DomainError('unavailable', 'unavailable', 'Conversations cannot be started yet.');
+  async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
+    const id = randomUUID();
+    const drafting = this.drafts.draft(userId, id, request);
+    // Read before the transaction, and judged in it: a repetition is answered even if its parent is gone by now.
+    await Promise.allSettled([drafting]);
+    const hash = createHash('sha256').update(JSON.stringify(request)).digest();
+    let made: StartTask | null = null;
+    const task = await this.dataSource.transaction(async (manager) => {
+      const { resourceId } = await this.idempotent.run(
+        manager,
+        userId,
+        SCOPE,
+        idempotencyKey,
+        hash,
+        async () => {
+          made = await this.insert(manager, await drafting);
+          return made.id;
+        },
+      );
+      return made ?? (await manager.findOneBy(StartTask, { id: resourceId }));
+    });
+    if (!task) {
+      throw gone();
+    }
+    if (made !== null && task.sandboxMade) {
+      this.sandboxes.kick(task.sandboxId);
+    }
+    return task;
   }
+
+  private async insert(manager: EntityManager, { task, sandbox }: StartDraft): Promise<StartTask> {
+    if (task.request.conversation_id !== null) {
+      const [row] = await manager.query<{ used: boolean }[]>(ID_IN_USE, [task.appConversationId]);
+      if (row?.used) {
+        throw idInUse();
+      }
+    }
+    // A user whose places are all taken waits for one; a worker makes the sandbox then.
+    const sandboxMade =
+      sandbox === null ||
+      (await this.sandboxes.make(
+        manager,
+        { id: task.sandboxId, userId: task.userId, hostId: task.hostId },
+        sandbox,
+      ));
+    const stored = await insertStartTask(manager, { ...task, sandboxMade, notes: sandbox?.notes ?? [] });
+    await this.jobs.send(manager, stored);
+    return stored;
+  }
+}
+
+function idInUse(): InvalidInputError {
+  return new InvalidInputError([
+    { loc: ['body', 'conversation_id'], msg: 'Expected an id that is not in use.', type: 'value_error' },
+  ]);
+}
+
+/** The task that the key stands for was deleted with its conversation. */
+function gone(): InvalidInputError {
+  return new InvalidInputError([
+    {
+      loc: ['header', 'Idempotency-Key'],
+      msg: 'The conversation that was started under this key has been deleted; use a new key.',
+      type: 'value_error',
+    },
+  ]);
 }

@@ -1,0 +1,71 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../../agent-servers/agent-server.error.js';
+import { AgentRequests } from '../agent-request/agent-requests.js';
+import type { StartTask } from '../start-task.entity.js';
+import { ConversationRows } from './conversation-rows.js';
+import { requestSecrets } from './request-secrets.js';
+import { StartFailure } from './start-failure.js';
+import type { StartTarget } from './start-targets.js';
+import { StartTaskStore } from './start-task.store.js';
+
+/** STARTING_CONVERSATION: our rows first, then the agent server's half, which is got or made by the same id. */
+@Injectable()
+export class BeginConversationStep {
+  constructor(
+    private readonly tasks: StartTaskStore,
+    private readonly requests: AgentRequests,
+    private readonly rows: ConversationRows,
+    private readonly agentServers: AgentServerClient,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** @throws StartFailure, StartEnded, AgentServerError when trying again may help */
+  async run({ task: given, target, dialect }: StartTarget): Promise<StartTask> {
+    const workingDir = given.workingDir ?? '.';
+    const request = await this.requests.build({
+      userId: given.userId,
+      conversationId: given.appConversationId,
+      workingDir,
+      request: given.request,
+      secrets: requestSecrets(given, this.cipher),
+      dialect,
+    });
+    if (request.problem !== null) {
+      throw new StartFailure(request.problem);
+    }
+    const { body, model } = request;
+    const notes = [...new Set([...given.notes, ...request.notes])];
+    const task = await this.tasks.transaction(async (manager) => {
+      // Also holds a deletion of the task until its conversation is there to be deleted.
+      const noted = await this.tasks.lock(given, { notes }, manager);
+      await this.rows.insert(manager, noted, { model, workingDir });
+      return noted;
+    });
+    await this.create(() => this.agentServers.startConversation(target, body));
+    return this.tasks.transaction(async (manager: EntityManager) => {
+      await this.rows.setGeneration(manager, task.appConversationId, target.generation);
+      return this.tasks.advance(task, 'READY', {}, manager);
+    });
+  }
+
+  private async create(start: () => Promise<unknown>): Promise<void> {
+    try {
+      await start();
+    } catch (error) {
+      if (
+        error instanceof AgentServerError &&
+        error.status !== null &&
+        error.status >= 400 &&
+        error.status < 500
+      ) {
+        throw new StartFailure(`The agent server refused the conversation: ${error.detail}`, {
+          cause: error,
+        });
+      }
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { AppConfig } from '../../../config/app-config.js';
+import { SettingsStore } from '../../../settings/settings.store.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
+import { SandboxCreation } from '../../sandboxes/sandbox-creation.js';
+import { SandboxPlaces } from '../../sandboxes/sandbox-places.js';
+import type { SandboxWishes } from '../../sandboxes/sandbox.entity.js';
+import { toLaunch } from '../../sandboxes/to-launch.js';
+import { toWishes } from '../../sandboxes/to-wishes.js';
+
+/** A conversation that is being started is no idle sandbox: it is held again and again for so long. */
+export const HELD_SECONDS = 120;
+
+/** A sandbox as it is going to be. */
+export interface SandboxPlan {
+  spec: SandboxSpec;
+  wishes: SandboxWishes | null;
+  /** Wishes of the settings that cannot be met here. */
+  notes: string[];
+}
+
+/** Makes the sandboxes of conversations that name none. */
+@Injectable()
+export class StartSandboxes {
+  constructor(
+    private readonly places: SandboxPlaces,
+    private readonly creation: SandboxCreation,
+    private readonly specs: SandboxSpecs,
+    private readonly settings: SettingsStore,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** @param specId null: the default one */
+  async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
+    const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
+    const wishes = toWishes(await this.settings.find(userId));
+    const { notes } = toLaunch(spec, wishes, this.config.sandboxes.backend);
+    return { spec, wishes, notes };
+  }
+
+  /**
+   * Makes the row in the caller's transaction, if the user has a place for it. Call `kick` once that is committed.
+   *
+   * @returns whether there was a place
+   * @throws DomainError forbidden when the user may have no sandboxes here
+   */
+  async make(
+    manager: EntityManager,
+    { id, userId, hostId }: { id: string; userId: string; hostId: string },
+    { spec, wishes }: SandboxPlan,
+  ): Promise<boolean> {
+    if ((await this.places.claim(manager, userId, id)) === 'busy') {
+      return false;
+    }
+    await this.creation.insert(manager, { id, userId, spec, wishes, hostId, heldSeconds: HELD_SECONDS });
+    return true;
+  }
+
+  kick(id: string): void {
+    this.creation.kick(id);
+  }
+}
