@@ -52,7 +52,7 @@ export function describeSandboxIsolation(
       // In two parts, so that the command itself is no finding.
       const [head, tail] = [launch.sessionKey.slice(0, 9), launch.sessionKey.slice(9)];
       const { stdout } = await client.run(
-        `head=${head}; grep -rlF -- "$head${tail}" "$HOME" "$PWD" /tmp 2>/dev/null; echo looked`,
+        `head=${head}; grep -rlF -- "\${head}${tail}" "$HOME" "$PWD" "\${TMPDIR:-/tmp}" 2>/dev/null; echo looked`,
       );
       expect(stdout).toBe('looked\n');
     });

@@ -25,9 +25,7 @@ export function readProcesses(): ProcessFacts[] | null {
 
 /** One process; null when it is dead or a zombie. */
 export function readProcess(pid: number): ProcessFacts | null {
-  const stat = readIfThere(`/proc/${pid}/stat`);
-  // The name stands in brackets and may hold anything, brackets too.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = statFields(pid);
   const [state, parent, group, session] = fields;
   if (!state || state === 'Z' || state === 'X') {
     return null;
@@ -39,6 +37,11 @@ export function readProcess(pid: number): ProcessFacts | null {
     session: Number(session),
     startTime: fields[START_TIME_FIELD] ?? '',
   };
+}
+
+/** Start time of a process, also of a zombie; null when there is none of this pid. */
+export function startTimeOf(pid: number): string | null {
+  return statFields(pid)[START_TIME_FIELD] ?? null;
 }
 
 /** Whether a process was given this variable, as `NAME=value`, when it started; false too where that is not to be seen. */
@@ -61,6 +64,12 @@ export function namespacePids(pid: number): number[] {
 /** Names this start of the machine; empty where the kernel does not tell. */
 export function bootId(): string {
   return readIfThere('/proc/sys/kernel/random/boot_id').trim();
+}
+
+/** From the state on; what stands before it, the name, is in brackets and may hold anything, brackets too. */
+function statFields(pid: number): string[] {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /** Processes end while they are looked at, and those of other users may not be read. */

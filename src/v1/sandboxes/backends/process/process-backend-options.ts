@@ -1,0 +1,33 @@
+/** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
+export type Isolation = 'bwrap' | 'none';
+
+/** Everything that the process backend is told. Paths are absolute. */
+export interface ProcessBackendOptions {
+  /** Where each sandbox gets a folder of its own. */
+  folder: string;
+  /** Names the installation: sandboxes of another one in the same folder are not touched. */
+  instanceId: string;
+  hostId: string;
+  /** `auto`: bubblewrap where it works. */
+  isolation: 'auto' | Isolation;
+  /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
+  hiddenPaths: readonly string[];
+  /** Our own agent server: `node ARGS entry`, where the entry lies at `dist/agent-server/main.js` of the product. */
+  agentServer: { node: string; entry: string; args: readonly string[] };
+  /** The service's own variables; sandboxes get some of them, by an allow-list. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** How long a program may take to end by itself, milliseconds. */
+  graceMs: number;
+  fileLimits: {
+    /** Size above which a sandbox's log is put aside. */
+    logBytes: number;
+    /** Nothing is started with less free space than this. */
+    minFreeBytes: number;
+  };
+}
+
+export const PROCESS_BACKEND_DEFAULTS = {
+  // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
+  graceMs: 10_000,
+  fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: 200 * 1024 * 1024 },
+} satisfies Partial<ProcessBackendOptions>;

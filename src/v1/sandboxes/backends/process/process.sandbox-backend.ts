@@ -1,0 +1,184 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { readProcesses } from '../../../../common/processes/process-table.js';
+import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
+import { endSandbox } from './end-sandbox.js';
+import { findPlatform } from './find-platform.js';
+import { KeyedQueue } from './keyed-queue.js';
+import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
+import { lives, parseExit, parseStatus } from './program-record.js';
+import { removeTree } from './remove-tree.js';
+import { sandboxMarker } from './sandbox-environment.js';
+import { isSandboxId, readIfThere, REMOVED_PREFIX, SandboxFiles, sandboxIds } from './sandbox-files.js';
+import { capLog, readLogTail } from './sandbox-log.js';
+import { SandboxStarter } from './sandbox-starter.js';
+import type { SpawnedProgram } from './spawn-program.js';
+
+/**
+ * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; all that is known of
+ * them is in their folders, and which process is theirs is told by pid, start time and boot.
+ */
+export class ProcessSandboxBackend extends SandboxBackend {
+  readonly kind = 'process';
+  readonly #options: ProcessBackendOptions;
+  /** One thing at a time per sandbox. */
+  readonly #queue = new KeyedQueue();
+  /** Programs that this process started: resolves when their end is written down. */
+  readonly #ends = new Map<string, Promise<void>>();
+  #prepared: { isolation: Isolation; starter: SandboxStarter } | null = null;
+
+  constructor(options: ProcessBackendOptions) {
+    super();
+    this.#options = options;
+  }
+
+  /**
+   * What keeps sandboxes from the machine and from each other; `none` is not fit for several users.
+   *
+   * @throws SandboxBackendError before `prepare` has found out
+   */
+  get isolation(): Isolation {
+    return this.#ready().isolation;
+  }
+
+  async prepare(): Promise<string[]> {
+    const { folder } = this.#options;
+    if (readProcesses() === null) {
+      throw new SandboxBackendError(
+        'SANDBOX_BACKEND: process sandboxes need Linux with /proc; use docker here.',
+      );
+    }
+    await mkdir(folder, { recursive: true, mode: 0o711 });
+    const { platform, notices } = await findPlatform(this.#options);
+    this.#prepared = {
+      isolation: platform.isolation,
+      starter: new SandboxStarter(this.#options, platform),
+    };
+    const leftovers = (await readdir(folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
+    await Promise.all(leftovers.map(async (name) => await removeTree(path.join(folder, name))));
+    return notices;
+  }
+
+  async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#start(launch, signal, true);
+  }
+
+  async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#start(launch, signal, false);
+  }
+
+  async inspect(id: string): Promise<SandboxFacts> {
+    const files = this.#files(id);
+    const nothing = { id, address: null, exit: null };
+    if (!(await files.exist())) {
+      return { ...nothing, state: 'missing', createdAt: null };
+    }
+    const [label, record] = await Promise.all([files.label(), files.program()]);
+    const createdAt = label?.createdAt ?? null;
+    if (record === null) {
+      return { ...nothing, state: 'stopped', createdAt };
+    }
+    if (lives(record)) {
+      await capLog(files.paths.log, this.#options.fileLimits.logBytes);
+      const port = record.port ?? (await files.reportedPort());
+      const address = port === null ? null : `http://127.0.0.1:${port}`;
+      return { ...nothing, state: 'running', address, createdAt };
+    }
+    await this.#ends.get(id);
+    const exit =
+      parseStatus(await readIfThere(files.paths.status)) ??
+      parseExit(await readIfThere(files.paths.exit), record);
+    return { ...nothing, state: 'stopped', exit, createdAt };
+  }
+
+  async logTail(id: string): Promise<string> {
+    return await readLogTail(this.#files(id).paths.log);
+  }
+
+  async pause(id: string): Promise<void> {
+    await this.#queue.run(id, async () => await this.#end(id, this.#options.graceMs));
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#queue.run(id, async () => {
+      await this.#end(id, 0);
+      await this.#files(id).remove();
+    });
+  }
+
+  async list(): Promise<SandboxFacts[]> {
+    const { folder, instanceId, hostId } = this.#options;
+    const found = (await sandboxIds(folder)).map(async (id) => {
+      const label = await this.#files(id).label();
+      const isOurs = label?.instanceId === instanceId && label.hostId === hostId;
+      return isOurs ? [await this.inspect(id)] : [];
+    });
+    // One may have been removed meanwhile.
+    return (await Promise.all(found)).flat().filter(({ state }) => state !== 'missing');
+  }
+
+  async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {
+    const { id } = launch;
+    const files = this.#files(id);
+    const { starter } = this.#ready();
+    await this.#queue.run(id, async () => {
+      const spawned = await starter.start(launch, signal, create);
+      if (spawned !== null) {
+        this.#watch(id, files, spawned);
+      }
+    });
+  }
+
+  /** Ends what runs, politely where there is time; nothing happens when there is nothing. */
+  async #end(id: string, graceMs: number): Promise<void> {
+    const files = this.#files(id);
+    if (!(await files.exist())) {
+      return;
+    }
+    const [record, user] = await Promise.all([files.program(), this.#ready().starter.ownUser(files)]);
+    await endSandbox({ record, marker: this.#marker(id), user, graceMs });
+    await this.#ends.get(id);
+  }
+
+  /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
+  #watch(id: string, files: SandboxFiles, { record, ended }: SpawnedProgram): void {
+    const write = async (): Promise<void> => {
+      const text = JSON.stringify({ ...(await ended), generation: record.generation });
+      // Where it cannot be written, how the program ended is not known, as after a restart of the service.
+      await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
+      if (this.#ends.get(id) === written) {
+        this.#ends.delete(id);
+      }
+      // What cannot be ended now is ended before the next start, or with the sandbox.
+      void this.#queue.run(id, async () => await this.#endLeftovers(id, files)).catch(() => undefined);
+    };
+    const written = write();
+    this.#ends.set(id, written);
+  }
+
+  async #endLeftovers(id: string, files: SandboxFiles): Promise<void> {
+    const current = await files.program();
+    if (current !== null && !lives(current)) {
+      await this.#end(id, 0);
+    }
+  }
+
+  #files(id: string): SandboxFiles {
+    if (!isSandboxId(id)) {
+      throw new SandboxBackendError('The id of a sandbox consists of letters and digits.');
+    }
+    return new SandboxFiles(this.#options.folder, id);
+  }
+
+  #marker(id: string): string {
+    return sandboxMarker(this.#options.instanceId, id);
+  }
+
+  #ready(): { isolation: Isolation; starter: SandboxStarter } {
+    if (this.#prepared === null) {
+      throw new SandboxBackendError('The process backend is not prepared.');
+    }
+    return this.#prepared;
+  }
+}

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import {
+  identify,
+  lives,
+  parseExit,
+  parsePort,
+  parseProgramRecord,
+  parseStatus,
+  type ProgramRecord,
+} from './program-record.js';
+
+function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
+  return { ...identify(process.pid), generation: 1, port: null, namespaced: false, ...changes };
+}
+
+describe('lives', () => {
+  it.each([
+    ['this very process', {}, true],
+    ['one that has its pid since a later time', { startTime: '1' }, false],
+    ['one of before the machine started', { bootId: 'earlier' }, false],
+  ])('%s', (_, changes, expected) => {
+    expect(lives(record(changes))).toBe(expected);
+  });
+
+  it('is false for a process that ended', async () => {
+    const child = spawn('sleep', ['1000']);
+    const ended = record(identify(child.pid ?? 0));
+    expect(lives(ended)).toBe(true);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(lives(ended)).toBe(false);
+  });
+});
+
+it('reads back what it wrote, and nothing else', () => {
+  const written = record({ port: 4000, namespaced: true });
+  expect(parseProgramRecord(JSON.stringify(written))).toEqual(written);
+  expect(parseProgramRecord('')).toBeNull();
+  expect(parseProgramRecord('{"pid":1}')).toBeNull();
+});
+
+it.each([
+  ['41234\n', 41_234],
+  ['41234', 41_234],
+  ['', null],
+  ['0', null],
+  ['65536', null],
+  ['80 ', null],
+  ['127.0.0.1:80', null],
+])('takes %j for the port %p', (text, port) => {
+  expect(parsePort(text)).toBe(port);
+});
+
+it.each([
+  ['{ "child-pid": 7 }\n{ "exit-code": 7 }\n', { code: 7, signal: null }],
+  ['{ "exit-code": 0 }', { code: 0, signal: null }],
+  ['{ "exit-code": 137 }', { code: null, signal: 'SIGKILL' }],
+  ['{ "exit-code": 255 }', { code: 255, signal: null }],
+])('understands the report %j', (text, expected) => {
+  expect(parseStatus(text)).toEqual({ ...expected, outOfMemory: false });
+});
+
+it.each(['', '{ "child-pid": 7 }\n', '{ "exit-'])('knows no end from %j', (text) => {
+  expect(parseStatus(text)).toBeNull();
+});
+
+it('takes only the end of the same start', () => {
+  const text = JSON.stringify({ generation: 2, code: 3, signal: null });
+  expect(parseExit(text, record({ generation: 2 }))).toEqual({ code: 3, signal: null, outOfMemory: false });
+  expect(parseExit(text, record({ generation: 3 }))).toBeNull();
+  expect(parseExit('', record())).toBeNull();
+});

@@ -1,0 +1,59 @@
+import type { SandboxLaunch } from '../sandbox-backend.js';
+import type { SandboxPaths } from './sandbox-paths.js';
+
+/** By this variable the processes of a sandbox are known even when they left its group and their parents are gone. */
+const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
+
+/** The variable as `NAME=value`. */
+export function sandboxMarker(instanceId: string, id: string): string {
+  return `${MARKER_VARIABLE}=${instanceId}/${id}`;
+}
+
+const INHERITED =
+  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
+
+export interface EnvironmentInput {
+  /** The service's own variables. */
+  own: Readonly<Record<string, string | undefined>>;
+  launch: SandboxLaunch;
+  paths: SandboxPaths;
+  /** Folder for temporary files as the program sees it. */
+  tmp: string;
+  /** The variable that marks its processes, as `NAME=value`. */
+  marker: string;
+  /** Of programs that are told their port; null: it chooses one itself. */
+  port: number | null;
+}
+
+/**
+ * The whole environment of a sandbox's program: of the service's own variables only those by name that every program
+ * needs. Our agent server is told its key elsewhere; other programs know only variables, so there it stands among
+ * them, where their tools may read it.
+ */
+export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
+  const { own, launch, paths, tmp, marker, port } = input;
+  const inherited = Object.entries(own).flatMap(([name, value]) =>
+    value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
+  );
+  return {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...Object.fromEntries(inherited),
+    HOME: paths.home,
+    TMPDIR: tmp,
+    ...(port === null ? {} : protocolVariables(launch, paths, port)),
+    ...launch.env,
+    [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
+  };
+}
+
+/** What the stock agent server reads. */
+function protocolVariables(launch: SandboxLaunch, paths: SandboxPaths, port: number): Record<string, string> {
+  return {
+    PORT: String(port),
+    OH_SESSION_API_KEYS_0: launch.sessionKey,
+    OH_CONVERSATIONS_PATH: paths.conversations,
+    OH_BASH_EVENTS_DIR: paths.bashEvents,
+    OH_WORKSPACE_PATH: paths.workspace,
+    ...(launch.callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: launch.callbackUrl }),
+  };
+}

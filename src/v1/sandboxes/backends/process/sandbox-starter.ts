@@ -1,0 +1,139 @@
+import { statfs } from 'node:fs/promises';
+import { SandboxBackendError } from '../sandbox-backend.error.js';
+import type { SandboxLaunch } from '../sandbox-backend.js';
+import { toolWrapper } from './bubblewrap.js';
+import { endSandbox } from './end-sandbox.js';
+import { freePort } from './free-port.js';
+import type { Platform } from './platform.js';
+import type { ProcessBackendOptions } from './process-backend-options.js';
+import { isToldItsPort, programCommand, unmetWishes } from './program-command.js';
+import { lives } from './program-record.js';
+import { programWrapper, spawnIdentity } from './program-wrapper.js';
+import { sandboxEnvironment, sandboxMarker } from './sandbox-environment.js';
+import { SandboxFiles, sandboxIds } from './sandbox-files.js';
+import { relativeWorkingDir } from './sandbox-paths.js';
+import { chooseUser, isOfRange } from './sandbox-users.js';
+import { type SpawnedProgram, spawnProgram } from './spawn-program.js';
+
+const MEGABYTE = 1024 * 1024;
+
+/** Starts programs of sandboxes, and makes their folders. */
+export class SandboxStarter {
+  readonly #options: ProcessBackendOptions;
+  readonly #platform: Platform;
+
+  constructor(options: ProcessBackendOptions, platform: Platform) {
+    this.#options = options;
+    this.#platform = platform;
+  }
+
+  /**
+   * Starts a sandbox's program; null when it runs already.
+   *
+   * @param create whether a sandbox that is not there is made
+   * @throws SandboxBackendError when it cannot be started
+   */
+  async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<SpawnedProgram | null> {
+    signal.throwIfAborted();
+    const { folder, fileLimits, agentServer, environment } = this.#options;
+    const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
+    const { paths } = files;
+    const before = await files.program();
+    if (before !== null && lives(before)) {
+      return null;
+    }
+    const port = isToldItsPort(launch.program) ? await freePort() : null;
+    const isolated = this.#platform.isolation === 'bwrap';
+    const { command, input } = programCommand({
+      launch,
+      paths,
+      agentServer,
+      toolWrapper:
+        this.#platform.isolation === 'bwrap' ? toolWrapper(this.#platform.programs.bwrap, paths) : [],
+      port,
+    });
+    await requireSpace(folder, fileLimits.minFreeBytes);
+    const user = await this.#prepareFiles(launch.id, files, before === null, create);
+    const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
+    unmetWishes(launch).forEach((line) => launch.onProgress?.(line));
+    signal.throwIfAborted();
+    const tmp = isolated ? '/tmp' : paths.tmp;
+    const marker = sandboxMarker(this.#options.instanceId, launch.id);
+    return await spawnProgram({
+      command: [...wrapper, ...command],
+      cwd: isolated ? '/' : paths.box,
+      env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port }),
+      input,
+      identity: spawnIdentity(this.#platform, user),
+      paths,
+      record: { generation: (before?.generation ?? 0) + 1, port, namespaced: isolated },
+    });
+  }
+
+  /** The user that nothing but this sandbox runs as; null when there is none. */
+  async ownUser(files: SandboxFiles): Promise<number | null> {
+    const { users } = this.#platform;
+    const owner = users === null ? null : await files.owner();
+    return users !== null && owner !== null && isOfRange(owner, users) ? owner : null;
+  }
+
+  /** @returns the user that the sandbox runs as */
+  async #prepareFiles(
+    id: string,
+    files: SandboxFiles,
+    isFirst: boolean,
+    create: boolean,
+  ): Promise<number | null> {
+    const { instanceId, hostId } = this.#options;
+    const existed = await files.exist();
+    if (!existed && !create) {
+      throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
+    }
+    if (isFirst) {
+      const label = (await files.label()) ?? { instanceId, hostId, createdAt: Date.now() };
+      await files.create(label, await this.#newUser(id));
+    }
+    if (existed) {
+      // Left by a program that died, or whose start was cut off before it was written down.
+      const marker = sandboxMarker(instanceId, id);
+      await endSandbox({ record: null, marker, user: await this.ownUser(files), graceMs: 0 });
+    }
+    await files.forgetReports();
+    return await this.#userOf(files);
+  }
+
+  /** As whom it runs; null: as we do. Made when the service was not root yet, it still is that user's. */
+  async #userOf(files: SandboxFiles): Promise<number | null> {
+    if (this.#platform.users === null) {
+      return null;
+    }
+    const owner = await files.owner();
+    if (owner === 0) {
+      throw new SandboxBackendError('The sandbox cannot be started: its files belong to root.');
+    }
+    return owner;
+  }
+
+  async #newUser(id: string): Promise<number | null> {
+    const { folder } = this.#options;
+    if (this.#platform.users === null) {
+      return null;
+    }
+    const others = (await sandboxIds(folder)).filter((other) => other !== id);
+    const owners = others.map(async (other) => await new SandboxFiles(folder, other).owner());
+    const taken = (await Promise.all(owners)).filter((owner) => owner !== null);
+    return chooseUser(id, this.#platform.users, new Set(taken));
+  }
+}
+
+/** @throws SandboxBackendError when the disk is nearly full */
+async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  if (free < minFreeBytes) {
+    const [has, needs] = [free, minFreeBytes].map((bytes) => Math.floor(bytes / MEGABYTE));
+    throw new SandboxBackendError(
+      `The sandbox cannot be started: the disk of DATA_DIR has ${has} MB free and ${needs} MB are needed. Remove sandboxes or free some space.`,
+    );
+  }
+}

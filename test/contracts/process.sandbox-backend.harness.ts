@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  PROCESS_BACKEND_DEFAULTS,
+  type Isolation,
+  type ProcessBackendOptions,
+} from '../../src/v1/sandboxes/backends/process/process-backend-options.js';
+import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.js';
+import type { SandboxLaunch, SandboxProgram } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
+
+const ENTRY = fileURLToPath(new URL('../../dist/agent-server/main.js', import.meta.url));
+
+/** A process backend over a data folder of its own. */
+export interface ProcessHarness extends SandboxBackendHarness {
+  backend: ProcessSandboxBackend;
+  dataDir: string;
+  options: ProcessBackendOptions;
+  reopen(): Promise<ProcessSandboxBackend>;
+}
+
+export async function processHarness(
+  isolation: 'auto' | Isolation,
+  changes: Partial<ProcessBackendOptions> = {},
+): Promise<ProcessHarness> {
+  const dataDir = await realpath(await mkdtemp(path.join(tmpdir(), 'process-backend-')));
+  // As the service makes it.
+  await chmod(dataDir, 0o700);
+  const home = path.join(dataDir, 'home-of-service');
+  await mkdir(home);
+  const hidden = { file: path.join(home, 'key'), text: 'a key of the service' };
+  // Readable for all, so that only hiding helps.
+  await writeFile(hidden.file, hidden.text, { mode: 0o644 });
+  const options: ProcessBackendOptions = {
+    ...PROCESS_BACKEND_DEFAULTS,
+    folder: path.join(dataDir, 'sandboxes'),
+    instanceId: 'instance-of-a-test',
+    hostId: 'host-of-a-test',
+    isolation,
+    hiddenPaths: [dataDir, home],
+    agentServer: { node: process.execPath, entry: ENTRY, args: [] },
+    environment: { PATH: process.env['PATH'], DATABASE_URL: 'postgres://nobody:secret@127.0.0.1/none' },
+    ...changes,
+  };
+  const open = async () => {
+    const backend = new ProcessSandboxBackend(options);
+    await backend.prepare();
+    return backend;
+  };
+  const harness: ProcessHarness = {
+    backend: await open(),
+    dataDir,
+    options,
+    hidden,
+    reopen: open,
+    launch: sandboxLaunch,
+    brokenLaunch: () =>
+      sandboxLaunch({
+        program: { kind: 'command', command: 'sh', args: ['-c', 'echo it is broken; exit 7'] },
+      }),
+    close: async () => {
+      const backend = await open();
+      // Of every installation: tests make others too.
+      const ids = await readdir(options.folder);
+      await Promise.all(ids.map(async (id) => await backend.remove(id)));
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+  return harness;
+}
+
+/** A launch of our own agent server under a new id and key. */
+export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+  const program: SandboxProgram = { kind: 'native', image: null };
+  return {
+    id: randomBytes(11).toString('hex'),
+    sessionKey: `key-${randomBytes(24).toString('hex')}`,
+    program,
+    env: {},
+    workingDir: 'workspace',
+    cpu: null,
+    memoryMb: null,
+    runtime: null,
+    network: null,
+    callbackUrl: null,
+    ...changes,
+  };
+}
