@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { AgentServerTarget } from '../agent-servers/agent-server-target.js';
-import { sessionKeyBinding } from './sandbox-session-key.js';
+import { isSandboxId, sessionKeyBinding } from './sandbox-session-key.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 const FIND_TARGET = `
@@ -53,7 +53,7 @@ export class RunningSandboxes {
    * `SandboxListeners.beforePause` runs. For reading what would else be lost; users' requests go to `target`.
    */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
-    if (!/^[0-9A-Za-z]{1,64}$/.test(sandboxId)) {
+    if (!isSandboxId(sandboxId)) {
       return null;
     }
     const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);

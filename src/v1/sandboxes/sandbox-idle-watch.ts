@@ -6,7 +6,6 @@ import {
 } from '@nestjs/common';
 import { RepeatedWork } from '../../common/repeated-work.js';
 import { AppConfig } from '../../config/app-config.js';
-import { SandboxKicks } from './sandbox-kicks.js';
 import { SandboxRest } from './sandbox-rest.js';
 
 const LONGEST_MS = 30_000;
@@ -23,7 +22,6 @@ export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicati
 
   constructor(
     private readonly rest: SandboxRest,
-    private readonly kicks: SandboxKicks,
     { sandboxes: { idleTimeoutSeconds, retentionSeconds } }: AppConfig,
   ) {
     const times = [idleTimeoutSeconds, retentionSeconds].filter((seconds) => seconds > 0);
@@ -55,6 +53,5 @@ export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicati
   async look(): Promise<void> {
     await this.rest.pauseIdle();
     await this.rest.removeOld();
-    this.kicks.kick();
   }
 }

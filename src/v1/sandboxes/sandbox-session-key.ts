@@ -6,6 +6,11 @@ export function newSandboxId(): string {
   return randomBase62(22);
 }
 
+/** Whether a text can be an id. What clients send can be anything, even what PostgreSQL does not take. */
+export function isSandboxId(text: string): boolean {
+  return /^[0-9A-Za-z]{1,64}$/.test(text);
+}
+
 /** A key that clients of a new sandbox's agent server present: 43 characters of base62, which is 256 bits. */
 export function newSessionKey(): string {
   return randomBase62(43);

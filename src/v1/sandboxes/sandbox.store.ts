@@ -2,8 +2,15 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, type FindOptionsWhere, In, LessThan, Not, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
+import { SandboxKicks } from './sandbox-kicks.js';
+import { isSandboxId } from './sandbox-session-key.js';
 import { Sandbox } from './sandbox.entity.js';
-import { deadlineSeconds, type SandboxTransition, transitionRule } from './sandbox-transitions.js';
+import {
+  deadlineSeconds,
+  isTransitional,
+  type SandboxTransition,
+  transitionRule,
+} from './sandbox-transitions.js';
 
 /** In these the agent server may still answer; in all others an address would be one of the past. */
 const ADDRESSED = ['RUNNING', 'PAUSING', 'DELETING'];
@@ -39,6 +46,7 @@ export class SandboxStore {
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly clock: Clock,
+    private readonly kicks: SandboxKicks,
   ) {}
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -47,8 +55,7 @@ export class SandboxStore {
 
   /** Null when there is none, and when it is being removed. */
   async find(id: string, userId: string | null = null): Promise<Sandbox | null> {
-    // An id of a client can be anything; PostgreSQL takes no NUL.
-    if (!/^[0-9A-Za-z]{1,64}$/.test(id)) {
+    if (!isSandboxId(id)) {
       return null;
     }
     return this.sandboxes.findOneBy({ id, status: Not('DELETING'), ...(userId !== null && { userId }) });
@@ -63,7 +70,8 @@ export class SandboxStore {
    * Lets a transition happen, unless the row's status (or a further condition) does not allow it. Address and deadline
    * follow from the new status where `change` does not give them.
    *
-   * @param manager the transaction that it is part of
+   * @param manager the transaction that it is part of; its owner calls `SandboxCreation.kick` after the end of it.
+   *   Without one the worker is told here
    * @returns whether it happened
    */
   async move(
@@ -71,12 +79,15 @@ export class SandboxStore {
     transition: SandboxTransition,
     change: SandboxChange = {},
     condition: SandboxCondition = {},
-    manager: EntityManager = this.sandboxes.manager,
+    manager?: EntityManager,
   ): Promise<boolean> {
+    if (!isSandboxId(id)) {
+      return false;
+    }
     const { from, to } = transitionRule(transition);
     const now = this.clock.now();
     const seconds = deadlineSeconds(to, DEFAULT_START_SECONDS);
-    const { affected } = await manager.getRepository(Sandbox).update(
+    const { affected } = await (manager?.getRepository(Sandbox) ?? this.sandboxes).update(
       { status: In([...from]), ...condition, id },
       {
         deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
@@ -86,6 +97,9 @@ export class SandboxStore {
         updatedAt: new Date(now),
       },
     );
+    if (affected === 1 && manager === undefined && isTransitional(to)) {
+      this.kicks.kick();
+    }
     return affected === 1;
   }
 

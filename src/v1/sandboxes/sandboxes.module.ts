@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
+import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
@@ -14,6 +15,7 @@ import { RunningSandboxes } from './running-sandboxes.js';
 import { SandboxActivity } from './sandbox-activity.js';
 import { SandboxCreation } from './sandbox-creation.js';
 import { SandboxHolds } from './sandbox-holds.js';
+import { SandboxesController } from './sandboxes.controller.js';
 import { SandboxHost } from './sandbox-host.entity.js';
 import { SandboxIdleness } from './sandbox-idleness.js';
 import { SandboxKeys } from './sandbox-keys.js';
@@ -33,6 +35,12 @@ import { SandboxRest } from './sandbox-rest.js';
 import { SandboxStarter } from './sandbox-starter.js';
 import { SandboxSteps } from './sandbox-steps.js';
 import { SandboxWorker } from './sandbox-worker.js';
+import { SandboxAddresses } from './sandbox-addresses.js';
+import { SandboxAnswers } from './sandbox-answers.js';
+import { SandboxOrders } from './sandbox-orders.js';
+import { SandboxesReader } from './sandboxes.reader.js';
+import { SandboxesService } from './sandboxes.service.js';
+import { UserWishes } from './user-wishes.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 import { StoredSandboxKeys } from './stored.sandbox-keys.js';
@@ -45,7 +53,9 @@ import { UserSeparation } from './user-separation.js';
     AgentServersModule,
     SandboxSpecsModule,
     IdempotencyModule,
+    SettingsModule,
   ],
+  controllers: [SandboxesController],
   providers: [
     {
       provide: HostIdentity,
@@ -66,6 +76,8 @@ import { UserSeparation } from './user-separation.js';
     BackendReadiness,
     RunningSandboxes,
     SandboxActivity,
+    SandboxAddresses,
+    SandboxAnswers,
     SandboxAutopsy,
     SandboxCensus,
     SandboxCreation,
@@ -78,6 +90,7 @@ import { UserSeparation } from './user-separation.js';
     SandboxLeases,
     SandboxListeners,
     SandboxMonitor,
+    SandboxOrders,
     SandboxPlaces,
     SandboxRepairs,
     SandboxRest,
@@ -86,12 +99,16 @@ import { UserSeparation } from './user-separation.js';
     SandboxSteps,
     SandboxStore,
     SandboxWorker,
+    SandboxesReader,
+    SandboxesService,
     UserSeparation,
+    UserWishes,
   ],
   exports: [
     HostIdentity,
     RunningSandboxes,
     SandboxActivity,
+    SandboxAddresses,
     SandboxCreation,
     SandboxHolds,
     SandboxKeys,
@@ -99,6 +116,8 @@ import { UserSeparation } from './user-separation.js';
     SandboxPlaces,
     SandboxResume,
     SandboxStore,
+    SandboxesService,
+    UserWishes,
   ],
 })
 export class SandboxesModule {}

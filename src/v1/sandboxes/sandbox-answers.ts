@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import type { Page } from '../../common/pagination/page.js';
+import type { ExposedUrlDto } from './dto/exposed-url.dto.js';
+import type { SandboxPageDto } from './dto/sandbox-page.dto.js';
+import type { SandboxDto } from './dto/sandbox.dto.js';
+import { SandboxAddresses } from './sandbox-addresses.js';
+import { toWireStatus } from './sandbox-status.js';
+import type { SandboxView } from './sandbox-view.js';
+
+/** Sandboxes in the words of the API. */
+@Injectable()
+export class SandboxAnswers {
+  constructor(private readonly addresses: SandboxAddresses) {}
+
+  sandbox(view: SandboxView): SandboxDto {
+    return {
+      id: view.id,
+      created_by_user_id: view.userId,
+      sandbox_spec_id: view.specId,
+      status: toWireStatus(view.status),
+      status_detail: view.statusDetail,
+      session_api_key: view.sessionKey,
+      exposed_urls: view.address === null ? null : [this.agentServer(view.id, view.address)],
+      created_at: view.createdAt.toISOString(),
+    };
+  }
+
+  page({ items, nextPageId }: Page<SandboxView>): SandboxPageDto {
+    return { items: items.map((view) => this.sandbox(view)), next_page_id: nextPageId };
+  }
+
+  batch(views: readonly (SandboxView | null)[]): (SandboxDto | null)[] {
+    return views.map((view) => view && this.sandbox(view));
+  }
+
+  private agentServer(id: string, address: string): ExposedUrlDto {
+    const url = this.addresses.agentServer(id, address);
+    const { port, protocol } = new URL(url);
+    return {
+      name: 'AGENT_SERVER',
+      url,
+      port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+    };
+  }
+}

@@ -1,0 +1,14 @@
+import type { SandboxRowStatus } from './sandbox-status.js';
+
+/** What a sandbox's owner may know of it. */
+export interface SandboxView {
+  id: string;
+  userId: string;
+  specId: string;
+  status: SandboxRowStatus;
+  statusDetail: string | null;
+  /** Null unless it is RUNNING, like the key. */
+  address: string | null;
+  sessionKey: string | null;
+  createdAt: Date;
+}
