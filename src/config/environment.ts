@@ -112,14 +112,17 @@ export class Environment {
   @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
   BITBUCKET_API_URL: string = 'https://api.bitbucket.org/2.0';
 
+  @IsOptional()
   @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
-  GITHUB_CLONE_URL: string = 'https://github.com';
+  GITHUB_CLONE_URL?: string;
 
+  @IsOptional()
   @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
-  GITLAB_CLONE_URL: string = 'https://gitlab.com';
+  GITLAB_CLONE_URL?: string;
 
+  @IsOptional()
   @IsUrl(CLONE_URL, { message: 'must be an http(s) address without user, password or query' })
-  BITBUCKET_CLONE_URL: string = 'https://bitbucket.org';
+  BITBUCKET_CLONE_URL?: string;
 
   @Transform(toBoolean)
   @IsBoolean({ message: 'must be true or false' })

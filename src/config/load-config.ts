@@ -4,6 +4,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig, type EnterpriseSsoConfig, type SandboxConfig } from './app-config.js';
+import { cloneUrl } from './clone-url.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import { Environment } from './environment.js';
@@ -57,9 +58,24 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       githubApiUrl: withoutTrailingSlash(env.GITHUB_API_URL),
       gitlabApiUrl: withoutTrailingSlash(env.GITLAB_API_URL),
       bitbucketApiUrl: withoutTrailingSlash(env.BITBUCKET_API_URL),
-      githubCloneUrl: withoutTrailingSlash(env.GITHUB_CLONE_URL),
-      gitlabCloneUrl: withoutTrailingSlash(env.GITLAB_CLONE_URL),
-      bitbucketCloneUrl: withoutTrailingSlash(env.BITBUCKET_CLONE_URL),
+      githubCloneUrl: withoutTrailingSlash(
+        cloneUrl(env.GITHUB_CLONE_URL, env.GITHUB_API_URL, {
+          api: 'https://api.github.com',
+          clone: 'https://github.com',
+        }),
+      ),
+      gitlabCloneUrl: withoutTrailingSlash(
+        cloneUrl(env.GITLAB_CLONE_URL, env.GITLAB_API_URL, {
+          api: 'https://gitlab.com/api',
+          clone: 'https://gitlab.com',
+        }),
+      ),
+      bitbucketCloneUrl: withoutTrailingSlash(
+        cloneUrl(env.BITBUCKET_CLONE_URL, env.BITBUCKET_API_URL, {
+          api: 'https://api.bitbucket.org/2.0',
+          clone: 'https://bitbucket.org',
+        }),
+      ),
       enterpriseSso: enterpriseSso(env),
       requestTimeoutMs: Math.round(env.GIT_REQUEST_TIMEOUT_SECONDS * 1000),
       tasksTimeoutMs: Math.round(env.SUGGESTED_TASKS_TIMEOUT_SECONDS * 1000),
