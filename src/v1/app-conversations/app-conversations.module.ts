@@ -5,7 +5,6 @@ import { GitProvidersModule } from '../../git-providers/git-providers.module.js'
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
-import { SandboxStore } from '../sandboxes/sandbox.store.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AppConversation } from './app-conversation.entity.js';
 import { AppConversationsController } from './app-conversations.controller.js';
@@ -54,7 +53,6 @@ import { TaskForges } from './suggested-task/task-forges.js';
     ConversationWorkspaceService,
     ConversationsReader,
     SandboxRemoval,
-    SandboxStore,
     StartRequests,
     StartStream,
     StartTasksReader,

@@ -10,7 +10,6 @@ import { EventsModule } from '../../events/events.module.js';
 import { IdempotencyModule } from '../../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../../sandbox-specs/sandbox-specs.module.js';
 import { Sandbox } from '../../sandboxes/sandbox.entity.js';
-import { SandboxStore } from '../../sandboxes/sandbox.store.js';
 import { SandboxesModule } from '../../sandboxes/sandboxes.module.js';
 import { AgentCredentials } from '../agent-request/agent-credentials.js';
 import { AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
@@ -73,7 +72,6 @@ import { StartWorker } from './start-worker.js';
     SandboxChanges,
     SandboxReadiness,
     SandboxRemoval,
-    SandboxStore,
     SandboxSteps,
     SetUpStep,
     StartDrafts,
