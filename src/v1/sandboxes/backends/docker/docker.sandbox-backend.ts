@@ -84,7 +84,7 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
     await this.#turns.run(launch.id, async () => {
-      if ((await this.inspect(launch.id)).state === 'missing') {
+      if ((await this.#volumes.createdAt(launch.id)) === null) {
         throw new SandboxBackendError(
           `the files of this sandbox are gone: the engine has no volume ${sandboxName(launch.id)} of ours`,
         );

@@ -32,8 +32,6 @@ export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): Sand
         ['--workspace', inside(folder, launch.workingDir)],
         ['--conversations-path', `${folder}/conversations`],
         ['--bash-events-dir', `${folder}/bash_events`],
-        ['--file-root', folder],
-        ['--file-root', '/tmp'],
       ].flat();
       const env = { ...launch.env, HOME: `${folder}/home`, ...webhooks(launch) };
       return { image: program.image ?? defaultImage, folder, args, env, keyOnStdin: true };
