@@ -22,7 +22,7 @@ export class ConversationWorkspaceService {
     return this.actions.look(userId, id, async (target, { working_dir: folder }) => {
       try {
         return await this.http.text(target, '/api/file/download', {
-          query: { path: path.posix.resolve(folder, file) },
+          query: { path: path.posix.resolve('/', folder, file) },
         });
       } catch (error) {
         if (error instanceof AgentServerError && error.status === 404) {
@@ -36,14 +36,14 @@ export class ConversationWorkspaceService {
   /** What changed below a folder; as the agent server tells it. Throws like `file`. */
   async changes(userId: string, id: string, folder: string, ref: string | undefined): Promise<unknown> {
     return this.actions.look(userId, id, async (target, { working_dir: base }) =>
-      this.http.json(target, '/api/git/changes', { query: { path: path.posix.resolve(base, folder), ref } }),
+      this.http.json(target, '/api/git/changes', { query: { path: path.posix.resolve('/', base, folder), ref } }),
     );
   }
 
   /** Both sides of one file; as the agent server tells it. Throws like `file`. */
   async diff(userId: string, id: string, file: string, ref: string | undefined): Promise<unknown> {
     return this.actions.look(userId, id, async (target, { working_dir: base }) =>
-      this.http.json(target, '/api/git/diff', { query: { path: path.posix.resolve(base, file), ref } }),
+      this.http.json(target, '/api/git/diff', { query: { path: path.posix.resolve('/', base, file), ref } }),
     );
   }
 }
