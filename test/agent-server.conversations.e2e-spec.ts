@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '../src/common/json-access.js';
+import { type FakeResponse, FakeServer } from './fakes/fake-server.js';
 import { startRequest } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 import { until } from './support/until.js';
@@ -234,10 +235,95 @@ describe('conversations of the agent server', () => {
     const other = { security_analyzer: { kind: 'GraySwanAnalyzer' } };
     const refused = await server.client.post(`/api/conversations/${id}/security_analyzer`, other);
     expect(refused.status).toBe(422);
-    expect((await server.client.post(`/api/conversations/${id}/condense`)).status).toBe(501);
-    expect((await server.client.post(`/api/conversations/${id}/ask_agent`, { question: '?' })).status).toBe(
-      501,
-    );
+    for (const route of ['fork', 'navigate']) {
+      expect((await server.client.post(`/api/conversations/${id}/${route}`, {})).status).toBe(501);
+    }
+  });
+
+  it('answers questions beside its work', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'step');
+    const before = await server.client.kinds(id);
+    const ask = async (question: string) =>
+      await server.client.post(`/api/conversations/${id}/ask_agent`, { question });
+    expect(await ask('is llm-key-of-a-test set?')).toMatchObject({
+      status: 200,
+      body: { response: expect.stringMatching(/^is <secret-hidden> set\? \(\d+ events\)$/) },
+    });
+    expect(await ask('fail')).toEqual({ status: 502, body: { detail: 'the model is away' } });
+    expect((await ask('')).status).toBe(422);
+    expect(await server.client.kinds(id)).toEqual(before);
+    expect(await server.client.status(id)).toBe('running');
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+  });
+
+  it('condenses when it is told to, and is as it was afterwards', async () => {
+    const id = await server.client.start();
+    const condense = async () => await server.client.post(`/api/conversations/${id}/condense`);
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    expect(await condense()).toEqual({ status: 200, body: { success: true } });
+    expect(await server.client.status(id)).toBe('finished');
+    expect((await server.client.kinds(id)).at(-1)).toBe('Condensation');
+    await server.client.say(id, 'ask x');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    expect((await condense()).status).toBe(409);
+    await server.client.say(id, 'step');
+    expect((await condense()).status).toBe(409);
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+  });
+
+  it('lets no more agents work than it may; those that wait can be paused', async () => {
+    const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
+    const [first, second, third] = [
+      await small.client.start(),
+      await small.client.start(),
+      await small.client.start(),
+    ];
+    await small.client.say(first, 'step');
+    await small.client.say(second, 'say second');
+    await small.client.say(third, 'say third');
+    expect(await small.client.status(third)).toBe('running');
+    await small.client.post(`/api/conversations/${second}/pause`);
+    await small.client.untilStatus(second, 'paused');
+    expect(await small.client.answers(third)).toEqual([]);
+    await small.client.post(`/api/conversations/${first}/pause`);
+    await small.client.untilStatus(third, 'finished');
+    expect(await small.client.answers(third)).toEqual(['third']);
+    await small.client.post(`/api/conversations/${second}/run`);
+    await small.client.untilStatus(second, 'finished');
+    await small.stop();
+  });
+
+  it('looks secrets up before each run, and keeps the last value of one that cannot be had', async () => {
+    const answers: FakeResponse[] = [
+      { body: 'first-value', headers: { 'content-type': 'text/plain' } },
+      { body: '"second-value"', headers: { 'content-type': 'application/json' } },
+      { status: 503 },
+    ];
+    const keeper = await FakeServer.start(() => answers.shift() ?? { status: 500 });
+    const id = await server.client.start({
+      secrets: {
+        LOOKED_UP: {
+          kind: 'LookupSecret',
+          url: `${keeper.origin}/secret?of=me`,
+          headers: { 'X-Key': 'key-of-the-keeper' },
+        },
+      },
+    });
+    const lengths: unknown[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      await server.client.say(id, 'length LOOKED_UP');
+      await server.client.untilStatus(id, 'finished');
+      lengths.push((await server.client.answers(id)).at(-1));
+    }
+    expect(lengths).toEqual(['11', '12', '12']);
+    await server.client.say(id, 'say first-value second-value key-of-the-keeper');
+    await server.client.untilStatus(id, 'finished');
+    expect((await server.client.answers(id)).at(-1)).toBe('<secret-hidden> <secret-hidden> <secret-hidden>');
+    expect(keeper.requests[0]).toMatchObject({ headers: { 'x-key': 'key-of-the-keeper' } });
+    expect(JSON.stringify(await server.client.get(`/api/conversations/${id}`))).not.toContain('of=me');
+    await keeper.close();
   });
 
   it('counts what the model cost, and steps since the last message', async () => {

@@ -86,5 +86,7 @@ export interface CredentialsRequest {
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
+  /** These two are kept; they may have changed meanwhile. */
+  language?: string | null;
   outbound_allowlist?: string[] | null;
 }

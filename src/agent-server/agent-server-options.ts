@@ -26,6 +26,8 @@ export interface AgentServerOptions {
   /** Program and arguments put before every shell, tool server and git command, for example a sandbox's. */
   toolWrapper: string[];
   maxUploadBytes: number;
+  /** How many conversations' agents work at the same time; further ones wait. */
+  maxConcurrentRuns: number;
   /** How long a run may go on with its step when the server stops. */
   stopGraceMs: number;
   sockets: SocketLimits;

@@ -3,6 +3,9 @@ import { parseArgs } from 'node:util';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
+/** As the stock server has it. */
+const MAX_CONCURRENT_RUNS = 10;
+
 export type ParsedOptions = Pick<
   AgentServerOptions,
   | 'host'
@@ -15,6 +18,7 @@ export type ParsedOptions = Pick<
   | 'webhook'
   | 'corsOrigins'
   | 'toolWrapper'
+  | 'maxConcurrentRuns'
 > & {
   /** The session key comes as a line of JSON on standard input. */
   secretsOnStdin: boolean;
@@ -59,6 +63,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     webhook: toWebhook(values['webhook-url'], env),
     corsOrigins: numbered(env, 'OH_ALLOW_CORS_ORIGINS_'),
     toolWrapper: toWords(values['tool-wrapper']),
+    maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], MAX_CONCURRENT_RUNS) || MAX_CONCURRENT_RUNS,
     secretsOnStdin: values['secrets-stdin'],
   };
 }

@@ -37,6 +37,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     createEngine: options.createEngine,
     baseEnvironment: environment,
     serverSecrets: sessionKeys,
+    maxConcurrentRuns: options.maxConcurrentRuns,
   });
   const commands = new BashCommands({
     log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent),

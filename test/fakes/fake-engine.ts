@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { AgentEvent } from '../../src/agent-protocol/events.js';
 import { AgentEngine, type EngineHost } from '../../src/agent-server/engine/agent-engine.js';
+import { AgentUnavailableError } from '../../src/agent-server/engine/agent-unavailable.error.js';
 
 /**
  * An engine without a model: it does what the first word of the last message says.
  *
  * `say X` answers X and finishes; `call X` calls a tool and hangs in it until it is aborted; `step` works until it shall
- * pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable;
+ * pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable, `length NAME` its length;
  * `settings` answers its settings; `spend` uses tokens and finishes; `read` finishes once there is a later message.
  */
 export class FakeEngine extends AgentEngine {
@@ -37,11 +38,14 @@ export class FakeEngine extends AgentEngine {
       case 'env':
         await answer(host, host.toolEnvironment()[rest] ?? 'unset');
         return;
+      case 'length':
+        await answer(host, String(host.toolEnvironment()[rest]?.length));
+        return;
       case 'settings':
         await answer(host, JSON.stringify(host.settings));
         return;
       case 'spend':
-        await host.addUsage({ promptTokens: 10, completionTokens: 5, costUsd: 0.25 });
+        await host.addUsage({ promptTokens: 10, completionTokens: 5, costUsd: 0.25, isStep: true });
         await answer(host, JSON.stringify(host.totals()));
         return;
       case 'read': {
@@ -94,6 +98,29 @@ export class FakeEngine extends AgentEngine {
           rejection_source: 'user',
         }));
     await answer(host, accept ? 'accepted' : 'rejected');
+  }
+
+  override async ask(host: EngineHost, question: string): Promise<string> {
+    if (question === 'fail') {
+      throw new AgentUnavailableError('the model is away');
+    }
+    return `${question} (${host.events().length} events)`;
+  }
+
+  override async condense(host: EngineHost): Promise<boolean> {
+    const [first] = host.events();
+    if (first === undefined) {
+      return false;
+    }
+    await host.append({
+      kind: 'Condensation',
+      source: 'environment',
+      forgotten_event_ids: [first.id],
+      summary: 'a summary',
+      summary_offset: 0,
+      llm_response_id: 'response-2',
+    });
+    return true;
   }
 
   override async close(): Promise<void> {

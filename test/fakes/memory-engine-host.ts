@@ -5,6 +5,7 @@ import type {
   EngineSettings,
   ExecutionStatus,
   NewEvent,
+  Usage,
 } from '../../src/agent-server/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 
@@ -13,7 +14,7 @@ export class MemoryEngineHost implements EngineHost {
   settings: EngineSettings;
   readonly log: AgentEvent[] = [];
   readonly statuses: ExecutionStatus[] = [];
-  readonly usage: { promptTokens: number; completionTokens: number; costUsd: number | null }[] = [];
+  readonly usage: Usage[] = [];
   /** Secrets of the conversation. */
   secrets: Record<string, string> = {};
   pause = false;
@@ -48,13 +49,9 @@ export class MemoryEngineHost implements EngineHost {
     this.statuses.push(status);
   }
 
-  async addUsage(usage: {
-    promptTokens: number;
-    completionTokens: number;
-    costUsd: number | null;
-  }): Promise<void> {
+  async addUsage(usage: Usage): Promise<void> {
     this.usage.push(usage);
-    this.iterations += 1;
+    this.iterations += usage.isStep ? 1 : 0;
   }
 
   totals(): { iterations: number; costUsd: number } {

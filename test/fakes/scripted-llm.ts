@@ -14,6 +14,7 @@ export interface ChatMessage {
 interface ChatBody {
   model: string;
   stream?: boolean;
+  tool_choice?: unknown;
   messages: ChatMessage[];
   tools?: { function: { name: string; description?: string; parameters: Record<string, unknown> } }[];
 }
@@ -28,6 +29,8 @@ export interface ChatRequest {
   /** The whole history as one text, to search in. */
   text: string;
   tools: string[];
+  /** As it was sent. */
+  toolChoice: unknown;
   /** Parameters of the offered tools by name, as JSON schemas. */
   toolSchemas: Record<string, Record<string, unknown>>;
 }
@@ -163,6 +166,7 @@ function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): Ch
     messages: body.messages,
     text: JSON.stringify(body.messages),
     tools: tools.map((tool) => tool.function.name),
+    toolChoice: body.tool_choice,
     toolSchemas: Object.fromEntries(tools.map((tool) => [tool.function.name, tool.function.parameters])),
   };
 }

@@ -16,6 +16,8 @@ export interface TestAgentServer {
   engines: FakeEngine[];
   /** Ends it and starts another one over the same files. */
   restart(): Promise<void>;
+  /** Ends it and keeps its files, for `restart`. */
+  halt(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -45,10 +47,18 @@ export async function startTestAgentServer(
         return engine;
       },
       toolWrapper: [],
+      maxConcurrentRuns: 10,
       stopGraceMs: 100,
       ...options,
     });
   let server = await start();
+  let isUp = true;
+  const halt = async (): Promise<void> => {
+    if (isUp) {
+      isUp = false;
+      await server.stop();
+    }
+  };
   const running: TestAgentServer = {
     client: new AgentServerClient(server.port),
     port: server.port,
@@ -56,13 +66,15 @@ export async function startTestAgentServer(
     workspace,
     engines,
     restart: async () => {
-      await server.stop();
+      await halt();
       server = await start();
+      isUp = true;
       running.port = server.port;
       running.client = new AgentServerClient(server.port);
     },
+    halt,
     stop: async () => {
-      await server.stop();
+      await halt();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -43,6 +43,7 @@ const titleSchema = z.object({ title: z.string().trim().min(1).max(200) });
 const policySchema = z.object({ policy: confirmationPolicySchema });
 const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
 const secretsBodySchema = z.object({ secrets: secretsSchema });
+const questionSchema = z.object({ question: z.string().min(1) });
 const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
   max_length: 50,
 });
@@ -146,9 +147,22 @@ export function conversationRoutes(conversations: Conversations): Router {
     response.json({ title: conversation.suggestTitle(maxLength) });
   });
 
-  router.post(['/:id/ask_agent', '/:id/condense', '/:id/fork', '/:id/navigate'], (request) => {
+  router.post('/:id/ask_agent', async (request, response) => {
+    const conversation = named(request.params.id);
+    const { question } = parseRequest(questionSchema, 'body', request.body);
+    response.json({ response: await conversation.ask(question) });
+  });
+
+  router.post('/:id/condense', async (request, response) => {
+    response.json({ success: await named(request.params.id).condense() });
+  });
+
+  router.post(['/:id/fork', '/:id/navigate'], (request) => {
     named(String(request.params['id']));
-    throw new HttpError(501, 'This agent server does not offer that; it condenses by itself when it has to.');
+    throw new HttpError(
+      501,
+      'This agent server keeps one line of history: start another conversation instead.',
+    );
   });
 
   return router;

@@ -3,9 +3,10 @@ import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
+import { describeFailure } from '../failure.js';
 import { closeOpenCalls } from './close-open-calls.js';
 import type { ConversationState } from './conversation-state.js';
-import { describeFailure } from '../failure.js';
+import type { RunPlaces } from './run-places.js';
 
 /** An engine that does not end when it is aborted is left behind after this. */
 const ABORT_MS = 5_000;
@@ -23,15 +24,20 @@ interface ActiveRun {
 export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;
+  readonly #places: RunPlaces;
+  readonly #stopped = new AbortController();
   #engine: Promise<AgentEngine> | null = null;
+  #waitsForPlace = false;
   #active: ActiveRun | null = null;
   /** A message asked for a run while there was one. */
   #again = false;
   #stopping = false;
 
-  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>) {
+  /** @param places shared by all conversations of the server */
+  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, places: RunPlaces) {
     this.#state = state;
     this.#createEngine = createEngine;
+    this.#places = places;
   }
 
   get isActive(): boolean {
@@ -63,6 +69,30 @@ export class ConversationRun {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
   }
 
+  /** A question beside the run, if there is one; nothing of it gets into the log. */
+  async ask(question: string): Promise<string> {
+    const engine = await this.#openEngine();
+    return await engine.ask(this.#state, question, this.#stopped.signal);
+  }
+
+  /**
+   * Makes the history shorter, as a run of its own.
+   *
+   * @returns whether there was something to leave out
+   */
+  async condense(): Promise<boolean> {
+    const { status } = this.#state.record;
+    let condensed = false;
+    await this.#begin(async (engine, signal) => {
+      condensed = await engine.condense(this.#state, signal);
+      if (this.#state.record.status === 'running') {
+        await this.#state.setStatus(status);
+      }
+    });
+    await this.#active?.ended;
+    return condensed;
+  }
+
   /** @param atOnce aborts the step that is under way */
   async pause(atOnce: boolean): Promise<void> {
     const active = this.#active;
@@ -77,7 +107,7 @@ export class ConversationRun {
     if (active === null) {
       this.#state.requestPause(false);
       await this.#state.setStatus('paused');
-    } else if (atOnce) {
+    } else if (atOnce || this.#waitsForPlace) {
       active.aborter.abort();
       await active.ended;
     }
@@ -86,6 +116,7 @@ export class ConversationRun {
   /** Ends the run, first after its step, then at once, and closes the engine. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
+    this.#stopped.abort();
     const active = this.#active;
     if (active !== null) {
       const byUser = this.#state.pauseRequested();
@@ -124,14 +155,32 @@ export class ConversationRun {
       await this.#state.change({ wasRunning: false });
       await this.#state.setStatus('running');
       started.resolve();
-      await this.#state.refreshSecrets();
-      this.#engine ??= this.#createEngine();
-      await work(await this.#engine, signal);
+      await this.#work(work, signal);
     } catch (error) {
       started.resolve();
       await this.#fail(error, signal);
     }
     await this.#conclude(signal);
+  }
+
+  async #work(work: Work, signal: AbortSignal): Promise<void> {
+    this.#waitsForPlace = true;
+    const giveBack = await this.#places.take(signal);
+    this.#waitsForPlace = false;
+    if (giveBack === null) {
+      return;
+    }
+    try {
+      await this.#state.refreshSecrets();
+      await work(await this.#openEngine(), signal);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #openEngine(): Promise<AgentEngine> {
+    this.#engine ??= this.#createEngine();
+    return await this.#engine;
   }
 
   /** Whatever the engine left open, the conversation is whole again afterwards. */

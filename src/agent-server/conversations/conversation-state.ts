@@ -1,5 +1,5 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '../../agent-protocol/events.js';
-import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent } from '../engine/agent-engine.js';
+import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent, Usage } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/git-variables.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -98,15 +98,11 @@ export class ConversationState implements EngineHost {
     }
   }
 
-  async addUsage(usage: {
-    promptTokens: number;
-    completionTokens: number;
-    costUsd: number | null;
-  }): Promise<void> {
+  async addUsage(usage: Usage): Promise<void> {
     const { iterations, promptTokens, completionTokens, costUsd } = this.#record.usage;
     await this.change({
       usage: {
-        iterations: iterations + 1,
+        iterations: iterations + (usage.isStep ? 1 : 0),
         promptTokens: promptTokens + usage.promptTokens,
         completionTokens: completionTokens + usage.completionTokens,
         costUsd: costUsd + (usage.costUsd ?? 0),

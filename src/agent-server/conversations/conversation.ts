@@ -7,6 +7,7 @@ import { toConversationInfo } from './conversation-info.js';
 import { type ConversationRecord, describeSecrets } from './conversation-record.js';
 import { ConversationRun } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
+import type { RunPlaces } from './run-places.js';
 import { conversationTitle } from './conversation-title.js';
 import { updateCredentials } from './credentials.js';
 import type { IncomingMessage } from './message-schema.js';
@@ -21,10 +22,15 @@ export class Conversation {
   readonly #state: ConversationState;
   readonly #run: ConversationRun;
 
-  constructor(folder: string, state: ConversationState, createEngine: () => Promise<AgentEngine>) {
+  constructor(
+    folder: string,
+    state: ConversationState,
+    createEngine: () => Promise<AgentEngine>,
+    places: RunPlaces,
+  ) {
     this.folder = folder;
     this.#state = state;
-    this.#run = new ConversationRun(state, createEngine);
+    this.#run = new ConversationRun(state, createEngine, places);
   }
 
   get id(): string {
@@ -127,6 +133,27 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
+  /** Asks the agent something that does not get into the log, whether it works or not. */
+  async ask(question: string): Promise<string> {
+    this.#requireCredentials();
+    return this.#state.masker.text(await this.#run.ask(question));
+  }
+
+  /**
+   * Has the model summarise the oldest part of the history now.
+   *
+   * @returns whether there was something to leave out
+   * @throws HttpError 409 while the agent works or waits for an answer
+   */
+  async condense(): Promise<boolean> {
+    await this.#run.settle();
+    if (this.record.status === 'waiting_for_confirmation') {
+      throw new HttpError(409, 'An action waits for confirmation: answer that first.');
+    }
+    this.#requireCredentials();
+    return await this.#run.condense();
+  }
+
   async setTitle(title: string): Promise<void> {
     await this.#state.change({ title });
   }
@@ -150,6 +177,7 @@ export class Conversation {
     await this.#state.change({
       llmKeyNeeded: update.llm_api_key === undefined ? this.record.llmKeyNeeded : Boolean(update.llm_api_key),
       secrets: { ...this.record.secrets, ...describeSecrets(update.secrets ?? {}) },
+      ...(update.language !== undefined && { language: update.language }),
       ...(update.outbound_allowlist !== undefined && { outboundAllowlist: update.outbound_allowlist }),
     });
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
 import type { CreateEngine } from '../engine/engine-context.js';
 import { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
@@ -14,6 +15,7 @@ import { type ConversationRecord, newRecord, readRecord, writeRecord } from './c
 import { ConversationState } from './conversation-state.js';
 import { credentialsOf, NO_CREDENTIALS, type Credentials } from './credentials.js';
 import { RecordFile } from './record-file.js';
+import { RunPlaces } from './run-places.js';
 import type { StartRequest } from './start-schema.js';
 import { describeFailure } from '../failure.js';
 
@@ -30,6 +32,8 @@ export interface ConversationsOptions {
   baseEnvironment: Record<string, string>;
   /** Masked in every event. */
   serverSecrets: readonly string[];
+  /** How many agents work at the same time. */
+  maxConcurrentRuns: number;
 }
 
 /** Told of what happens to conversations. */
@@ -46,9 +50,11 @@ export class Conversations {
   readonly #byId = new Map<string, Conversation>();
   readonly #starting = new Map<string, Promise<Conversation>>();
   readonly #watchers: ConversationWatcher[] = [];
+  readonly #places: RunPlaces;
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
+    this.#places = new RunPlaces(options.maxConcurrentRuns);
   }
 
   /** Those that are there already are told at once. */
@@ -116,6 +122,7 @@ export class Conversations {
         mcp_config: request.agent.mcp_config,
         secrets: request.secrets,
         git: request.slipway.git ?? undefined,
+        language: request.slipway.language,
         outbound_allowlist: request.slipway.outbound_allowlist,
       });
       return { conversation: existing, created: false };
@@ -194,12 +201,9 @@ export class Conversations {
   }
 
   #add(state: ConversationState, folder: string): Conversation {
-    const conversation = new Conversation(folder, state, () =>
-      this.#options.createEngine({
-        conversationId: state.record.id,
-        gitAccess: () => state.credentials.git,
-      }),
-    );
+    const context = { conversationId: state.record.id, gitAccess: () => state.credentials.git };
+    const createEngine = async (): Promise<AgentEngine> => await this.#options.createEngine(context);
+    const conversation = new Conversation(folder, state, createEngine, this.#places);
     this.#byId.set(conversation.id, conversation);
     this.#watchers.forEach((watcher) => watcher.added(conversation));
     return conversation;

@@ -108,6 +108,7 @@ export const credentialsSchema = z.object({
   mcp_config: mcpConfig.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),
+  language: z.string().nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
 });
 

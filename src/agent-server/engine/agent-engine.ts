@@ -32,6 +32,14 @@ export interface EngineSettings {
   outboundAllowlist: readonly string[] | null;
 }
 
+export interface Usage {
+  promptTokens: number;
+  completionTokens: number;
+  /** null: nobody knows the price. */
+  costUsd: number | null;
+  isStep: boolean;
+}
+
 /** What a conversation gives its engine. */
 export interface EngineHost {
   /** Read anew at each step: the user may change them while a run goes on. */
@@ -43,8 +51,8 @@ export interface EngineHost {
   /** Variables for tools: an allow-listed base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
-  /** Counts one step of the model. */
-  addUsage(usage: { promptTokens: number; completionTokens: number; costUsd: number | null }): Promise<void>;
+  /** Counts what the model cost, and one step of the agent unless it was asked beside its work. */
+  addUsage(usage: Usage): Promise<void>;
   /** Iterations since the last user message; cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
   /** Whether the run should end after the current step. */
@@ -62,6 +70,18 @@ export abstract class AgentEngine {
     reason: string | null,
     signal: AbortSignal,
   ): Promise<void>;
+  /**
+   * Answers a question from what the agent knows by now. Writes nothing but what it cost; may be called during a run.
+   *
+   * @throws AgentUnavailableError with a reason for the user
+   */
+  abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
+  /**
+   * Makes the history shorter, however short it is; the status is left alone unless that fails. Never during a run.
+   *
+   * @returns whether there was something to leave out
+   */
+  abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
   /** Frees what the engine holds: tool servers, shells. */
   abstract close(): Promise<void>;
 }

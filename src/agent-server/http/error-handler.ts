@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { AgentUnavailableError } from '../engine/agent-unavailable.error.js';
 import { log } from '../log.js';
 import { HttpError } from './http-error.js';
 import { InvalidRequestError } from './invalid-request.error.js';
@@ -18,6 +19,10 @@ export function errorHandler(error: unknown, request: Request, response: Respons
   }
   if (error instanceof HttpError) {
     response.status(error.status).json({ detail: error.message });
+    return;
+  }
+  if (error instanceof AgentUnavailableError) {
+    response.status(502).json({ detail: error.message });
     return;
   }
   const bodyProblem = bodyProblemOf(error);

@@ -70,6 +70,16 @@ export class AgentLoop {
     });
   }
 
+  /** @returns whether there was something to leave out */
+  async condense(): Promise<boolean> {
+    let condensed = false;
+    await this.#guard(async () => {
+      const { messages } = messagesFromEvents(this.#host.events());
+      condensed = await this.#condenser.force(modelOf(this.#host.settings), messages, this.#signal);
+    });
+    return condensed;
+  }
+
   async #guard(work: () => Promise<void>): Promise<void> {
     try {
       await work();

@@ -41,14 +41,37 @@ export class Condenser {
     messages: readonly ModelMessage[],
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { settings } = this.#host;
-    if (settings.condenserTokens === null) {
+    if (this.#host.settings.condenserTokens === null) {
       return false;
     }
+    return await this.#condense(model, messages, signal, true);
+  }
+
+  /**
+   * The same, also when condensing is off or the history is short; that counts as no step.
+   *
+   * @throws LlmFailure
+   */
+  async force(
+    model: LanguageModel,
+    messages: readonly ModelMessage[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return await this.#condense(model, messages, signal, false);
+  }
+
+  async #condense(
+    model: LanguageModel,
+    messages: readonly ModelMessage[],
+    signal: AbortSignal,
+    isStep: boolean,
+  ): Promise<boolean> {
+    const { settings } = this.#host;
+    const size = this.#size.tokens([], messages);
     const condensed = await condense(this.#host.events(), {
       model,
       // Less when the model's context turns out to be smaller than the setting.
-      limitTokens: Math.min(settings.condenserTokens, this.#size.tokens([], messages)),
+      limitTokens: Math.min(settings.condenserTokens ?? size, size),
       signal,
       wait: this.#wait,
     });
@@ -56,7 +79,7 @@ export class Condenser {
       return false;
     }
     await this.#host.append(condensed.event);
-    await countUsage(this.#host, settings, condensed.answer);
+    await countUsage(this.#host, settings, condensed.answer, undefined, isStep);
     this.#size.forget();
     return true;
   }

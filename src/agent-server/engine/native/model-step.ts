@@ -14,6 +14,8 @@ export interface StepRequest {
   instructions: string;
   messages: ModelMessage[];
   tools: readonly OfferedTool[];
+  /** `none`: the tools are shown, for a history that has calls of them, and must not be called. */
+  toolChoice?: 'auto' | 'none';
   signal: AbortSignal;
 }
 
@@ -41,12 +43,13 @@ export interface StepAnswer {
  * @throws whatever the SDK reports, unread
  */
 export async function modelStep(request: StepRequest): Promise<StepAnswer> {
-  const { model, instructions, messages, tools, signal } = request;
+  const { model, instructions, messages, tools, toolChoice = 'auto', signal } = request;
   const { stream } = streamText({
     model,
     instructions,
     messages,
     tools: toToolSet(tools),
+    toolChoice,
     abortSignal: signal,
     // Who repeats an attempt, and when, is decided by our caller.
     maxRetries: 0,

@@ -64,7 +64,12 @@ describe('a run', () => {
       llm_message: { role: 'assistant', content: [{ type: 'text', text: 'All is well.' }] },
     });
     expect(host.usage).toEqual([
-      { promptTokens: expect.any(Number), completionTokens: expect.any(Number), costUsd: null },
+      {
+        promptTokens: expect.any(Number),
+        completionTokens: expect.any(Number),
+        costUsd: null,
+        isStep: true,
+      },
     ]);
     expect(llm.requests[0]).toMatchObject({
       model: 'scripted',
@@ -455,13 +460,76 @@ describe('settings', () => {
     expect(prompt?.tools.map(({ title }) => title)).toEqual(llm.requests[0]?.tools);
   });
 
+  it('count when they changed since the system prompt was written, also for what is condensed', async () => {
+    const host = await run(readingAgain, { condenserTokens: 6_000, language: 'de' });
+    host.settings = { ...host.settings, language: 'fr' };
+    await host.say('Encore.');
+    llm.script = inOrder(say('fini'));
+    await engine.run(host, never);
+    expect(host.ofKind('SystemPromptEvent').map((event) => event.dynamic_context?.text)).toEqual([
+      expect.stringContaining('German (de)'),
+      expect.stringContaining('French (fr)'),
+    ]);
+    const [system, ...others] = llm.requests.at(-1)?.messages ?? [];
+    expect(system?.content).toContain('French (fr)');
+    expect(JSON.stringify([system, ...others])).not.toContain('German (de)');
+    await engine.condense(host, never);
+    await host.say('Et maintenant?');
+    await engine.run(host, never);
+    expect(host.ofKind('SystemPromptEvent')).toHaveLength(2);
+    expect(llm.requests.at(-1)?.messages[0]?.content).toContain('French (fr)');
+  });
+
   it('offer web_search only with a key', async () => {
     await run(inOrder(say('done')), { searchApiKey: 'tvly' });
     expect(llm.requests[0]?.tools).toContain('web_search');
   });
 });
 
+describe('a question beside the work', () => {
+  it('is answered from the history and leaves no trace but its cost', async () => {
+    const host = await run(inOrder(call('think', { thought: 'a secret plan' }), say('done')));
+    const before = [...host.log];
+    llm.script = ({ text }) => say(text.includes('a secret plan') ? 'The plan.' : 'I know nothing.');
+    expect(await engine.ask(host, 'What is the plan?', never)).toBe('The plan.');
+    expect(host.log).toEqual(before);
+    expect(host.usage.map(({ isStep }) => isStep)).toEqual([true, true, false]);
+    const asked = llm.requests.at(-1);
+    expect(asked?.messages.at(-1)).toMatchObject({
+      role: 'user',
+      content: expect.stringContaining('What is the plan?'),
+    });
+    // A history with calls needs the tools; they are not to be called.
+    expect(asked?.tools).toContain('think');
+    expect(asked?.toolChoice).toBe('none');
+  });
+
+  it('says why there is no answer', async () => {
+    const host = await run(inOrder(fails(401, 'no such key')));
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/401: no such key/);
+    llm.script = inOrder(call('think', { thought: 'x' }));
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/contained a tool call/);
+    host.settings = { ...host.settings, maxBudget: 1 };
+    host.usage.push({ promptTokens: 0, completionTokens: 0, costUsd: 2, isStep: true });
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/max_budget_per_task/);
+  });
+});
+
 describe('condensing', () => {
+  it('happens when it is asked for, however short the history is', async () => {
+    const host = await run(({ index, text }) => {
+      if (isCondensation(text)) {
+        return say('SUMMARY');
+      }
+      return index < 6 ? call('think', { thought: `thought ${index} ${'x'.repeat(200)}` }) : say('done');
+    });
+    const usage = host.usage.length;
+    expect(await engine.condense(host, never)).toBe(true);
+    expect(host.ofKind('Condensation')).toHaveLength(1);
+    expect(host.usage.slice(usage)).toMatchObject([{ isStep: false }]);
+    expect(host.status).toBe('finished');
+  });
+
   it('replaces the oldest part by a summary, for good', async () => {
     await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
     const host = await run(readingAgain, { condenserTokens: 6_000 });

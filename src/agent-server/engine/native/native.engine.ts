@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentEngine, type EngineHost } from '../agent-engine.js';
 import { AgentLoop } from './agent-loop.js';
+import { askModel } from './ask-model.js';
 import { closeCalls, rejectCalls } from './close-calls.js';
 import { Condenser } from './condenser.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
@@ -21,6 +22,11 @@ const DEFAULTS: NativeEngineOptions = {
   },
 };
 
+interface Held {
+  tools: NativeTools;
+  condenser: Condenser;
+}
+
 /**
  * Our own agent: a model, asked step by step, and our tools. All that it knows about a conversation is in the log, so
  * a conversation goes on wherever its log is. Loading this module loads the AI SDK, some hundred milliseconds: import
@@ -29,7 +35,7 @@ const DEFAULTS: NativeEngineOptions = {
 export class NativeEngine extends AgentEngine {
   readonly #options: NativeEngineOptions;
   /** What stays from run to run. */
-  #held: { tools: NativeTools; condenser: Condenser } | null = null;
+  #held: Held | null = null;
 
   /** @param options what is not given: no isolation, no pull requests, git in the shell alone */
   constructor(options: Partial<NativeEngineOptions> = {}) {
@@ -57,14 +63,29 @@ export class NativeEngine extends AgentEngine {
     }
   }
 
+  async ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string> {
+    const { wait } = this.#options;
+    return await askModel({ host, question, signal, wait, tools: this.#open(host).tools });
+  }
+
+  async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
+    return await this.#loop(host, signal).condense();
+  }
+
   async close(): Promise<void> {
     await this.#held?.tools.close();
     this.#held = null;
   }
 
   #loop(host: EngineHost, signal: AbortSignal): AgentLoop {
-    const { wait } = this.#options;
-    this.#held ??= { tools: new NativeTools(host, this.#options), condenser: new Condenser(host, wait) };
-    return new AgentLoop({ host, signal, wait, ...this.#held });
+    return new AgentLoop({ host, signal, wait: this.#options.wait, ...this.#open(host) });
+  }
+
+  #open(host: EngineHost): Held {
+    this.#held ??= {
+      tools: new NativeTools(host, this.#options),
+      condenser: new Condenser(host, this.#options.wait),
+    };
+    return this.#held;
   }
 }

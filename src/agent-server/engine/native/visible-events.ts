@@ -23,7 +23,7 @@ export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
   const forgotten = new Set(
     events.flatMap((event) => (event.kind === 'Condensation' ? event.forgotten_event_ids : [])),
   );
-  const remaining = events.filter(isVisible).filter(({ id }) => !forgotten.has(id));
+  const remaining = withOnePrompt(events.filter(isVisible)).filter(({ id }) => !forgotten.has(id));
   const view: VisibleEvent[] = remaining.filter(({ kind }) => kind !== 'Condensation');
   for (const event of remaining) {
     if (event.kind === 'Condensation' && event.summary) {
@@ -31,6 +31,18 @@ export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
     }
   }
   return view;
+}
+
+/** The last system prompt, which counts, in the place of the first. */
+function withOnePrompt(events: readonly VisibleEvent[]): VisibleEvent[] {
+  const last = events.findLast(({ kind }) => kind === 'SystemPromptEvent');
+  const first = events.findIndex(({ kind }) => kind === 'SystemPromptEvent');
+  return events.flatMap((event, index) => {
+    if (event.kind !== 'SystemPromptEvent') {
+      return [event];
+    }
+    return index === first && last !== undefined ? [last] : [];
+  });
 }
 
 export function isResult(event: AgentEvent): event is ResultEvent {
