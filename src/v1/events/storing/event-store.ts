@@ -4,7 +4,6 @@ import { DataSource, type EntityManager } from 'typeorm';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
-import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { EVENTS_CHANNEL } from '../event-channels.js';
 import { FollowListeners } from '../follow-listeners.js';
 import { inChunks } from './in-chunks.js';
@@ -20,15 +19,20 @@ const LOCK = 'SELECT event_count FROM followed_conversations WHERE id = $1 FOR U
 const KNOWN =
   'SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[])';
 
-const INSERT = `
-  INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
-  SELECT $1, $2::integer + e.position, e.event_id, e.kind, e.occurred_at, e.body::json
-  FROM unnest($3::text[], $4::text[], $5::timestamptz[], $6::text[])
-    WITH ORDINALITY AS e (event_id, kind, occurred_at, body, position)`;
+/** In one statement: each way to the database is time in which somebody waits for the event. */
+const WRITE = `
+  WITH inserted AS (
+    INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+    SELECT $1::uuid, $2::integer + e.position, e.event_id, e.kind, e.occurred_at, e.body::json
+    FROM unnest($3::text[], $4::text[], $5::timestamptz[], $6::text[])
+      WITH ORDINALITY AS e (event_id, kind, occurred_at, body, position)),
+  advanced AS (
+    UPDATE followed_conversations
+    SET event_count = event_count + cardinality($3::text[]), last_event_id = $7, updated_at = now()
+    WHERE id = $1)
+  SELECT pg_notify('${EVENTS_CHANNEL}', $1::text)`;
 
-const ADVANCE = `
-  UPDATE followed_conversations SET event_count = event_count + $2, last_event_id = $3, updated_at = now()
-  WHERE id = $1`;
+const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
 /** Writes events of agent servers' logs down. Whoever calls it, and however often, each event is stored once. */
 @Injectable()
@@ -37,7 +41,6 @@ export class EventStore {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly notifications: DatabaseNotifications,
     private readonly listeners: FollowListeners,
     private readonly clock: Clock,
   ) {}
@@ -131,18 +134,19 @@ export class EventStore {
     const known = await manager.query<{ event_id: string }[]>(KNOWN, [conversationId, ids]);
     const seen = new Set(known.map(({ event_id: id }) => id));
     const fresh = given.filter(({ id }) => !seen.has(id) && seen.add(id));
-    if (fresh.length > 0) {
-      await manager.query(INSERT, [
-        conversationId,
-        row.event_count,
-        fresh.map(({ id }) => id),
-        fresh.map(({ kind }) => kind),
-        fresh.map(({ occurredAt }) => occurredAt),
-        fresh.map(({ body }) => body),
-      ]);
-      await this.notifications.publish(manager, EVENTS_CHANNEL, conversationId);
+    if (fresh.length === 0) {
+      await manager.query(ADVANCE, [conversationId, ids.at(-1)]);
+      return { fresh: [], changed: null };
     }
-    await manager.query(ADVANCE, [conversationId, fresh.length, ids.at(-1) ?? null]);
+    await manager.query(WRITE, [
+      conversationId,
+      row.event_count,
+      fresh.map(({ id }) => id),
+      fresh.map(({ kind }) => kind),
+      fresh.map(({ occurredAt }) => occurredAt),
+      fresh.map(({ body }) => body),
+      ids.at(-1),
+    ]);
     const events = fresh.map(({ event }) => event);
     return { fresh: events, changed: await changeState(manager, conversationId, stateInEvents(events)) };
   }

@@ -83,9 +83,11 @@ export class EventStream {
 
   private end(): void {
     const { response } = this.options;
-    const timer = setTimeout(() => response.destroy(), FAREWELL_MS);
-    response.once('close', () => clearTimeout(timer));
     response.end();
+    if (!response.closed) {
+      const timer = setTimeout(() => response.destroy(), FAREWELL_MS);
+      response.once('close', () => clearTimeout(timer));
+    }
   }
 
   private async sendPage(): Promise<void> {
