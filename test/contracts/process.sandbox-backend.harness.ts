@@ -19,7 +19,8 @@ export interface ProcessHarness extends SandboxBackendHarness {
   backend: ProcessSandboxBackend;
   dataDir: string;
   options: ProcessBackendOptions;
-  reopen(): Promise<ProcessSandboxBackend>;
+  /** @param changes as an operator may make them between two starts */
+  reopen(changes?: Partial<ProcessBackendOptions>): Promise<ProcessSandboxBackend>;
 }
 
 export async function processHarness(
@@ -45,31 +46,30 @@ export async function processHarness(
     environment: { PATH: process.env['PATH'], DATABASE_URL: 'postgres://nobody:secret@127.0.0.1/none' },
     ...changes,
   };
-  const open = async () => {
-    const backend = new ProcessSandboxBackend(options);
+  const reopen = async (later: Partial<ProcessBackendOptions> = {}) => {
+    const backend = new ProcessSandboxBackend({ ...options, ...later });
     await backend.prepare();
     return backend;
   };
-  const harness: ProcessHarness = {
-    backend: await open(),
+  return {
+    backend: await reopen(),
     dataDir,
     options,
     hidden,
-    reopen: open,
+    reopen,
     launch: sandboxLaunch,
     brokenLaunch: () =>
       sandboxLaunch({
         program: { kind: 'command', command: 'sh', args: ['-c', 'echo it is broken; exit 7'] },
       }),
     close: async () => {
-      const backend = await open();
-      // Of every installation: tests make others too.
+      const backend = await reopen();
+      // Those too that carry no label.
       const ids = await readdir(options.folder);
       await Promise.all(ids.map(async (id) => await backend.remove(id)));
       await rm(dataDir, { recursive: true, force: true });
     },
   };
-  return harness;
 }
 
 /** A launch of our own agent server under a new id and key. */

@@ -1,0 +1,213 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { treeMembers } from '../../src/common/processes/end-processes.js';
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { sandboxAnswers } from '../support/sandbox-client.js';
+import { inheritedEnvironment } from '../support/service-process.js';
+import { until } from '../support/until.js';
+import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+
+jest.setTimeout(60_000);
+
+const SIGNAL = new AbortController().signal;
+const ISOLATIONS =
+  spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);
+const HOOKS = new URL('../../scripts/lib/typescript-hooks.mjs', import.meta.url).href;
+const STARTER = fileURLToPath(new URL('../fakes/start-sandbox.ts', import.meta.url));
+
+describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
+  let harness: ProcessHarness;
+
+  beforeEach(async () => {
+    harness = await processHarness(isolation);
+  });
+
+  afterEach(async () => {
+    await harness.close();
+  });
+
+  const at = (id: string, ...names: string[]) => path.join(harness.options.folder, id, ...names);
+  const processesOf = (id: string) =>
+    treeMembers({ root: null, marker: `SLIPWAY_SANDBOX=instance-of-a-test/${id}`, user: null }) ?? [];
+  const shell = (script: string, changes: Partial<SandboxLaunch> = {}) =>
+    sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
+
+  async function stopped(id: string): Promise<void> {
+    await until(async () => (await harness.backend.inspect(id)).state === 'stopped');
+  }
+
+  it('says which isolation it has', async () => {
+    expect(harness.backend.isolation).toBe(isolation);
+    const [notice = ''] = (await harness.backend.prepare()).slice(-1);
+    expect(notice).toContain(isolation === 'none' ? 'NOT ISOLATED' : 'bubblewrap');
+  });
+
+  it('goes on when the service that started it is killed', async () => {
+    const launch = harness.launch();
+    const loader = `import(${JSON.stringify(HOOKS)}).then(({ resolveTypescript }) => {
+      resolveTypescript();
+      return import(${JSON.stringify(pathToFileURL(STARTER).href)});
+    });`;
+    const service = spawnSync(process.execPath, ['--input-type=module', '--eval', loader], {
+      env: inheritedEnvironment(),
+      input: JSON.stringify({ options: harness.options, launch }),
+      encoding: 'utf8',
+    });
+    expect(service.stderr.replaceAll(/^.*(Warning|trace-warnings).*\n/gm, '')).toBe('');
+    expect(service.signal).toBe('SIGKILL');
+    const client = await sandboxAnswers(harness.backend, launch);
+    expect((await client.run('echo here')).stdout).toBe('here\n');
+    await harness.backend.pause(launch.id);
+    expect(processesOf(launch.id)).toEqual([]);
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({
+      state: 'stopped',
+      // Nobody waited for it but bubblewrap.
+      exit: isolation === 'bwrap' ? { code: 0, signal: null } : null,
+    });
+  });
+
+  it('leaves nothing behind of a program that ends by itself', async () => {
+    const launch = shell('setsid sleep 1000 & (setsid sleep 1000 &) ; exit 0');
+    await harness.backend.start(launch, SIGNAL);
+    await stopped(launch.id);
+    await until(() => processesOf(launch.id).length === 0);
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({ exit: { code: 0 } });
+  });
+
+  it('tells by which signal a program was ended', async () => {
+    const launch = shell('kill -KILL $$');
+    await harness.backend.start(launch, SIGNAL);
+    await stopped(launch.id);
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({
+      exit: { code: null, signal: 'SIGKILL' },
+    });
+  });
+
+  it('gives a program its time to end', async () => {
+    const wait = 'echo ready > ready; while :; do sleep 0.01; done';
+    const launch = shell(`trap "echo polite > end; exit 5" TERM; cd workspace; ${wait}`);
+    await harness.backend.start(launch, SIGNAL);
+    await until(() => existsSync(at(launch.id, 'box/workspace/ready')));
+    await harness.backend.pause(launch.id);
+    expect(await readFile(at(launch.id, 'box/workspace/end'), 'utf8')).toBe('polite\n');
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', exit: { code: 5 } });
+  });
+
+  it('ends a program that does not listen', async () => {
+    await harness.close();
+    harness = await processHarness(isolation, { graceMs: 50 });
+    const launch = shell('trap "" TERM; while :; do sleep 0.01; done');
+    await harness.backend.start(launch, SIGNAL);
+    await until(() => processesOf(launch.id).length > 0);
+    await harness.backend.pause(launch.id);
+    expect(processesOf(launch.id)).toEqual([]);
+  });
+
+  it('takes no other process for its own', async () => {
+    const launch = harness.launch();
+    await harness.backend.start(launch, SIGNAL);
+    await harness.backend.pause(launch.id);
+    // As if the pid were ours by now.
+    const record: object = JSON.parse(await readFile(at(launch.id, 'program.json'), 'utf8'));
+    await writeFile(at(launch.id, 'program.json'), JSON.stringify({ ...record, pid: process.pid }));
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', address: null });
+    await harness.backend.remove(launch.id);
+    expect(existsSync(at(launch.id))).toBe(false);
+  });
+
+  it('starts one program only, even if the first start was cut off before it was written down', async () => {
+    const launch = harness.launch();
+    await harness.backend.start(launch, SIGNAL);
+    const first = await sandboxAnswers(harness.backend, launch);
+    await rm(at(launch.id, 'program.json'));
+    await harness.backend.start(launch, SIGNAL);
+    const second = await sandboxAnswers(harness.backend, launch);
+    expect(await first.isAlive()).toBe(false);
+    expect(second.address).not.toBe(first.address);
+  });
+
+  it('finishes a start that was cut off while the folder was made', async () => {
+    const launch = harness.launch();
+    await mkdir(at(launch.id, 'box'), { recursive: true });
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', createdAt: null });
+    await harness.backend.start(launch, SIGNAL);
+    expect((await (await sandboxAnswers(harness.backend, launch)).run('echo x > y')).exitCode).toBe(0);
+  });
+
+  it('runs another program on a port that it chooses, with what that reads from variables', async () => {
+    const answer = `require('node:http')
+      .createServer((request, response) => response.end(JSON.stringify(process.env)))
+      .listen({port}, '127.0.0.1')`;
+    const launch = sandboxLaunch({
+      program: { kind: 'command', command: process.execPath, args: ['-e', answer] },
+      env: { FROM_SPEC: '1' },
+      callbackUrl: 'http://127.0.0.1:9/api/v1/webhooks',
+    });
+    await harness.backend.start(launch, SIGNAL);
+    const { address } = await sandboxAnswers(harness.backend, launch);
+    const env: unknown = await (await fetch(address)).json();
+    expect(env).toMatchObject({
+      PORT: new URL(address).port,
+      FROM_SPEC: '1',
+      HOME: at(launch.id, 'box/home'),
+      OH_SESSION_API_KEYS_0: launch.sessionKey,
+      OH_WEBHOOKS_0_BASE_URL: 'http://127.0.0.1:9/api/v1/webhooks',
+    });
+    expect(env).not.toHaveProperty('DATABASE_URL');
+  });
+
+  it('says what it cannot do, and refuses what it must not', async () => {
+    const { backend } = harness;
+    const lines: string[] = [];
+    const launch = shell('exit 0', { cpu: 2, onProgress: (line) => lines.push(line) });
+    await backend.start(launch, SIGNAL);
+    expect(lines).toEqual([
+      'The process backend cannot apply the processor limit of the sandbox specification.',
+    ]);
+    const image = sandboxLaunch({ program: { kind: 'image', image: 'i:1', args: [] } });
+    await expect(backend.start(image, SIGNAL)).rejects.toThrow('cannot run the image i:1');
+    await expect(backend.start(sandboxLaunch({ workingDir: '/etc' }), SIGNAL)).rejects.toThrow('working_dir');
+    await expect(backend.start(sandboxLaunch({ id: '../x' }), SIGNAL)).rejects.toThrow(SandboxBackendError);
+    expect(await backend.list()).toMatchObject([{ id: launch.id }]);
+  });
+
+  it('starts nothing on a full disk', async () => {
+    const fileLimits = { logBytes: 1000, minFreeBytes: Number.MAX_SAFE_INTEGER };
+    const backend = await harness.reopen({ fileLimits });
+    await expect(backend.start(harness.launch(), SIGNAL)).rejects.toThrow(/has \d+ MB free/);
+    expect(await backend.list()).toEqual([]);
+  });
+
+  it('does not see the sandboxes of another installation or machine', async () => {
+    const launch = harness.launch();
+    await harness.backend.start(launch, SIGNAL);
+    for (const other of [{ instanceId: 'another' }, { hostId: 'another' }]) {
+      const backend = await harness.reopen(other);
+      expect(await backend.list()).toEqual([]);
+    }
+    expect(await harness.backend.list()).toHaveLength(1);
+  });
+
+  it('does not run as root', async () => {
+    const clients = await Promise.all(
+      [harness.launch(), harness.launch()].map(async (launch) => {
+        await harness.backend.start(launch, SIGNAL);
+        return await sandboxAnswers(harness.backend, launch);
+      }),
+    );
+    const users = await Promise.all(clients.map(async (client) => (await client.run('id -u')).stdout.trim()));
+    expect(users).not.toContain('0');
+    // Each its own where we may choose.
+    expect(new Set(users).size).toBe(process.getuid?.() === 0 ? 2 : 1);
+  });
+
+  it('refuses to be prepared where its programs cannot be reached', async () => {
+    const agentServer = { node: process.execPath, entry: '/no/such/dist/agent-server/main.js', args: [] };
+    await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
+  });
+});

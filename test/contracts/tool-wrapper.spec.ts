@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ShellSession } from '../../src/agent-server/tools/shell-session.js';
+import { toolWrapper } from '../../src/v1/sandboxes/backends/process/bubblewrap.js';
+import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
+
+const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
+
+/** The wrapper is the backend's, the shell the agent server's: here they meet. */
+(HAS_BUBBLEWRAP ? describe : describe.skip)('a terminal behind the wrapper of tools', () => {
+  let folder: string;
+  let files: SandboxFiles;
+  let shell: ShellSession;
+
+  beforeEach(async () => {
+    folder = await realpath(await mkdtemp(path.join(tmpdir(), 'tool-wrapper-')));
+    files = new SandboxFiles(folder, 'a');
+    await files.create({ instanceId: 'i', hostId: 'h', createdAt: 0 }, null);
+    await writeFile(path.join(files.paths.conversations, 'log'), 'the log');
+    shell = new ShellSession(files.paths.workspace, toolWrapper('bwrap', files.paths));
+  });
+
+  afterEach(async () => {
+    await shell.reset();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  async function run(command: string, timeoutMs = 20_000): Promise<string> {
+    const environment = { PATH: process.env['PATH'] ?? '', HOME: files.paths.home };
+    const { output } = await shell.run({
+      command,
+      timeoutMs,
+      environment,
+      signal: new AbortController().signal,
+    });
+    return output;
+  }
+
+  it('keeps folder, variables and jobs from command to command', async () => {
+    await run('mkdir sub; cd sub; export KEPT=1; sleep 1000 &');
+    expect(await run('echo "$KEPT"; pwd; jobs -p | wc -l')).toBe(`1\n${files.paths.workspace}/sub\n1\n`);
+    expect(shell.workingDir).toBe(path.join(files.paths.workspace, 'sub'));
+  });
+
+  it('ends with all that it started when its time is over', async () => {
+    const script = 'while :; do echo tick >> ticks; sleep 0.01; done';
+    await run(`setsid env -i bash -c '${script}' & sleep 1000`, 300);
+    const size = async () => await run('cat ticks 2>/dev/null | wc -l');
+    const before = await size();
+    expect(await run('sleep 0.2; cat ticks 2>/dev/null | wc -l')).toBe(before);
+  });
+
+  it('sees only itself, and of the sandbox only what is the tools to see', async () => {
+    expect(await run('cd /proc; seen=([0-9]*); echo "${#seen[@]}"')).toBe('2\n');
+    expect(await run(`ls -A ${files.paths.box}`)).toBe('home\nworkspace\n');
+    expect(await run(`echo 1 > ${files.paths.portFile} || echo refused`)).toContain('refused');
+  });
+});

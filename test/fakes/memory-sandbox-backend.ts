@@ -1,0 +1,195 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
+import { type RunningAgentServer, startAgentServer } from '../../src/agent-server/start-agent-server.js';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import {
+  SandboxBackend,
+  type SandboxExit,
+  type SandboxFacts,
+  type SandboxLaunch,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { FakeEngine } from './fake-engine.js';
+
+interface MemorySandbox {
+  folder: string;
+  createdAt: number;
+  launches: SandboxLaunch[];
+  engines: FakeEngine[];
+  /** Null while it is stopped; being started, it has no address yet. */
+  server: RunningAgentServer | 'starting' | null;
+  exit: SandboxExit | null;
+  log: string[];
+}
+
+/** What outlives a backend object, as a machine outlives the service; tests reach in to see and to break things. */
+export class MemoryMachine {
+  readonly sandboxes = new Map<string, MemorySandbox>();
+  /** Called before a program is started: may wait, or throw to let the start fail. */
+  beforeStart: (launch: SandboxLaunch) => Promise<void> = async () => undefined;
+
+  /** Ends a sandbox's agent server without asking it, as a crash does. */
+  async crash(id: string, exit: Partial<SandboxExit> = {}): Promise<void> {
+    const sandbox = this.sandboxes.get(id);
+    if (sandbox === undefined || sandbox.server === null || sandbox.server === 'starting') {
+      throw new Error(`sandbox ${id} does not run`);
+    }
+    const { server } = sandbox;
+    sandbox.server = null;
+    sandbox.exit = { code: null, signal: 'SIGKILL', outOfMemory: false, ...exit };
+    sandbox.log.push('it crashed');
+    await server.stop();
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    const backend = new MemorySandboxBackend(this);
+    await Promise.all([...this.sandboxes.keys()].map(async (id) => await backend.remove(id)));
+  }
+}
+
+/**
+ * Sandboxes without processes: each is our agent server in this very process, over real HTTP and a real folder, with
+ * an engine that needs no model. A program of kind `command` prints its arguments and ends with exit code 7.
+ */
+export class MemorySandboxBackend extends SandboxBackend {
+  readonly kind = 'process';
+  /** As the process backend tells it. */
+  isolation: 'bwrap' | 'none' = 'bwrap';
+
+  constructor(readonly machine: MemoryMachine = new MemoryMachine()) {
+    super();
+  }
+
+  async prepare(): Promise<string[]> {
+    return ['sandboxes live in memory'];
+  }
+
+  async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (!this.machine.sandboxes.has(launch.id)) {
+      this.machine.sandboxes.set(launch.id, {
+        folder: '',
+        createdAt: Date.now(),
+        launches: [],
+        engines: [],
+        server: null,
+        exit: null,
+        log: [],
+      });
+    }
+    await this.#run(launch, signal);
+  }
+
+  async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    if (!this.machine.sandboxes.has(launch.id)) {
+      throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
+    }
+    await this.#run(launch, signal);
+  }
+
+  async inspect(id: string): Promise<SandboxFacts> {
+    const sandbox = this.machine.sandboxes.get(id);
+    if (sandbox === undefined) {
+      return { id, state: 'missing', address: null, exit: null, createdAt: null };
+    }
+    const { server, exit, createdAt } = sandbox;
+    if (server === null) {
+      return { id, state: 'stopped', address: null, exit, createdAt };
+    }
+    const address = server === 'starting' ? null : `http://127.0.0.1:${server.port}`;
+    return { id, state: 'running', address, exit: null, createdAt };
+  }
+
+  async logTail(id: string): Promise<string> {
+    return (this.machine.sandboxes.get(id)?.log ?? []).map((line) => `${line}\n`).join('');
+  }
+
+  async pause(id: string): Promise<void> {
+    const sandbox = this.machine.sandboxes.get(id);
+    const server = sandbox?.server;
+    if (sandbox && server && server !== 'starting') {
+      sandbox.server = null;
+      sandbox.exit = { code: 0, signal: null, outOfMemory: false };
+      await server.stop();
+    }
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.pause(id);
+    const folder = this.machine.sandboxes.get(id)?.folder;
+    this.machine.sandboxes.delete(id);
+    if (folder) {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  async list(): Promise<SandboxFacts[]> {
+    return await Promise.all([...this.machine.sandboxes.keys()].map(async (id) => await this.inspect(id)));
+  }
+
+  async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const sandbox = this.machine.sandboxes.get(launch.id);
+    if (sandbox === undefined || sandbox.server !== null) {
+      return;
+    }
+    sandbox.server = 'starting';
+    sandbox.exit = null;
+    sandbox.launches.push(launch);
+    try {
+      await this.machine.beforeStart(launch);
+      if (launch.program.kind === 'command') {
+        sandbox.log.push(launch.program.args.join(' '));
+        sandbox.exit = { code: 7, signal: null, outOfMemory: false };
+        sandbox.server = null;
+        return;
+      }
+      sandbox.folder ||= await realpath(await mkdtemp(path.join(tmpdir(), 'memory-sandbox-')));
+      const server = await startServer(sandbox, launch);
+      if (this.machine.sandboxes.get(launch.id) !== sandbox) {
+        // Removed meanwhile.
+        await server.stop();
+        await rm(sandbox.folder, { recursive: true, force: true });
+        return;
+      }
+      sandbox.server = server;
+      sandbox.log.push('listening');
+    } catch (error) {
+      sandbox.server = null;
+      throw error;
+    }
+  }
+}
+
+async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promise<RunningAgentServer> {
+  const { folder, engines } = sandbox;
+  const workspace = path.join(folder, launch.workingDir);
+  return await startAgentServer({
+    ...DEFAULT_LIMITS,
+    host: '127.0.0.1',
+    port: 0,
+    portFile: null,
+    conversationsPath: path.join(folder, 'conversations'),
+    bashEventsPath: path.join(folder, 'bash_events'),
+    workspace,
+    fileRoots: [],
+    sessionKeys: [launch.sessionKey],
+    webhook: launch.callbackUrl === null ? null : { ...WEBHOOK_DEFAULTS, baseUrl: launch.callbackUrl },
+    corsOrigins: [],
+    environment: {
+      ...toolEnvironment({ PATH: process.env['PATH'], HOME: workspace, TMPDIR: workspace }),
+      ...launch.env,
+    },
+    createEngine: async () => {
+      const engine = new FakeEngine();
+      engines.push(engine);
+      return engine;
+    },
+    toolWrapper: [],
+    stopGraceMs: 100,
+  });
+}

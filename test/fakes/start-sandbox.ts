@@ -1,0 +1,16 @@
+import { text } from 'node:stream/consumers';
+import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/process/process-backend-options.js';
+import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.js';
+import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+
+/* A service that starts one sandbox, as told on its standard input, and is killed right after. */
+const { options, launch }: { options: ProcessBackendOptions; launch: SandboxLaunch } = JSON.parse(
+  await text(process.stdin),
+);
+const backend = new ProcessSandboxBackend(options);
+await backend.prepare();
+await backend.start(launch, new AbortController().signal);
+while ((await backend.inspect(launch.id)).address === null) {
+  // Its key is on its way to it until it has read it.
+}
+process.kill(process.pid, 'SIGKILL');
