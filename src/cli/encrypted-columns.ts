@@ -3,6 +3,7 @@ import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/encryp
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../mcp-config/encrypted-columns.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/encrypted-columns.js';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../v1/sandboxes/encrypted-columns.js';
+import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start/request-secrets.js';
 
 /** Every place in the database that holds encrypted records, except for the key check itself. */
 export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
@@ -10,4 +11,5 @@ export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...MCP_CONFIG_ENCRYPTED_COLUMNS,
   ...PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
   ...SANDBOX_ENCRYPTED_COLUMNS,
+  ...START_TASK_ENCRYPTED_COLUMNS,
 ];

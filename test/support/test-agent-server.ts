@@ -47,7 +47,6 @@ export async function startTestAgentServer(
         return engine;
       },
       toolWrapper: [],
-      maxConcurrentRuns: 10,
       stopGraceMs: 100,
       ...options,
     });

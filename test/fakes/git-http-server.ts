@@ -1,0 +1,128 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { listenOnLoopback } from '../support/listen-on-loopback.js';
+
+const run = promisify(execFile);
+const HEAD_END = '\r\n\r\n';
+
+/** Real repositories behind git's own HTTP protocol (git-http-backend(1) as CGI). */
+export interface GitHttpServer {
+  /** `http://127.0.0.1:PORT`. */
+  origin: string;
+  /** Addresses that were asked for, with what the client presented (`user:password`), oldest first. */
+  requests: { url: string; credentials: string | null }[];
+  /** Puts a commit with these files on a branch of a repository (`owner/name`), which is made when it is new. */
+  commit(repository: string, branch: string, files: Record<string, string>): Promise<string>;
+  /** Commit at the tip of a branch. */
+  tip(repository: string, branch: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** @param credentials `user:password` that every request has to present; null: everybody may read */
+export async function startGitHttpServer(credentials: string | null): Promise<GitHttpServer> {
+  const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
+  const requests: GitHttpServer['requests'] = [];
+  const server = createServer((request, response) => {
+    const presented = basicCredentials(request);
+    requests.push({ url: request.url ?? '', credentials: presented });
+    if (credentials !== null && presented !== credentials) {
+      response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
+    serve(root, request, response);
+  });
+  const port = await listenOnLoopback(server);
+  const bare = (repository: string): string => path.join(root, `${repository}.git`);
+  const tip = async (repository: string, branch: string): Promise<string> =>
+    (await run('git', ['-C', bare(repository), 'rev-parse', `refs/heads/${branch}`])).stdout.trim();
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    requests,
+    tip,
+    commit: async (repository, branch, files) => {
+      const folder = bare(repository);
+      await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', folder]);
+      await run('git', ['-C', folder, 'config', 'http.receivepack', 'true']);
+      const work = await mkdtemp(path.join(tmpdir(), 'git-work-'));
+      try {
+        const git = (...args: string[]) => run('git', ['-C', work, ...args]);
+        await git('init', '--quiet', '--initial-branch', branch);
+        await git('fetch', '--quiet', folder, branch).then(
+          () => git('reset', '--quiet', '--hard', 'FETCH_HEAD'),
+          () => undefined,
+        );
+        for (const [name, content] of Object.entries(files)) {
+          await mkdir(path.dirname(path.join(work, name)), { recursive: true });
+          await writeFile(path.join(work, name), content);
+        }
+        await git('add', '--all');
+        const author = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
+        await git(...author, 'commit', '--quiet', '--allow-empty', '-m', 'test: a commit');
+        await git('push', '--quiet', folder, `HEAD:refs/heads/${branch}`);
+      } finally {
+        await rm(work, { recursive: true, force: true });
+      }
+      return tip(repository, branch);
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+function basicCredentials({ headers }: IncomingMessage): string | null {
+  const [, encoded] = /^Basic (.+)$/.exec(headers.authorization ?? '') ?? [];
+  return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString('utf8');
+}
+
+function serve(root: string, request: IncomingMessage, response: ServerResponse): void {
+  const url = new URL(request.url ?? '/', 'http://git');
+  const backend = spawn('git', ['http-backend'], {
+    env: {
+      PATH: process.env['PATH'],
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      REMOTE_USER: 'tester',
+      REMOTE_ADDR: '127.0.0.1',
+      REQUEST_METHOD: request.method,
+      PATH_INFO: decodeURIComponent(url.pathname),
+      QUERY_STRING: url.search.slice(1),
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      ...(request.headers['content-encoding'] && {
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
+      }),
+      ...(request.headers['git-protocol'] && { GIT_PROTOCOL: String(request.headers['git-protocol']) }),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const chunks: Buffer[] = [];
+  backend.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  backend.stdout.on('end', () => answer(Buffer.concat(chunks), response));
+  // A client that goes away ends the program's input early.
+  backend.stdin.on('error', () => undefined);
+  request.pipe(backend.stdin);
+}
+
+/** The header lines of a CGI program, then what it says. */
+function answer(output: Buffer, response: ServerResponse): void {
+  const end = output.indexOf(HEAD_END);
+  const headers = output
+    .subarray(0, Math.max(end, 0))
+    .toString('latin1')
+    .split('\r\n')
+    .map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]);
+  const status = headers.find(([name]) => name === 'Status')?.[1] ?? '200';
+  response.writeHead(
+    Number.parseInt(status, 10),
+    Object.fromEntries(headers.filter(([name]) => name !== 'Status')),
+  );
+  response.end(output.subarray(end + HEAD_END.length));
+}

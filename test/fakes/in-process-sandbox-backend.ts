@@ -1,0 +1,97 @@
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import {
+  SandboxBackend,
+  type SandboxFacts,
+  type SandboxLaunch,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+interface Box {
+  launch: SandboxLaunch;
+  server: TestAgentServer;
+  running: boolean;
+  createdAt: number;
+}
+
+/**
+ * Sandboxes whose agent servers, real ones with an engine that needs no model, listen in the process of the test. They
+ * live as long as this object, which several applications may share like a machine. Tests have a key to each of them.
+ */
+export class InProcessSandboxBackend extends SandboxBackend {
+  readonly kind = 'process';
+  readonly isolation = 'container';
+  readonly boxes = new Map<string, Box>();
+  /** What the next starts fail with. */
+  failure: string | null = null;
+  /** While set, starts wait for it. */
+  gate: Promise<void> | null = null;
+
+  override async prepare(): Promise<string[]> {
+    return [];
+  }
+
+  override async start(launch: SandboxLaunch): Promise<void> {
+    if (this.failure !== null) {
+      throw new SandboxBackendError(this.failure);
+    }
+    await this.gate;
+    const box = this.boxes.get(launch.id);
+    if (box) {
+      await this.resume(launch);
+      return;
+    }
+    const server = await startTestAgentServer({ sessionKeys: [launch.sessionKey, SESSION_KEY] });
+    this.boxes.set(launch.id, { launch, server, running: true, createdAt: Date.now() });
+  }
+
+  override async inspect(id: string): Promise<SandboxFacts> {
+    const box = this.boxes.get(id);
+    return box
+      ? {
+          id,
+          state: box.running ? 'running' : 'stopped',
+          address: box.running ? `http://127.0.0.1:${box.server.port}` : null,
+          exit: box.running ? null : { code: 0, signal: null, outOfMemory: false },
+          createdAt: box.createdAt,
+        }
+      : { id, state: 'missing', address: null, exit: null, createdAt: null };
+  }
+
+  override async logTail(): Promise<string> {
+    return '';
+  }
+
+  override async pause(id: string): Promise<void> {
+    const box = this.boxes.get(id);
+    if (box?.running) {
+      box.running = false;
+      await box.server.halt();
+    }
+  }
+
+  override async resume(launch: SandboxLaunch): Promise<void> {
+    const box = this.boxes.get(launch.id);
+    if (!box) {
+      throw new SandboxBackendError('The files of the sandbox are gone.');
+    }
+    if (!box.running) {
+      await box.server.restart();
+      box.running = true;
+    }
+  }
+
+  override async remove(id: string): Promise<void> {
+    const box = this.boxes.get(id);
+    this.boxes.delete(id);
+    await box?.server.stop();
+  }
+
+  override async list(): Promise<SandboxFacts[]> {
+    return Promise.all([...this.boxes.keys()].map((id) => this.inspect(id)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.boxes.keys()].map((id) => this.remove(id)));
+  }
+}

@@ -1,0 +1,16 @@
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token-binding.js';
+import { ProviderToken } from '../../src/git-providers/tokens/provider-token.entity.js';
+import type { ProviderType } from '../../src/git-providers/git-provider.types.js';
+import type { TestApp, TestUser } from './create-test-app.js';
+
+/** Stores a token without asking any provider about it. */
+export async function storeProviderToken(
+  app: TestApp,
+  user: TestUser,
+  provider: ProviderType,
+  token: string,
+): Promise<void> {
+  const encrypted = app.app.get(SecretCipher).encrypt(token, providerTokenBinding(user.id, provider));
+  await app.dataSource.getRepository(ProviderToken).save({ userId: user.id, provider, token: encrypted });
+}
