@@ -93,7 +93,13 @@ export async function createTestApp(
     .compile();
   const app = testing.createNestApplication<NestExpressApplication>({ bodyParser: false, logger: false });
   configureApp(app);
-  await app.listen(0, '127.0.0.1');
+  try {
+    await app.listen(0, '127.0.0.1');
+  } catch (error) {
+    // What was opened so far would keep the test's process alive.
+    await app.close();
+    throw error;
+  }
   const dataSource = app.get(DataSource);
   const createUser = async (): Promise<TestUser> => {
     const user = await app.get(UsersService).create(`${randomBytes(6).toString('hex')}@example.com`, null);

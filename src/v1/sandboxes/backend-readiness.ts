@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
+import { SandboxCallback } from './sandbox-callback.js';
 
 /**
  * Prepares the backend once, beside the start of the service: what needs it waits, nothing else does. A backend that
@@ -11,7 +12,10 @@ export class BackendReadiness implements OnApplicationBootstrap {
   private readonly logger = new Logger('Sandboxes');
   private preparing: Promise<void> | null = null;
 
-  constructor(private readonly backend: SandboxBackend) {}
+  constructor(
+    private readonly backend: SandboxBackend,
+    private readonly callback: SandboxCallback,
+  ) {}
 
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
@@ -48,6 +52,10 @@ export class BackendReadiness implements OnApplicationBootstrap {
     } catch (error) {
       this.preparing = null;
       throw error;
+    }
+    const { problem } = this.callback;
+    if (problem !== null) {
+      this.logger.warn(problem);
     }
     for (const line of lines) {
       if (this.backend.isolation === 'none') {

@@ -1,17 +1,13 @@
-import { hostname } from 'node:os';
 import { Injectable } from '@nestjs/common';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../config/app-config.js';
-import { ServiceAddress } from '../../config/service-address.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import type { SandboxLaunch } from './backends/sandbox-backend.js';
-import { callbackUrl } from './callback-url.js';
+import { SandboxCallback } from './sandbox-callback.js';
 import { sessionKeyBinding } from './sandbox-session-key.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { toLaunch } from './to-launch.js';
-
-const WEBHOOKS_PATH = '/api/v1/webhooks';
 
 /** Everything about one start of a sandbox. */
 export interface PlannedLaunch {
@@ -28,7 +24,7 @@ export class SandboxLaunches {
     private readonly specs: SandboxSpecs,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
-    private readonly address: ServiceAddress,
+    private readonly callback: SandboxCallback,
   ) {}
 
   /** @throws SandboxBackendError when the specification, or the backend, is not what there is any more */
@@ -49,23 +45,10 @@ export class SandboxLaunches {
         ...launch,
         id: sandbox.id,
         sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
-        callbackUrl: this.callbackUrl(),
+        callbackUrl: this.callback.webhooksUrl,
       },
       notes,
       startTimeoutSeconds: spec.startTimeoutSeconds,
     };
-  }
-
-  private callbackUrl(): string {
-    const { http, sandboxes } = this.config;
-    const base = callbackUrl({
-      backend: sandboxes.backend,
-      configured: sandboxes.callbackUrl,
-      host: http.host,
-      port: this.address.port,
-      dockerNetwork: sandboxes.dockerNetwork,
-      hostname: hostname(),
-    });
-    return `${base}${WEBHOOKS_PATH}`;
   }
 }

@@ -24,6 +24,7 @@ import { SandboxListeners } from './sandbox-listeners.js';
 import { SandboxPlaces } from './sandbox-places.js';
 import { SandboxResume } from './sandbox-resume.js';
 import { SandboxAutopsy } from './sandbox-autopsy.js';
+import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCensus } from './sandbox-census.js';
 import { SandboxHosts } from './sandbox-hosts.js';
 import { SandboxIdleWatch } from './sandbox-idle-watch.js';
@@ -79,6 +80,7 @@ import { UserSeparation } from './user-separation.js';
     SandboxAddresses,
     SandboxAnswers,
     SandboxAutopsy,
+    SandboxCallback,
     SandboxCensus,
     SandboxCreation,
     SandboxHolds,

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ConfigError } from '../src/config/config.error.js';
+import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
+import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from './support/create-test-app.js';
+import { SandboxesClient } from './support/sandboxes-client.js';
+import { until } from './support/until.js';
+
+describe('sandboxes and several processes', () => {
+  let backend: ScriptedSandboxBackend;
+  let first: TestApp;
+  let me: SandboxesClient;
+  const more: TestApp[] = [];
+
+  beforeEach(async () => {
+    backend = new ScriptedSandboxBackend();
+    first = await createTestApp({}, undefined, { sandboxBackend: backend });
+    me = new SandboxesClient(first.url, await first.createUser());
+  });
+
+  afterEach(async () => {
+    for (const app of more.splice(0)) {
+      await app.close();
+    }
+    await first.close();
+    await backend.close();
+  });
+
+  async function join(environment: Record<string, string> = {}): Promise<TestApp> {
+    const app = await createTestApp(environment, first.databaseUrl, { sandboxBackend: backend });
+    more.push(app);
+    return app;
+  }
+
+  /** As if this process had been killed in the middle of its work: the lease is somebody's who will not come back. */
+  async function leaveBehind(id: string, status: string): Promise<void> {
+    await first.dataSource.query(
+      `UPDATE sandboxes SET status = $2, address = NULL, lease_owner = 'dead', lease_until = now() + interval '15 s'
+       WHERE id = $1`,
+      [id, status],
+    );
+  }
+
+  it('a sandbox that runs is adopted by a new process, at the address that it has then', async () => {
+    const { id } = await me.running();
+    const address = await backend.move(id);
+    const heard: string[] = [];
+    const second = await join();
+    second.app.get(SandboxListeners).onRunning((each) => void heard.push(each));
+
+    expect(await second.app.get(RunningSandboxes).target(id)).toMatchObject({ address, generation: 1 });
+    expect(backend.box(id).starts).toBe(1);
+  });
+
+  it('one that died while nobody looked is an error before the first request', async () => {
+    const { id } = await me.running();
+    await backend.end(id, { code: 1, signal: null, outOfMemory: false });
+    const second = await join();
+
+    expect(await new SandboxesClient(second.url, me.user).get(id)).toMatchObject({ status: 'ERROR' });
+  });
+
+  it.each([
+    ['STARTING', 'RUNNING'],
+    ['PAUSING', 'PAUSED'],
+    ['DELETING', 'MISSING'],
+  ])('%s of a process that died goes on when its lease is over', async (left, reached) => {
+    const { id } = await me.running();
+    await leaveBehind(id, left);
+    first.clock.advance(15_001);
+
+    await me.reach(id, reached);
+    await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
+    expect(backend.boxes.get(id)?.starts ?? 1).toBe(1);
+  });
+
+  it('nobody takes what another process works on', async () => {
+    const { id } = await me.running();
+    const before = backend.calls.length;
+    await leaveBehind(id, 'PAUSING');
+    const second = await join();
+    second.clock.advance(10_000);
+    await new SandboxesClient(second.url, me.user).running();
+
+    expect(backend.calls.slice(before).filter((call) => call.endsWith(id))).toEqual([]);
+  });
+
+  it('one process works on a sandbox, however many there are', async () => {
+    await join();
+    await join();
+    const ids = (await Promise.all(Array.from({ length: 5 }, () => me.create()))).map(({ id }) => id);
+    await Promise.all(ids.map((id) => me.reach(id, 'RUNNING')));
+
+    expect(ids.map((id) => backend.callsOf(id))).toEqual(ids.map(() => ['start']));
+    expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it('a removal through another process ends a start', async () => {
+    const second = await join();
+    backend.script.gate = new Promise<void>(() => undefined);
+    const { id } = await me.create();
+    await until(() => backend.callsOf(id).includes('start'));
+    expect(await new SandboxesClient(second.url, me.user).remove(id)).toBe(200);
+
+    await until(() => backend.callsOf(id).includes('remove'));
+    expect(await me.get(id)).toBeNull();
+  });
+
+  it('a stop leaves sandboxes running, and gives up what can go on elsewhere', async () => {
+    const second = await join();
+    const client = new SandboxesClient(second.url, me.user);
+    const running = await client.running();
+    const gate = Promise.withResolvers<void>();
+    backend.script.gate = gate.promise;
+    const starting = await client.create();
+    await until(() => backend.callsOf(starting.id).includes('start'));
+    more.splice(more.indexOf(second), 1);
+    await second.close();
+    gate.resolve();
+
+    expect(await me.reach(starting.id, 'RUNNING')).toMatchObject({ status: 'RUNNING' });
+    expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
+    expect(backend.box(running.id).starts).toBe(1);
+  });
+
+  describe('of another host', () => {
+    it('are refused without an address, in one line', async () => {
+      const failing = createTestApp({ HOST_ID: 'second-host' }, first.databaseUrl);
+
+      await expect(failing).rejects.toThrow(ConfigError);
+      await expect(failing).rejects.toThrow(/^HOST_ID: another host \(test-host, .*SANDBOX_ADDRESS[^\n]*$/);
+    });
+
+    it('are welcome with one, and leave the sandboxes of this one alone', async () => {
+      const { id } = await me.running();
+      const calls = backend.calls.length;
+      const second = await join({ HOST_ID: 'second-host', SANDBOX_ADDRESS: '10.0.0.2' });
+
+      expect(await second.app.get(RunningSandboxes).target(id)).toMatchObject({ sandboxId: id });
+      await new SandboxesClient(second.url, me.user).pause(id);
+      await until(() => backend.calls.length > calls);
+      expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+    });
+
+    it('are welcome when this one is gone', async () => {
+      await first.dataSource.query(
+        `UPDATE sandbox_hosts SET seen_at = now() - interval '1 minute' WHERE id = 'test-host'`,
+      );
+
+      await expect(join({ HOST_ID: 'second-host' })).resolves.toBeDefined();
+    });
+  });
+});
