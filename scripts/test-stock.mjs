@@ -1,0 +1,90 @@
+// Holds a conversation with the stock OpenHands agent server, as far as it can be installed here:
+// npm run test:stock. Ends with 0 when that works, 1 when it does not, 77 when it cannot be tried.
+//
+// PYTHON       a Python of at least 3.12 (else python3.14, 3.13 and 3.12 are looked for, also pyenv's)
+// STOCK_VENV   a virtual environment to use, made where it is not there yet; else a throw-away one
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** What this was last seen to work with. */
+const VERSION = '1.58.0';
+const PACKAGES = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'].map(
+  (name) => `${name}==${VERSION}`,
+);
+const CANNOT = 77;
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+const say = (text) => process.stdout.write(`${text}\n`);
+
+/** Runs a program; its output is shown only when it fails. */
+function succeeds(program, args) {
+  const { status, error, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  if (status === 0) {
+    return true;
+  }
+  const output = error ? String(error) : `${stdout}${stderr}`;
+  say(output.trim().split('\n').slice(-15).join('\n'));
+  return false;
+}
+
+function isNewEnough(python) {
+  const check = 'import sys; sys.exit(0 if sys.version_info >= (3, 12) else 1)';
+  return spawnSync(python, ['-c', check], { stdio: 'ignore' }).status === 0;
+}
+
+function findPython() {
+  const given = process.env['PYTHON'];
+  const versions = path.join(process.env['PYENV_ROOT'] ?? path.join(homedir(), '.pyenv'), 'versions');
+  const pyenv = existsSync(versions)
+    ? readdirSync(versions).map((version) => path.join(versions, version, 'bin', 'python3'))
+    : [];
+  const candidates = given ? [given] : ['python3.14', 'python3.13', 'python3.12', 'python3', ...pyenv];
+  return candidates.find(isNewEnough);
+}
+
+/** @returns the environment's Python; undefined when it could not be made, which has been said */
+function prepare(folder) {
+  const environment = process.env['STOCK_VENV'] ?? path.join(folder, 'venv');
+  const python = path.join(environment, 'bin', 'python');
+  if (!existsSync(python)) {
+    const base = findPython();
+    if (base === undefined) {
+      say('The stock agent server needs Python 3.12 or newer, and there is none: set PYTHON.');
+      return undefined;
+    }
+    say(`making a virtual environment with ${base}`);
+    if (!succeeds(base, ['-m', 'venv', environment])) {
+      say('A virtual environment could not be made.');
+      return undefined;
+    }
+  }
+  if (spawnSync(python, ['-c', 'import openhands.agent_server'], { stdio: 'ignore' }).status !== 0) {
+    say(`installing ${PACKAGES.join(' ')}, which takes a while`);
+    if (!succeeds(python, ['-m', 'pip', 'install', '--quiet', ...PACKAGES])) {
+      say('The stock agent server could not be installed.');
+      return undefined;
+    }
+  }
+  return python;
+}
+
+const folder = mkdtempSync(path.join(tmpdir(), 'slipway-stock-'));
+// Sandboxes run as other users when this is root, and have to get in.
+chmodSync(folder, 0o755);
+try {
+  const python = prepare(folder);
+  if (python === undefined) {
+    say('NOT TRIED: nothing is known about the stock agent server from this run.');
+    process.exitCode = CANNOT;
+  } else {
+    const program = path.join(root, 'scripts', 'run-typescript.mjs');
+    const journey = path.join(root, 'test', 'stock', 'journey.ts');
+    const args = ['--disable-warning=ExperimentalWarning', program, journey, python, folder];
+    process.exitCode = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root }).status ?? 1;
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
