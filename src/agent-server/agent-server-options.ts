@@ -33,9 +33,13 @@ export interface AgentServerOptions {
   sockets: SocketLimits;
 }
 
-/** What is the same everywhere but in tests. */
-export const DEFAULT_LIMITS: Pick<AgentServerOptions, 'maxUploadBytes' | 'stopGraceMs' | 'sockets'> = {
+/** What is the same everywhere but in tests, and the stock server's limit of runs. */
+export const DEFAULT_LIMITS: Pick<
+  AgentServerOptions,
+  'maxUploadBytes' | 'maxConcurrentRuns' | 'stopGraceMs' | 'sockets'
+> = {
   maxUploadBytes: 1024 * 1024 * 1024,
+  maxConcurrentRuns: 10,
   stopGraceMs: 3_000,
   sockets: SOCKET_LIMITS,
 };

@@ -14,6 +14,7 @@ describe('parseOptions', () => {
       webhook: null,
       corsOrigins: [],
       toolWrapper: [],
+      maxConcurrentRuns: 10,
       secretsOnStdin: false,
     });
   });
@@ -26,6 +27,7 @@ describe('parseOptions', () => {
       OH_WEBHOOKS_0_BASE_URL: 'http://service/hooks/',
       OH_WEBHOOKS_0_FLUSH_DELAY: '0.5',
       OH_ALLOW_CORS_ORIGINS_0: 'https://a.example',
+      OH_MAX_CONCURRENT_RUNS: '3',
     };
     const args = [
       '--port',
@@ -47,6 +49,7 @@ describe('parseOptions', () => {
       fileRoots: ['/tmp'],
       webhook: { baseUrl: 'http://service/hooks', flushDelayMs: 500, retries: 3 },
       corsOrigins: ['https://a.example'],
+      maxConcurrentRuns: 3,
       secretsOnStdin: true,
     });
   });

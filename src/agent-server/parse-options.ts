@@ -1,10 +1,7 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { AgentServerOptions } from './agent-server-options.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
-
-/** As the stock server has it. */
-const MAX_CONCURRENT_RUNS = 10;
 
 export type ParsedOptions = Pick<
   AgentServerOptions,
@@ -63,7 +60,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     webhook: toWebhook(values['webhook-url'], env),
     corsOrigins: numbered(env, 'OH_ALLOW_CORS_ORIGINS_'),
     toolWrapper: toWords(values['tool-wrapper']),
-    maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], MAX_CONCURRENT_RUNS) || MAX_CONCURRENT_RUNS,
+    maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], 0) || DEFAULT_LIMITS.maxConcurrentRuns,
     secretsOnStdin: values['secrets-stdin'],
   };
 }

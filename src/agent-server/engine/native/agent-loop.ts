@@ -7,7 +7,7 @@ import type { Condenser } from './condenser.js';
 import { waitsForUser } from './confirmation.js';
 import { conversationFailure } from './conversation-failure.js';
 import { countUsage } from './count-usage.js';
-import { modelOf } from './language-model.js';
+import type { ModelOf } from './language-model.js';
 import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
@@ -24,6 +24,7 @@ export interface AgentLoopOptions {
   signal: AbortSignal;
   tools: NativeTools;
   condenser: Condenser;
+  modelOf: ModelOf;
   wait: Wait;
 }
 
@@ -39,13 +40,15 @@ export class AgentLoop {
   readonly #signal: AbortSignal;
   readonly #tools: NativeTools;
   readonly #condenser: Condenser;
+  readonly #modelOf: ModelOf;
   readonly #wait: Wait;
 
-  constructor({ host, signal, tools, condenser, wait }: AgentLoopOptions) {
+  constructor({ host, signal, tools, condenser, modelOf, wait }: AgentLoopOptions) {
     this.#host = host;
     this.#signal = signal;
     this.#tools = tools;
     this.#condenser = condenser;
+    this.#modelOf = modelOf;
     this.#wait = wait;
   }
 
@@ -75,7 +78,7 @@ export class AgentLoop {
     let condensed = false;
     await this.#guard(async () => {
       const { messages } = messagesFromEvents(this.#host.events());
-      condensed = await this.#condenser.force(modelOf(this.#host.settings), messages, this.#signal);
+      condensed = await this.#condenser.force(this.#modelOf(this.#host.settings), messages, this.#signal);
     });
     return condensed;
   }
@@ -127,7 +130,7 @@ export class AgentLoop {
     const tools = this.#tools.offered(this.#host.settings);
     const { instructions, messages } = messagesFromEvents(this.#host.events());
     const request: StepRequest = {
-      model: modelOf(this.#host.settings),
+      model: this.#modelOf(this.#host.settings),
       instructions: instructions ?? '',
       messages,
       tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),

@@ -1,7 +1,7 @@
 import { AgentUnavailableError } from '../agent-unavailable.error.js';
 import type { EngineHost } from '../agent-engine.js';
 import { countUsage } from './count-usage.js';
-import { modelOf } from './language-model.js';
+import type { ModelOf } from './language-model.js';
 import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
@@ -16,6 +16,7 @@ const NOTE =
 export interface AskModelOptions {
   host: EngineHost;
   question: string;
+  modelOf: ModelOf;
   /** What the history may have calls of. */
   tools: NativeTools;
   signal: AbortSignal;
@@ -27,7 +28,14 @@ export interface AskModelOptions {
  *
  * @throws AgentUnavailableError when the model cannot be asked or does not answer
  */
-export async function askModel({ host, question, tools, signal, wait }: AskModelOptions): Promise<string> {
+export async function askModel({
+  host,
+  question,
+  modelOf,
+  tools,
+  signal,
+  wait,
+}: AskModelOptions): Promise<string> {
   const { settings } = host;
   const { costUsd } = host.totals();
   const limit = limitReached(settings, { costUsd, iterations: 0 });

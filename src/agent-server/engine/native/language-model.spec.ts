@@ -8,7 +8,14 @@ function made(
   baseUrl: string | null = null,
   allowlist: string[] | null = null,
 ) {
-  const result = languageModel({ model, apiKey, baseUrl, timeoutMs: 1_000, allowlist });
+  const result = languageModel({
+    model,
+    apiKey,
+    baseUrl,
+    timeoutMs: 1_000,
+    allowlist,
+    anthropicUrl: 'https://a.example/v1',
+  });
   return typeof result === 'string' ? result : { provider: result.provider, modelId: result.modelId };
 }
 

@@ -16,6 +16,8 @@ export interface LanguageModelOptions {
   timeoutMs: number;
   /** Servers that may be called (see `HostAllowlist`); null: any. */
   allowlist: readonly string[] | null;
+  /** Base address of Anthropic's own API, which no setting names. */
+  anthropicUrl: string;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface LanguageModelOptions {
  * @throws LlmFailure when a setting is missing, or names a server that may not be called
  */
 export function languageModel(options: LanguageModelOptions): LanguageModel {
-  const { model, apiKey, baseUrl, timeoutMs, allowlist } = options;
+  const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl } = options;
   const target = modelTarget(model, baseUrl);
   const problem = baseUrl ? new OutboundAddresses(allowlist).problem(baseUrl.trim()) : null;
   if (problem !== null) {
@@ -41,7 +43,7 @@ export function languageModel(options: LanguageModelOptions): LanguageModel {
         null,
       );
     }
-    return createAnthropic({ apiKey, baseURL: target.baseUrl ?? undefined, fetch })(target.model);
+    return createAnthropic({ apiKey, baseURL: anthropicUrl, fetch })(target.model);
   }
   return createOpenAICompatible({
     name: 'openai',
@@ -52,11 +54,11 @@ export function languageModel(options: LanguageModelOptions): LanguageModel {
   }).chatModel(target.model);
 }
 
-/** The model of a conversation, as `languageModel` answers it. */
-export function modelOf({
-  llm,
-  llmTimeoutMs,
-  outboundAllowlist,
-}: Pick<EngineSettings, 'llm' | 'llmTimeoutMs' | 'outboundAllowlist'>): LanguageModel {
-  return languageModel({ ...llm, timeoutMs: llmTimeoutMs, allowlist: outboundAllowlist });
+/** The model of a conversation, by its settings as they are now. */
+export type ModelOf = (settings: EngineSettings) => LanguageModel;
+
+/** @param anthropicUrl base address of Anthropic's own API */
+export function modelsOf(anthropicUrl: string): ModelOf {
+  return ({ llm, llmTimeoutMs, outboundAllowlist }) =>
+    languageModel({ ...llm, timeoutMs: llmTimeoutMs, allowlist: outboundAllowlist, anthropicUrl });
 }

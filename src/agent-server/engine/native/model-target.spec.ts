@@ -11,7 +11,7 @@ describe('modelTarget', () => {
     ['openai/org/model', OWN, { api: 'openai', model: 'org/model', baseUrl: OWN }],
     ['litellm_proxy/claude', OWN, { api: 'openai', model: 'claude', baseUrl: OWN }],
     ['litellm_proxy/anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
-    ['anthropic/claude', null, { api: 'anthropic', model: 'claude', baseUrl: null }],
+    ['anthropic/claude', null, { api: 'anthropic', model: 'claude' }],
     ['anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
     ['gpt-5', null, { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
     ['qwen/qwen3', OWN, { api: 'openai', model: 'qwen/qwen3', baseUrl: OWN }],

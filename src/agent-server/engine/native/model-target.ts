@@ -2,8 +2,7 @@ import { LlmFailure } from './llm-failure.js';
 
 /** Where a model is called, and under which name. */
 export type ModelTarget =
-  | { api: 'openai'; model: string; baseUrl: string }
-  | { api: 'anthropic'; model: string; baseUrl: string | null };
+  { api: 'openai'; model: string; baseUrl: string } | { api: 'anthropic'; model: string };
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 
@@ -21,7 +20,7 @@ export function modelTarget(name: string, baseUrl: string | null): ModelTarget {
   const [, provider = '', rest = ''] = /^([^/]+)\/(.+)$/.exec(model) ?? [];
   const url = cleanUrl(baseUrl);
   if (provider === 'anthropic' && url === null) {
-    return { api: 'anthropic', model: rest, baseUrl: null };
+    return { api: 'anthropic', model: rest };
   }
   if (provider === 'openai') {
     return { api: 'openai', model: rest, baseUrl: url ?? OPENAI_URL };

@@ -4,10 +4,13 @@ import { AgentLoop } from './agent-loop.js';
 import { askModel } from './ask-model.js';
 import { closeCalls, rejectCalls } from './close-calls.js';
 import { Condenser } from './condenser.js';
+import { type ModelOf, modelsOf } from './language-model.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
 import type { Wait } from './patient-step.js';
 
 export interface NativeEngineOptions extends NativeToolsOptions {
+  /** Base address of Anthropic's own API. */
+  anthropicUrl: string;
   /** Between two attempts to reach the model. */
   wait: Wait;
 }
@@ -17,6 +20,7 @@ const DEFAULTS: NativeEngineOptions = {
   pullRequests: null,
   remoteAccess: () => null,
   mcpConnectTimeoutMs: 30_000,
+  anthropicUrl: 'https://api.anthropic.com/v1',
   wait: async (milliseconds, signal) => {
     await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
   },
@@ -34,6 +38,7 @@ interface Held {
  */
 export class NativeEngine extends AgentEngine {
   readonly #options: NativeEngineOptions;
+  readonly #modelOf: ModelOf;
   /** What stays from run to run. */
   #held: Held | null = null;
 
@@ -41,6 +46,7 @@ export class NativeEngine extends AgentEngine {
   constructor(options: Partial<NativeEngineOptions> = {}) {
     super();
     this.#options = { ...DEFAULTS, ...options };
+    this.#modelOf = modelsOf(this.#options.anthropicUrl);
   }
 
   /** Calls that nobody confirmed, or that an earlier run left open, are closed with an error: nothing runs unasked. */
@@ -65,7 +71,8 @@ export class NativeEngine extends AgentEngine {
 
   async ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string> {
     const { wait } = this.#options;
-    return await askModel({ host, question, signal, wait, tools: this.#open(host).tools });
+    const { tools } = this.#open(host);
+    return await askModel({ host, question, modelOf: this.#modelOf, tools, signal, wait });
   }
 
   async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
@@ -78,7 +85,8 @@ export class NativeEngine extends AgentEngine {
   }
 
   #loop(host: EngineHost, signal: AbortSignal): AgentLoop {
-    return new AgentLoop({ host, signal, wait: this.#options.wait, ...this.#open(host) });
+    const { wait } = this.#options;
+    return new AgentLoop({ host, signal, wait, modelOf: this.#modelOf, ...this.#open(host) });
   }
 
   #open(host: EngineHost): Held {

@@ -102,6 +102,30 @@ describe('a journey', () => {
     ]);
   });
 
+  it('calls no server of a user that the operator does not allow', async () => {
+    const remote = await RemoteMcpServer.start();
+    const settings = engineSettings(folder, llm.url, {
+      mcpConfig: { calculator: { url: remote.httpUrl, transport: 'http' } },
+      outboundAllowlist: [new URL(llm.url).origin],
+    });
+    const host = new MemoryEngineHost(settings);
+    await host.say('Add 20 and 22.');
+    await engine.run(host, never);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'McpServerUnavailable', detail: expect.stringContaining('OUTBOUND_ALLOWLIST') },
+    ]);
+    expect(host.status).toBe('finished');
+    host.settings = { ...settings, outboundAllowlist: ['llm.example.com'] };
+    await host.say('Again.');
+    await engine.run(host, never);
+    await remote.close();
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
+      code: 'LlmNotConfigured',
+      detail: expect.stringContaining('llm_base_url: This server may not be used'),
+    });
+    expect(llm.requests).toHaveLength(1);
+  });
+
   it('uses tool servers, and goes on without those that are dead', async () => {
     const remote = await RemoteMcpServer.start();
     llm.script = inOrder(call('add', { a: 20, b: 22 }), say('It is 42.'));

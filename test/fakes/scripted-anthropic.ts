@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { listenOnLoopback } from '../support/listen-on-loopback.js';
+
+/** What the model says in one answer, in this order. */
+export interface AnthropicAnswer {
+  thinking?: string;
+  text?: string;
+  call?: { id: string; name: string; input: Record<string, unknown> };
+  usage: { input: number; output: number };
+}
+
+export interface AnthropicRequest {
+  headers: IncomingMessage['headers'];
+  body: Record<string, unknown>;
+}
+
+/** Anthropic's Messages API over real HTTP, streamed; it gives the answers of a list, the last one for ever. */
+export class ScriptedAnthropic {
+  readonly requests: AnthropicRequest[] = [];
+
+  private constructor(
+    private readonly server: Server,
+    /** Base address, with the version. */
+    readonly url: string,
+  ) {}
+
+  static async start(answers: readonly AnthropicAnswer[]): Promise<ScriptedAnthropic> {
+    let self: ScriptedAnthropic | null = null;
+    const server = createServer((request, response) => {
+      void readJson(request).then((body) => {
+        const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
+        const answer = answers[Math.min(index, answers.length) - 1];
+        if (request.url !== '/v1/messages' || answer === undefined) {
+          response.writeHead(404).end();
+          return;
+        }
+        stream(response, answer, `msg_${index}`);
+      });
+    });
+    const port = await listenOnLoopback(server);
+    self = new ScriptedAnthropic(server, `http://127.0.0.1:${port}/v1`);
+    return self;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+    });
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const parts: Buffer[] = [];
+  for await (const part of request) {
+    parts.push(Buffer.from(part));
+  }
+  const body: Record<string, unknown> = JSON.parse(Buffer.concat(parts).toString('utf8'));
+  return body;
+}
+
+function stream(response: ServerResponse, answer: AnthropicAnswer, id: string): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const send = (type: string, members: Record<string, unknown>): void => {
+    response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`);
+  };
+  const { input, output } = answer.usage;
+  send('message_start', {
+    message: {
+      id,
+      type: 'message',
+      role: 'assistant',
+      model: 'claude-scripted',
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: { input_tokens: input, output_tokens: 1 },
+    },
+  });
+  for (const [index, { block, deltas }] of blocksOf(answer).entries()) {
+    send('content_block_start', { index, content_block: block });
+    deltas.forEach((delta) => send('content_block_delta', { index, delta }));
+    send('content_block_stop', { index });
+  }
+  send('ping', {});
+  const stop = answer.call === undefined ? 'end_turn' : 'tool_use';
+  send('message_delta', {
+    delta: { stop_reason: stop, stop_sequence: null },
+    usage: { output_tokens: output },
+  });
+  send('message_stop', {});
+  response.end();
+}
+
+interface Block {
+  block: Record<string, unknown>;
+  deltas: Record<string, unknown>[];
+}
+
+function blocksOf({ thinking, text, call }: AnthropicAnswer): Block[] {
+  const blocks: Block[] = [];
+  if (thinking !== undefined) {
+    const deltas = pieces(thinking).map((piece) => ({ type: 'thinking_delta', thinking: piece }));
+    const block = { type: 'thinking', thinking: '', signature: '' };
+    blocks.push({ block, deltas: [...deltas, { type: 'signature_delta', signature: 'signed' }] });
+  }
+  if (text !== undefined) {
+    const deltas = pieces(text).map((piece) => ({ type: 'text_delta', text: piece }));
+    blocks.push({ block: { type: 'text', text: '' }, deltas });
+  }
+  if (call !== undefined) {
+    const json = pieces(JSON.stringify(call.input));
+    blocks.push({
+      block: { type: 'tool_use', id: call.id, name: call.name, input: {} },
+      deltas: json.map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
+    });
+  }
+  return blocks;
+}
+
+function pieces(text: string): string[] {
+  return text.match(/[^]{1,7}/g) ?? [];
+}
