@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type {
   BashCommand,
   BashEvent,
@@ -138,10 +140,16 @@ export class BashCommands {
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
+    const cwd = path.resolve(this.#options.workspace, command.cwd ?? '.');
+    if (!existsSync(cwd)) {
+      // Node would say of the program that it is not there.
+      await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);
+      return NOT_STARTED;
+    }
     try {
       const { exitCode, timedOut } = await runCommand({
         command: [...this.#options.wrapper, 'bash', '-c', command.command],
-        cwd: command.cwd ?? this.#options.workspace,
+        cwd,
         env: this.#options.environment,
         timeoutMs: command.timeout * 1000,
         signal,
