@@ -1,5 +1,6 @@
 import { startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
+import { tellConversation } from './tell-conversation.js';
 import { tellStory } from './tell-story.js';
 
 /** Not at a terminal, or asked for it: end after the story. */
@@ -21,11 +22,16 @@ const asked = new Promise<void>((resolve) => {
 });
 
 print(
-  '\n  Slipway with stand-ins of GitHub, GitLab and Bitbucket, all on this machine. No account is needed.\n',
+  '\n  Slipway with stand-ins of GitHub, GitLab, Bitbucket and a model, all on this machine. No account is needed.\n',
 );
 const demo = await startDemo();
 try {
-  await Promise.race([tellStory(demo, new Storyteller(demo.url, demo.apiKey, print)), asked]);
+  const teller = new Storyteller(demo.url, demo.apiKey, print);
+  const story = async () => {
+    await tellStory(demo, teller);
+    await tellConversation(demo, teller);
+  };
+  await Promise.race([story(), asked]);
   if (once) {
     print(`\nWithout --once, at a terminal, it keeps running, with every request to try at /docs.\n`);
   } else {

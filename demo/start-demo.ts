@@ -6,11 +6,17 @@ import { startFakeGithub } from '../test/fakes/fake-github.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeServer } from '../test/fakes/fake-server.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
+import { startGitHttpServer } from '../test/fakes/git-http-server.js';
+import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { startServiceProcess } from '../test/support/service-process.js';
+import { demoModel } from './demo-model.js';
+import { DEMO_FILES, DEMO_REPOSITORY } from './demo-repository.js';
 import { demoWorld } from './demo-world.js';
 
 /** How long the stand-ins take for an answer: about what the real ones take. */
 const LATENCY_MS = 120;
+/** Between two pieces of the model's answers. */
+const MODEL_PAUSE_MS = 15;
 
 /** The service and the three git hosts that it knows. */
 export interface Demo {
@@ -19,6 +25,8 @@ export interface Demo {
   apiKey: string;
   worlds: { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld };
   gitlab: FakeServer;
+  /** `llm_base_url` of the script that stands in for a model. */
+  modelUrl: string;
   close(): Promise<void>;
 }
 
@@ -29,9 +37,12 @@ export async function startDemo(): Promise<Demo> {
   const github = await startFakeGithub(worlds.github, { latencyMs: LATENCY_MS });
   const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
   const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
+  const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`);
+  await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
+  const model = await ScriptedLlm.start(demoModel, { chunkDelayMs: MODEL_PAUSE_MS });
   const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-'));
   const closeRest = async () => {
-    await Promise.all([github, gitlab, bitbucket].map((host) => host.close()));
+    await Promise.all([github, gitlab, bitbucket, repositories, model].map((host) => host.close()));
     await rm(folder, { recursive: true, force: true });
   };
   try {
@@ -44,6 +55,7 @@ export async function startDemo(): Promise<Demo> {
         DATA_DIR: path.join(folder, 'data'),
         BOOTSTRAP_API_KEY: apiKey,
         GITHUB_API_URL: github.origin,
+        GITHUB_CLONE_URL: repositories.origin,
         GITLAB_API_URL: `${gitlab.origin}/api`,
         BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
       },
@@ -53,6 +65,7 @@ export async function startDemo(): Promise<Demo> {
       apiKey,
       worlds,
       gitlab,
+      modelUrl: model.url,
       close: async () => {
         await service.stop();
         await closeRest();
