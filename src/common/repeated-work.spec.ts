@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { RepeatedWork } from './repeated-work.js';
+import { currentRequest, runInRequestContext } from './requests/request-context.js';
 
 /** Work that ends when it is told to, and counts how often it began. */
 function steppedWork() {
@@ -48,6 +49,18 @@ describe('RepeatedWork', () => {
     await next;
 
     expect(errors).toEqual([new Error('no')]);
+  });
+
+  it('runs outside of the request that asked for it', async () => {
+    const seen: unknown[] = [];
+    const work = new RepeatedWork(
+      3_600_000,
+      async () => void seen.push(currentRequest()),
+      (error) => seen.push(error),
+    );
+    await runInRequestContext({ requestId: 'r' }, () => work.now());
+
+    expect(seen).toEqual([undefined]);
   });
 
   it('stops when the current run has ended, and runs no more', async () => {

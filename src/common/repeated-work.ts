@@ -1,8 +1,12 @@
+import { AsyncResource } from 'node:async_hooks';
+
 /**
  * Work that is done again and again, at most one run at a time. What it throws goes to `onError`, and the next run comes
  * all the same. The timer keeps no process alive.
  */
 export class RepeatedWork {
+  /** Runs belong to nobody's request, whoever asked for them: their log lines must not say so. */
+  private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
   private stopped = false;
@@ -39,7 +43,7 @@ export class RepeatedWork {
     if (this.stopped) {
       return Promise.resolve();
     }
-    this.current ??= this.runOnce();
+    this.current ??= this.scope.runInAsyncScope(() => this.runOnce());
     return this.current;
   }
 
