@@ -5,15 +5,11 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { ConversationStarter } from '../src/v1/app-conversations/start/conversation-starter.js';
-import type { StartRequest } from '../src/v1/app-conversations/start/start-request.js';
-import type { StartTaskStatus } from '../src/v1/app-conversations/start-task-status.js';
-import { StartTask } from '../src/v1/app-conversations/start-task.entity.js';
 import { startGitHttpServer, type GitHttpServer } from './fakes/git-http-server.js';
 import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
 import { storeProviderToken } from './support/store-provider-token.js';
-import { sampleStartRequest } from './support/sample-start-request.js';
+import { say, StartsClient } from './support/starts-client.js';
 import { until } from './support/until.js';
 
 const run = promisify(execFile);
@@ -25,6 +21,7 @@ describe('starting a conversation', () => {
   let git: GitHttpServer;
   let app: TestApp;
   let user: TestUser;
+  let client: StartsClient;
 
   beforeAll(async () => {
     backend = new InProcessSandboxBackend();
@@ -35,12 +32,13 @@ describe('starting a conversation', () => {
 
   beforeEach(async () => {
     user = await app.createUser();
-    await settings(USABLE);
+    client = new StartsClient(app, user);
+    await client.settings(USABLE);
   });
 
   afterEach(() => {
     backend.failure = null;
-    backend.gate = null;
+    backend.gate.open();
   });
 
   afterAll(async () => {
@@ -49,27 +47,6 @@ describe('starting a conversation', () => {
     await git.close();
   });
 
-  const settings = async (members: object): Promise<void> => {
-    await request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
-  };
-  const conversations = (): Promise<{ id: string }[]> =>
-    app.dataSource.query('SELECT id FROM app_conversations WHERE user_id = $1', [user.id]);
-  const sandboxes = (): Promise<{ id: string }[]> =>
-    app.dataSource.query('SELECT id FROM sandboxes WHERE user_id = $1', [user.id]);
-  const start = (given: Partial<StartRequest> = {}, key: string | null = null): Promise<StartTask> =>
-    app.app.get(ConversationStarter).start(user.id, sampleStartRequest(given), key);
-  const read = (id: string): Promise<StartTask> =>
-    app.dataSource.getRepository(StartTask).findOneByOrFail({ id });
-  /** The task once it is in the status; an unexpected end is told with its detail. */
-  const reached = async ({ id }: StartTask, status: StartTaskStatus): Promise<StartTask> => {
-    let task = await read(id);
-    await until(async () => {
-      task = await read(id);
-      return [status, 'READY', 'ERROR'].includes(task.status);
-    });
-    expect([task.status, task.detail]).toEqual([status, status === 'READY' ? null : task.detail]);
-    return task;
-  };
   const agentServer = (sandboxId: string) => {
     const box = backend.boxes.get(sandboxId);
     if (!box) {
@@ -77,21 +54,17 @@ describe('starting a conversation', () => {
     }
     return box.server;
   };
-  const say = (text: string): Partial<StartRequest> => ({
-    initial_message: { role: 'user', content: [{ type: 'text', text }], run: true },
-  });
-
   it('makes a sandbox, an empty repository and a conversation that works on its first message', async () => {
-    const task = await start(say('say hello'));
+    const task = await client.start(say('say hello'));
     expect(task).toMatchObject({ status: 'WORKING', detail: null, attempt: 0, sandboxMade: true });
 
-    const ready = await reached(task, 'READY');
+    const ready = await client.reached(task, 'READY');
 
-    const { client, workspace } = agentServer(ready.sandboxId);
+    const { client: agent, workspace } = agentServer(ready.sandboxId);
     expect(ready.workingDir).toBe(workspace);
     const conversation = `/api/conversations/${ready.appConversationId}`;
-    await until(async () => JSON.stringify(await client.get(conversation)).includes('"finished"'));
-    expect(await client.get(conversation)).toMatchObject({
+    await until(async () => JSON.stringify(await agent.get(conversation)).includes('"finished"'));
+    expect(await agent.get(conversation)).toMatchObject({
       id: ready.appConversationId,
       agent: { llm: { model: 'openai/gpt-4o' } },
       workspace: { working_dir: workspace },
@@ -118,7 +91,7 @@ describe('starting a conversation', () => {
       '.openhands/pre-commit.sh': 'exit 0\n',
     });
 
-    const task = await reached(await start({ selected_repository: 'octo/scripts' }), 'READY');
+    const task = await client.reached(await client.start({ selected_repository: 'octo/scripts' }), 'READY');
 
     const { workspace, folder } = agentServer(task.sandboxId);
     const clone = path.join(workspace, 'scripts');
@@ -143,8 +116,12 @@ describe('starting a conversation', () => {
     await storeProviderToken(app, user, 'github', TOKEN);
     const head = await git.commit('octo/app', 'feature/x', { 'b.txt': '2' });
 
-    const task = await reached(
-      await start({ selected_repository: 'octo/app', selected_branch: 'feature/x', git_provider: 'github' }),
+    const task = await client.reached(
+      await client.start({
+        selected_repository: 'octo/app',
+        selected_branch: 'feature/x',
+        git_provider: 'github',
+      }),
       'READY',
     );
 
@@ -162,19 +139,22 @@ describe('starting a conversation', () => {
       await storeProviderToken(app, user, 'github', token);
     }
 
-    const task = await reached(await start({ selected_repository: 'octo/app', ...given }), 'ERROR');
+    const task = await client.reached(
+      await client.start({ selected_repository: 'octo/app', ...given }),
+      'ERROR',
+    );
 
     expect(task.detail).toMatch(cause);
     expect(task.detail).not.toContain('ghp_');
     await until(() => !backend.boxes.has(task.sandboxId));
-    expect(await conversations()).toEqual([]);
+    expect(await client.conversations()).toEqual([]);
   });
 
   it('ends with the last output of a setup script that fails', async () => {
     await storeProviderToken(app, user, 'github', TOKEN);
     await git.commit('octo/broken', 'main', { '.openhands/setup.sh': 'echo no compiler here >&2\nexit 3\n' });
 
-    const task = await reached(await start({ selected_repository: 'octo/broken' }), 'ERROR');
+    const task = await client.reached(await client.start({ selected_repository: 'octo/broken' }), 'ERROR');
 
     expect(task.detail).toBe(
       'The setup script .openhands/setup.sh failed with exit code 3.\nno compiler here',
@@ -188,24 +168,25 @@ describe('starting a conversation', () => {
     [{ ...USABLE, security_analyzer: 'invariant' }, /invariant/],
   ])('ends before a sandbox is waited for, naming the setting: %j', async (members, cause) => {
     user = await app.createUser();
-    await settings({ language: 'en', ...members });
-    const task = await reached(await start(), 'ERROR');
+    client = new StartsClient(app, user);
+    await client.settings({ language: 'en', ...members });
+    const task = await client.reached(await client.start(), 'ERROR');
     expect(task.detail).toMatch(cause);
   });
 
   it('takes the cause of a sandbox that cannot be started', async () => {
     backend.failure = 'The image example/none does not exist.';
-    const task = await reached(await start(), 'ERROR');
+    const task = await client.reached(await client.start(), 'ERROR');
     expect(task.detail).toContain('The image example/none does not exist.');
   });
 
   it('answers a repeated request with the task it made', async () => {
-    const first = await start(say('say hello'), 'one-key');
-    const second = await start(say('say hello'), 'one-key');
+    const first = await client.start(say('say hello'), 'one-key');
+    const second = await client.start(say('say hello'), 'one-key');
     expect(second.id).toBe(first.id);
-    await expect(start(say('say bye'), 'one-key')).rejects.toThrow('breaks one or more rules');
-    await reached(first, 'READY');
-    expect(await sandboxes()).toEqual([{ id: first.sandboxId }]);
+    await expect(client.start(say('say bye'), 'one-key')).rejects.toThrow('breaks one or more rules');
+    await client.reached(first, 'READY');
+    expect(await client.sandboxes()).toMatchObject([{ id: first.sandboxId }]);
   });
 
   it.each([
@@ -213,29 +194,29 @@ describe('starting a conversation', () => {
     ['sandbox_spec_id', { sandbox_spec_id: 'nothing' }],
     ['parent_conversation_id', { parent_conversation_id: randomUUID() }],
   ])('refuses what the user does not have: %s', async (member, given) => {
-    await expect(start(given)).rejects.toMatchObject({ problems: [{ loc: ['body', member] }] });
+    await expect(client.start(given)).rejects.toMatchObject({ problems: [{ loc: ['body', member] }] });
   });
 
   it('refuses an id that is in use', async () => {
     const id = randomUUID();
-    const task = await start({ conversation_id: id });
+    const task = await client.start({ conversation_id: id });
     expect(task.appConversationId).toBe(id);
-    await expect(start({ conversation_id: id })).rejects.toMatchObject({
+    await expect(client.start({ conversation_id: id })).rejects.toMatchObject({
       problems: [{ loc: ['body', 'conversation_id'] }],
     });
-    await reached(task, 'READY');
+    await client.reached(task, 'READY');
   });
 
   it('gives a sub-conversation the sandbox and the folder of its parent', async () => {
-    const parent = await reached(await start(), 'READY');
+    const parent = await client.reached(await client.start(), 'READY');
 
-    const child = await reached(
-      await start({ parent_conversation_id: parent.appConversationId, ...say('say hi') }),
+    const child = await client.reached(
+      await client.start({ parent_conversation_id: parent.appConversationId, ...say('say hi') }),
       'READY',
     );
 
     expect([child.sandboxId, child.workingDir]).toEqual([parent.sandboxId, parent.workingDir]);
-    expect(await sandboxes()).toEqual([{ id: parent.sandboxId }]);
+    expect(await client.sandboxes()).toMatchObject([{ id: parent.sandboxId }]);
   });
 
   it('keeps the secrets of a request encrypted, and gives them to the tools', async () => {
@@ -244,11 +225,14 @@ describe('starting a conversation', () => {
       .set(user.headers)
       .send({ name: 'FROM_SETTINGS', value: 'settings-value' })
       .expect(201);
-    const task = await start({ ...say('env ONLY_HERE'), secrets: { ONLY_HERE: 'request-value-4217' } });
+    const task = await client.start({
+      ...say('env ONLY_HERE'),
+      secrets: { ONLY_HERE: 'request-value-4217' },
+    });
     expect(task.request.secrets).toEqual({ ONLY_HERE: '**********' });
-    expect(JSON.stringify(await read(task.id))).not.toContain('request-value-4217');
+    expect(JSON.stringify(await client.read(task.id))).not.toContain('request-value-4217');
 
-    const ready = await reached(task, 'READY');
+    const ready = await client.reached(task, 'READY');
 
     const { engines } = agentServer(ready.sandboxId);
     await until(() => engines.length > 0);
@@ -261,27 +245,24 @@ describe('starting a conversation', () => {
   });
 
   it('says what of the settings has no effect', async () => {
-    await settings({ remote_runtime_resource_factor: 4 });
-    const task = await reached(await start(), 'READY');
+    await client.settings({ remote_runtime_resource_factor: 4 });
+    const task = await client.reached(await client.start(), 'READY');
     expect(task.notes).toEqual([expect.stringContaining('remote_runtime_resource_factor 4')]);
   });
 
   it('ends when the task is deleted meanwhile, and leaves nothing behind', async () => {
-    let letGo = (): void => undefined;
-    backend.gate = new Promise((resolve) => {
-      letGo = resolve;
-    });
-    const task = await start();
-    await reached(task, 'WAITING_FOR_SANDBOX');
+    backend.gate.close();
+    const task = await client.start();
+    await client.reached(task, 'WAITING_FOR_SANDBOX');
 
     await request(app.url)
       .delete(`/api/v1/app-conversations/${task.appConversationId}`)
       .set(user.headers)
       .expect(200);
-    letGo();
+    backend.gate.open();
 
-    await until(async () => (await sandboxes()).length === 0);
+    await until(async () => (await client.sandboxes()).length === 0);
     await until(() => !backend.boxes.has(task.sandboxId));
-    expect(await conversations()).toEqual([]);
+    expect(await client.conversations()).toEqual([]);
   });
 });

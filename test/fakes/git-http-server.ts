@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { Gate } from '../support/gate.js';
 import { listenOnLoopback } from '../support/listen-on-loopback.js';
 
 const run = promisify(execFile);
@@ -15,6 +16,8 @@ export interface GitHttpServer {
   origin: string;
   /** Addresses that were asked for, with what the client presented (`user:password`), oldest first. */
   requests: { url: string; credentials: string | null }[];
+  /** Holds answers back while it is closed. */
+  gate: Gate;
   /** Puts a commit with these files on a branch of a repository (`owner/name`), which is made when it is new. */
   commit(repository: string, branch: string, files: Record<string, string>): Promise<string>;
   /** Commit at the tip of a branch. */
@@ -26,7 +29,9 @@ export interface GitHttpServer {
 export async function startGitHttpServer(credentials: string | null): Promise<GitHttpServer> {
   const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
   const requests: GitHttpServer['requests'] = [];
-  const server = createServer((request, response) => {
+  const gate = new Gate();
+  const server = createServer(async (request, response) => {
+    await gate.pass();
     const presented = basicCredentials(request);
     requests.push({ url: request.url ?? '', credentials: presented });
     if (credentials !== null && presented !== credentials) {
@@ -40,6 +45,7 @@ export async function startGitHttpServer(credentials: string | null): Promise<Gi
   const tip = async (repository: string, branch: string): Promise<string> =>
     (await run('git', ['-C', bare(repository), 'rev-parse', `refs/heads/${branch}`])).stdout.trim();
   return {
+    gate,
     origin: `http://127.0.0.1:${port}`,
     requests,
     tip,

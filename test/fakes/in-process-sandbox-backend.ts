@@ -5,6 +5,7 @@ import {
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
+import { Gate } from '../support/gate.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 interface Box {
@@ -24,8 +25,8 @@ export class InProcessSandboxBackend extends SandboxBackend {
   readonly boxes = new Map<string, Box>();
   /** What the next starts fail with. */
   failure: string | null = null;
-  /** While set, starts wait for it. */
-  gate: Promise<void> | null = null;
+  /** Holds starts back while it is closed. */
+  readonly gate = new Gate();
 
   override async prepare(): Promise<string[]> {
     return [];
@@ -35,7 +36,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
     if (this.failure !== null) {
       throw new SandboxBackendError(this.failure);
     }
-    await this.gate;
+    await this.gate.pass();
     const box = this.boxes.get(launch.id);
     if (box) {
       await this.resume(launch);

@@ -17,6 +17,9 @@ import { AgentRequests } from '../agent-request/agent-requests.js';
 import { GitAccessReader } from '../agent-request/git-access.reader.js';
 import { ModelCatalogue } from '../agent-request/model-catalogue.js';
 import { AppConversation } from '../app-conversation.entity.js';
+import { ConversationRestore } from '../restore/conversation-restore.js';
+import { ConversationRevival } from '../restore/conversation-revival.js';
+import { RestorableConversations } from '../restore/restorable-conversations.js';
 import { SandboxRemoval } from '../sandbox-removal.js';
 import { StartTask } from '../start-task.entity.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
@@ -42,7 +45,7 @@ import { StartTaskStore } from './start-task.store.js';
 import { StartWalker } from './start-walker.js';
 import { StartWorker } from './start-worker.js';
 
-/** How conversations begin, and what their agents are given. */
+/** How conversations begin, what their agents are given, and given again. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([StartTask, AppConversation, Sandbox]),
@@ -64,10 +67,13 @@ import { StartWorker } from './start-worker.js';
     GitAccessReader,
     ModelCatalogue,
     BeginConversationStep,
+    ConversationRestore,
+    ConversationRevival,
     ConversationRows,
     ConversationStarter,
     PrepareRepositoryStep,
     RepositoryMaker,
+    RestorableConversations,
     RepositoryPlans,
     SandboxChanges,
     SandboxReadiness,

@@ -1,0 +1,56 @@
+import { expect } from '@jest/globals';
+import request from 'supertest';
+import { ConversationStarter } from '../../src/v1/app-conversations/start/conversation-starter.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start/start-request.js';
+import type { StartTaskStatus } from '../../src/v1/app-conversations/start-task-status.js';
+import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import type { TestApp, TestUser } from './create-test-app.js';
+import { sampleStartRequest } from './sample-start-request.js';
+import { until } from './until.js';
+
+/** Starts conversations of one user and looks what becomes of them. */
+export class StartsClient {
+  constructor(
+    private readonly app: TestApp,
+    readonly user: TestUser,
+  ) {}
+
+  async settings(members: object): Promise<void> {
+    await request(this.app.url).post('/api/settings').set(this.user.headers).send(members).expect(200);
+  }
+
+  start(given: Partial<StartRequest> = {}, key: string | null = null): Promise<StartTask> {
+    return this.app.app.get(ConversationStarter).start(this.user.id, sampleStartRequest(given), key);
+  }
+
+  read(id: string): Promise<StartTask> {
+    return this.app.dataSource.getRepository(StartTask).findOneByOrFail({ id });
+  }
+
+  /** The task once it is in the status; an end that is not expected is told with its detail. */
+  async reached({ id }: Pick<StartTask, 'id'>, status: StartTaskStatus): Promise<StartTask> {
+    let task = await this.read(id);
+    await until(async () => {
+      task = await this.read(id);
+      return [status, 'READY', 'ERROR'].includes(task.status);
+    });
+    expect([task.status, task.detail]).toEqual([status, status === 'READY' ? null : task.detail]);
+    return task;
+  }
+
+  conversations(): Promise<{ id: string }[]> {
+    return this.app.dataSource.query('SELECT id FROM app_conversations WHERE user_id = $1', [this.user.id]);
+  }
+
+  sandboxes(): Promise<{ id: string; status: string }[]> {
+    return this.app.dataSource.query(
+      'SELECT id, status FROM sandboxes WHERE user_id = $1 ORDER BY created_at',
+      [this.user.id],
+    );
+  }
+}
+
+/** A first message. */
+export function say(text: string): Partial<StartRequest> {
+  return { initial_message: { role: 'user', content: [{ type: 'text', text }], run: true } };
+}
