@@ -26,17 +26,17 @@ export class ScriptedAnthropic {
 
   static async start(answers: readonly AnthropicAnswer[]): Promise<ScriptedAnthropic> {
     let self: ScriptedAnthropic | null = null;
-    const server = createServer((request, response) => {
-      void readJson(request).then((body) => {
-        const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
-        const answer = answers[Math.min(index, answers.length) - 1];
-        if (request.url !== '/v1/messages' || answer === undefined) {
-          response.writeHead(404).end();
-          return;
-        }
-        stream(response, answer, `msg_${index}`);
-      });
-    });
+    const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      const body = await readJson(request);
+      const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
+      const answer = answers[Math.min(index, answers.length) - 1];
+      if (request.url !== '/v1/messages' || answer === undefined) {
+        response.writeHead(404).end();
+        return;
+      }
+      stream(response, answer, `msg_${index}`);
+    };
+    const server = createServer((request, response) => void serve(request, response));
     const port = await listenOnLoopback(server);
     self = new ScriptedAnthropic(server, `http://127.0.0.1:${port}/v1`);
     return self;
