@@ -8,7 +8,7 @@ const ROUND_PAUSE_MS = 5;
 export interface ProcessTree {
   /** Where the tree begins, with its group and its session; null when that process is gone. */
   root: number | null;
-  /** A variable that all of them were given, as `NAME=value`. */
+  /** A variable that all of them were given, or how it begins: `NAME=value`. */
   marker: string;
   /** A user that nothing else runs as; null when there is none. */
   user: number | null;

@@ -44,9 +44,14 @@ export function startTimeOf(pid: number): string | null {
   return statFields(pid)[START_TIME_FIELD] ?? null;
 }
 
-/** Whether a process was given this variable, as `NAME=value`, when it started; false too where that is not to be seen. */
-export function hasVariable(pid: number, variable: string): boolean {
-  return readIfThere(`/proc/${pid}/environ`).split('\0').includes(variable);
+/**
+ * Whether a process was given, when it started, a variable that begins like this (`NAME=beginning of the value`); false
+ * too where that is not to be seen.
+ */
+export function hasVariable(pid: number, beginning: string): boolean {
+  return readIfThere(`/proc/${pid}/environ`)
+    .split('\0')
+    .some((variable) => variable.startsWith(beginning));
 }
 
 /** The user that a process belongs to; null when it is not to be seen. */

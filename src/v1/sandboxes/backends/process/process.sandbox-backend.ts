@@ -9,7 +9,7 @@ import { KeyedQueue } from './keyed-queue.js';
 import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
 import { lives, parseExit, parseStatus } from './program-record.js';
 import { removeTree } from './remove-tree.js';
-import { sandboxMarker } from './sandbox-environment.js';
+import { programMarker, sandboxMarker } from './sandbox-environment.js';
 import { isSandboxId, readIfThere, REMOVED_PREFIX, SandboxFiles, sandboxIds } from './sandbox-files.js';
 import { capLog, readLogTail } from './sandbox-log.js';
 import { SandboxStarter } from './sandbox-starter.js';
@@ -144,24 +144,19 @@ export class ProcessSandboxBackend extends SandboxBackend {
   /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
   #watch(id: string, files: SandboxFiles, { record, ended }: SpawnedProgram): void {
     const write = async (): Promise<void> => {
-      const text = JSON.stringify({ ...(await ended), generation: record.generation });
+      const text = JSON.stringify({ ...(await ended), run: record.run });
       // Where it cannot be written, how the program ended is not known, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
       if (this.#ends.get(id) === written) {
         this.#ends.delete(id);
       }
-      // What cannot be ended now is ended before the next start, or with the sandbox.
-      void this.#queue.run(id, async () => await this.#endLeftovers(id, files)).catch(() => undefined);
+      // Not the next start's, which another process may have begun already. What cannot be ended now is ended before
+      // the next start, or with the sandbox.
+      const marker = programMarker(this.#options.instanceId, id, record.run);
+      await endSandbox({ record: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
     };
     const written = write();
     this.#ends.set(id, written);
-  }
-
-  async #endLeftovers(id: string, files: SandboxFiles): Promise<void> {
-    const current = await files.program();
-    if (current !== null && !lives(current)) {
-      await this.#end(id, 0);
-    }
   }
 
   #files(id: string): SandboxFiles {

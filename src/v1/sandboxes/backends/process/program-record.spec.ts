@@ -12,7 +12,7 @@ import {
 } from './program-record.js';
 
 function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
-  return { ...identify(process.pid), generation: 1, port: null, namespaced: false, ...changes };
+  return { ...identify(process.pid), run: 'a', port: null, namespaced: false, ...changes };
 }
 
 describe('lives', () => {
@@ -67,8 +67,8 @@ it.each(['', '{ "child-pid": 7 }\n', '{ "exit-'])('knows no end from %j', (text)
 });
 
 it('takes only the end of the same start', () => {
-  const text = JSON.stringify({ generation: 2, code: 3, signal: null });
-  expect(parseExit(text, record({ generation: 2 }))).toEqual({ code: 3, signal: null, outOfMemory: false });
-  expect(parseExit(text, record({ generation: 3 }))).toBeNull();
+  const text = JSON.stringify({ run: 'b', code: 3, signal: null });
+  expect(parseExit(text, record({ run: 'b' }))).toEqual({ code: 3, signal: null, outOfMemory: false });
+  expect(parseExit(text, record({ run: 'c' }))).toBeNull();
   expect(parseExit('', record())).toBeNull();
 });

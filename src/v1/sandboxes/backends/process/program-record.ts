@@ -8,8 +8,8 @@ export interface ProgramRecord {
   pid: number;
   startTime: string;
   bootId: string;
-  /** How often the sandbox was started, from 1. */
-  generation: number;
+  /** Names this start of the sandbox. */
+  run: string;
   /** The port it was told; null: it says itself which one it took. */
   port: number | null;
   /** Whether it runs in a pid namespace of its own. */
@@ -20,15 +20,15 @@ export interface ProgramRecord {
 export function parseProgramRecord(text: string): ProgramRecord | null {
   const value = parseDocument(text);
   const pid = jsonNumber(value, 'pid');
-  const generation = jsonNumber(value, 'generation');
-  if (pid === null || generation === null) {
+  const run = jsonText(value, 'run');
+  if (pid === null || run === null) {
     return null;
   }
   return {
     pid,
     startTime: jsonText(value, 'startTime') ?? '',
     bootId: jsonText(value, 'bootId') ?? '',
-    generation,
+    run,
     port: jsonNumber(value, 'port'),
     namespaced: jsonAt(value, 'namespaced') === true,
   };
@@ -66,9 +66,9 @@ export function parseStatus(text: string): SandboxExit | null {
 }
 
 /** How the program of this record ended, as it was written down; null when the text tells of another one. */
-export function parseExit(text: string, { generation }: ProgramRecord): SandboxExit | null {
+export function parseExit(text: string, { run }: ProgramRecord): SandboxExit | null {
   const value = parseDocument(text);
-  return jsonNumber(value, 'generation') === generation
+  return jsonText(value, 'run') === run
     ? { code: jsonNumber(value, 'code'), signal: jsonText(value, 'signal'), outOfMemory: false }
     : null;
 }

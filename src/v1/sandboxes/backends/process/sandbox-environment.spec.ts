@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { SandboxLaunch } from '../sandbox-backend.js';
-import { sandboxEnvironment, sandboxMarker } from './sandbox-environment.js';
+import { programMarker, sandboxEnvironment } from './sandbox-environment.js';
 import { sandboxPaths } from './sandbox-paths.js';
 
 const LAUNCH: SandboxLaunch = {
@@ -31,7 +31,7 @@ const INPUT = {
   launch: LAUNCH,
   paths: sandboxPaths('/data', 'a', 'workspace'),
   tmp: '/tmp',
-  marker: sandboxMarker('instance', 'a'),
+  marker: programMarker('instance', 'a', 'run'),
 };
 
 const COMMON = {
@@ -41,7 +41,7 @@ const COMMON = {
   HOME: '/data/a/box/home',
   TMPDIR: '/tmp',
   FROM_SPEC: '1',
-  SLIPWAY_SANDBOX: 'instance/a',
+  SLIPWAY_SANDBOX: 'instance/a/run',
 };
 
 it('hands on what is on the list, and no key to our own server', () => {

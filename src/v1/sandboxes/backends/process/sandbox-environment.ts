@@ -4,9 +4,14 @@ import type { SandboxPaths } from './sandbox-paths.js';
 /** By this variable the processes of a sandbox are known even when they left its group and their parents are gone. */
 const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
 
-/** The variable as `NAME=value`. */
+/** How that variable begins in every process of a sandbox, as `NAME=value`. */
 export function sandboxMarker(instanceId: string, id: string): string {
-  return `${MARKER_VARIABLE}=${instanceId}/${id}`;
+  return `${MARKER_VARIABLE}=${instanceId}/${id}/`;
+}
+
+/** The whole variable, in processes of one start of a sandbox. */
+export function programMarker(instanceId: string, id: string, run: string): string {
+  return `${sandboxMarker(instanceId, id)}${run}`;
 }
 
 const INHERITED =
@@ -19,7 +24,7 @@ export interface EnvironmentInput {
   paths: SandboxPaths;
   /** Folder for temporary files as the program sees it. */
   tmp: string;
-  /** The variable that marks its processes, as `NAME=value`. */
+  /** The variable that marks the processes of this start, as `NAME=value`. */
   marker: string;
   /** Of programs that are told their port; null: it chooses one itself. */
   port: number | null;

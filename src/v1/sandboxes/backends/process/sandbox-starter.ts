@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
@@ -9,7 +10,7 @@ import type { ProcessBackendOptions } from './process-backend-options.js';
 import { isToldItsPort, programCommand, unmetWishes } from './program-command.js';
 import { lives } from './program-record.js';
 import { programWrapper, spawnIdentity } from './program-wrapper.js';
-import { sandboxEnvironment, sandboxMarker } from './sandbox-environment.js';
+import { programMarker, sandboxEnvironment, sandboxMarker } from './sandbox-environment.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 import { relativeWorkingDir } from './sandbox-paths.js';
 import { chooseUser, isOfRange } from './sandbox-users.js';
@@ -58,7 +59,8 @@ export class SandboxStarter {
     unmetWishes(launch).forEach((line) => launch.onProgress?.(line));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
-    const marker = sandboxMarker(this.#options.instanceId, launch.id);
+    const run = randomUUID();
+    const marker = programMarker(this.#options.instanceId, launch.id, run);
     return await spawnProgram({
       command: [...wrapper, ...command],
       cwd: isolated ? '/' : paths.box,
@@ -66,7 +68,7 @@ export class SandboxStarter {
       input,
       identity: spawnIdentity(this.#platform, user),
       paths,
-      record: { generation: (before?.generation ?? 0) + 1, port, namespaced: isolated },
+      record: { run, port, namespaced: isolated },
     });
   }
 
