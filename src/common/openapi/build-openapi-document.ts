@@ -24,6 +24,7 @@ const TAGS: Record<string, string> = {
   'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
   Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
   Events: 'What happened in conversations, searched or streamed.',
+  Sandboxes: 'Where agents work: processes or containers, each with files of its own.',
   Webhooks: 'For agent servers, with the keys of their sandboxes.',
   Settings: 'What the sessions of a user start with.',
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",

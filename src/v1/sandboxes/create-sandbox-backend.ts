@@ -5,7 +5,7 @@ import type { AppConfig } from '../../config/app-config.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 import { CONTAINER_DEFAULTS } from './to-launch.js';
 
-const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', 'agent-server', 'main.js');
+const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server', 'main.js');
 /** A step of the agent and its webhooks end in this time. */
 const GRACE_SECONDS = 10;
 const MOST_PROCESSES = 512;

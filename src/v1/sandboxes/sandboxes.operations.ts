@@ -56,7 +56,7 @@ export function GetSandboxesOperation(): MethodDecorator & ClassDecorator {
       description: 'One element for each id',
       schema: { type: 'array', items: { oneOf: [{ $ref: getSchemaPath(SandboxDto) }, { type: 'null' }] } },
     }),
-    ApiProblems(invalidInput(['query', 'id'], 'missing', 'This parameter is required.')),
+    ApiProblems(invalidInput(['query', 'id'], 'missing', 'This member is required.')),
   );
 }
 
