@@ -4,7 +4,6 @@ import { DatabaseNotificationsModule } from '../../database/notifications/databa
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
-import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AppConversation } from './app-conversation.entity.js';
 import { AppConversationsController } from './app-conversations.controller.js';
@@ -30,7 +29,7 @@ import { TaskForges } from './suggested-task/task-forges.js';
 /** Conversations as clients see them: started, listed, continued, removed. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([AppConversation, StartTask, Sandbox]),
+    TypeOrmModule.forFeature([AppConversation, StartTask]),
     AgentServersModule,
     ConversationStartModule,
     DatabaseNotificationsModule,

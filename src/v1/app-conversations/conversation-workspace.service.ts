@@ -36,7 +36,9 @@ export class ConversationWorkspaceService {
   /** What changed below a folder; as the agent server tells it. Throws like `file`. */
   async changes(userId: string, id: string, folder: string, ref: string | undefined): Promise<unknown> {
     return this.actions.look(userId, id, async (target, { working_dir: base }) =>
-      this.http.json(target, '/api/git/changes', { query: { path: path.posix.resolve('/', base, folder), ref } }),
+      this.http.json(target, '/api/git/changes', {
+        query: { path: path.posix.resolve('/', base, folder), ref },
+      }),
     );
   }
 
