@@ -219,7 +219,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   async #engineFacts(): Promise<EngineFacts> {
-    this.#engine ??= await this.#call('sandboxes cannot run', () => readEngineFacts(this.#docker));
+    this.#engine ??= await this.#call('the Docker engine cannot be used', () => readEngineFacts(this.#docker));
     return this.#engine;
   }
 
