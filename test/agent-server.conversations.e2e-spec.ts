@@ -290,8 +290,15 @@ describe('conversations of the agent server', () => {
     await small.client.post(`/api/conversations/${first}/pause`);
     await small.client.untilStatus(third, 'finished');
     expect(await small.client.answers(third)).toEqual(['third']);
+    await small.client.say(first, 'step');
     await small.client.post(`/api/conversations/${second}/run`);
-    await small.client.untilStatus(second, 'finished');
+    await small.restart();
+    for (const id of [first, second]) {
+      expect(await small.client.get(`/api/conversations/${id}`)).toMatchObject({
+        execution_status: 'paused',
+        agent_state: { was_running: true },
+      });
+    }
     await small.stop();
   });
 
@@ -396,6 +403,21 @@ describe('conversations of the agent server', () => {
     ]);
     expect(problems[0]).toEqual({ type: 'missing', loc: ['body', 'workspace'], msg: 'Field required' });
     expect(JSON.stringify(body)).not.toContain('a-secret');
+  });
+
+  it('takes no picture that no model would take', async () => {
+    const id = await server.client.start();
+    const send = async (url: string) =>
+      await server.client.post(`/api/conversations/${id}/events`, {
+        content: [{ type: 'image', image_urls: [url] }],
+      });
+    for (const url of ['nonsense', 'file:///etc/passwd', 'http://']) {
+      expect(await send(url)).toMatchObject({
+        status: 422,
+        body: { detail: [{ loc: ['body', 'content', 0, 'image_urls', 0] }] },
+      });
+    }
+    expect(await send('data:image/png;base64,iVBORw0KGgo=')).toMatchObject({ status: 200 });
   });
 
   it('answers 422 to a body that is no JSON', async () => {

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { SOCKET_LIMITS } from '../src/agent-server/sockets/socket-limits.js';
 import { jsonAt, jsonNumber, jsonText } from '../src/common/json-access.js';
@@ -158,14 +160,26 @@ describe('sockets of the agent server', () => {
     const quick = open(`events/${id}`, WITH_KEY);
     await until(() => slow.frames.length > 0 && quick.frames.length > 0);
     slow.socket.pause();
-    const text = 'x'.repeat(1_000_000);
+    const long = 'x'.repeat(1_000_000);
     for (let count = 0; count < 20; count += 1) {
-      await server.client.say(id, text, false);
+      await server.client.say(id, long, false);
     }
     await until(() => kinds(quick.frames).length === 20);
     slow.socket.resume();
     expect([1006, 1013]).toContain(await slow.closed);
     expect(kinds(slow.frames).length).toBeLessThan(20);
+  });
+
+  it.each(['//', '/sockets/events', 'http://['])('answers 404 to the address %s', async (address) => {
+    server = await startTestAgentServer();
+    const socket = connect(server.port, '127.0.0.1');
+    const answer = text(socket);
+    socket.end(
+      `GET ${address} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+    );
+    expect(await answer).toMatch(/^HTTP\/1.1 40[04] /);
+    expect((await server.client.send('GET', '/alive')).status).toBe(200);
   });
 
   it('drops a client that answers no ping', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SecretMasker } from './secret-masker.js';
+import { clipText } from './tools/clip-text.js';
 
 const SECRET = 'pa/ss"w?rd\n€';
 
@@ -31,6 +32,33 @@ describe('SecretMasker', () => {
       content: [{ type: 'user', text: 'a <secret-hidden>' }],
       deep: { on: true, n: 1, none: null },
     });
+  });
+
+  it('masks what free JSON holds, whatever its members are called', () => {
+    const action = { kind: 'user', data: { id: 'sk-longer', deep: [{ source: 'sk-longer' }] } };
+    expect(masker.value(action)).toEqual({
+      kind: 'user',
+      data: { id: '<secret-hidden>', deep: [{ source: '<secret-hidden>' }] },
+    });
+  });
+
+  it('masks lines of a long secret that stand alone', () => {
+    const key = ['-----BEGIN KEY-----', 'MIIEpAIBAAKCAQEA7bq', 'short', 'Zm9vYmFyYmF6cXV4cXV1'].join('\n');
+    const lines = new SecretMasker([`${key}\n`]);
+    expect(lines.text('     2\tMIIEpAIBAAKCAQEA7bq\n     3\tshort')).toBe(
+      '     2\t<secret-hidden>\n     3\tshort',
+    );
+    expect(lines.text(`<${key}>`)).toBe('<<secret-hidden>>');
+  });
+
+  it.each([30, 31, 33, 36, 40])('masks a secret that a cut tears after %d characters', (limit) => {
+    const long = new SecretMasker(['0123456789abcdef']);
+    const torn = clipText(
+      `${'x'.repeat(10)}0123456789abcdef${'y'.repeat(40)}0123456789abcdef${'z'.repeat(6)}`,
+      limit,
+    );
+    expect(long.text(torn)).not.toMatch(/0123|cdef/);
+    expect(long.text(torn)).toContain('characters left out');
   });
 
   it('leaves everything alone when there is no secret', () => {

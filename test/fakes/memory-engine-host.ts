@@ -103,6 +103,7 @@ export function engineSettings(
     workingDir,
     systemPromptSuffix: null,
     modelPrices: {},
+    stuckDetection: true,
     outboundAllowlist: null,
     ...changes,
   };

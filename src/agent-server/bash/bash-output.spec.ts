@@ -16,6 +16,15 @@ describe('OutputBuffer', () => {
     expect(seen.slice(0, 3)).toEqual(['a '.repeat(20), '', '']);
   });
 
+  it.each(['stdout', 'stderr'] as const)('shows no half of a secret where %s is cut', (stream) => {
+    const masker = new SecretMasker(['my-long-secret']);
+    const buffer = new OutputBuffer(() => masker);
+    buffer.add(stream, `${'x'.repeat(3_999_992)}my-long-secret`);
+    const { stdout, stderr } = buffer.takeRest();
+    expect(`${stdout}${stderr}`).not.toContain('my-long');
+    expect(stderr).toContain('6 further characters');
+  });
+
   it('says when there is enough for a piece, and how much was left out', () => {
     const buffer = new OutputBuffer(() => new SecretMasker([]));
     expect(buffer.add('stdout', 'x')).toBe(false);

@@ -46,11 +46,14 @@ export class OutputBuffer {
   /** All that is left. */
   takeRest(): OutputPiece {
     const masker = this.#masker();
-    if (this.#dropped > 0) {
+    // Where the output was cut there may be the beginning of a secret; it is left out too.
+    const isCut = this.#dropped > 0;
+    if (isCut) {
+      this.#waiting.stderr = this.#takeStream('stderr', masker, true) ?? '';
       this.#waiting.stderr += `\n[${this.#dropped} further characters of output were left out]\n`;
     }
     return {
-      stdout: this.#takeStream('stdout', masker, false),
+      stdout: this.#takeStream('stdout', masker, isCut),
       stderr: this.#takeStream('stderr', masker, false),
     };
   }

@@ -119,16 +119,19 @@ export class ConversationRun {
     this.#stopped.abort();
     const active = this.#active;
     if (active !== null) {
-      const byUser = this.#state.pauseRequested();
+      // Before the run ends: whoever kills the server meanwhile does not make it forget.
+      await this.#state.change({ wasRunning: !this.#state.pauseRequested() });
       this.#state.requestPause(true);
-      await within(graceMs, active.ended);
+      if (!this.#waitsForPlace) {
+        await within(graceMs, active.ended);
+      }
       active.aborter.abort();
       await within(ABORT_MS, active.ended);
       if (this.#state.record.status === 'running') {
         await this.#state.setStatus('paused');
       }
-      if (!byUser && this.#state.record.status === 'paused') {
-        await this.#state.change({ wasRunning: true });
+      if (this.#state.record.status !== 'paused') {
+        await this.#state.change({ wasRunning: false });
       }
     }
     await this.#closeEngine();
@@ -152,8 +155,7 @@ export class ConversationRun {
 
   async #execute(work: Work, signal: AbortSignal, started: PromiseWithResolvers<void>): Promise<void> {
     try {
-      await this.#state.change({ wasRunning: false });
-      await this.#state.setStatus('running');
+      await this.#state.setStatus('running', { wasRunning: false });
       started.resolve();
       await this.#work(work, signal);
     } catch (error) {

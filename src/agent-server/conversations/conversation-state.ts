@@ -90,9 +90,10 @@ export class ConversationState implements EngineHost {
     };
   }
 
-  async setStatus(status: ExecutionStatus): Promise<void> {
+  /** @param also written in the same moment */
+  async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
-      await this.change({ status });
+      await this.change({ ...also, status });
       await this.#writeUpdate('execution_status', status);
       await this.log.sync();
     }

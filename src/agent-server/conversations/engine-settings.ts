@@ -18,6 +18,7 @@ export function toEngineSettings(record: ConversationRecord, credentials: Creden
     workingDir: record.workingDir,
     systemPromptSuffix: record.systemPromptSuffix,
     modelPrices: record.modelPrices,
+    stuckDetection: record.stuckDetection,
     outboundAllowlist: record.outboundAllowlist,
   };
 }

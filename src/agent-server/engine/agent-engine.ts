@@ -28,6 +28,8 @@ export interface EngineSettings {
   systemPromptSuffix: string | null;
   /** USD per million tokens, by model name. */
   modelPrices: Record<string, { input: number; output: number }>;
+  /** Whether a run ends when the agent repeats itself. */
+  stuckDetection: boolean;
   /** Servers that may be called where a user gave the address (see `HostAllowlist`); null: any. */
   outboundAllowlist: readonly string[] | null;
 }

@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { toConversationId } from '../conversations/conversation-id.js';
 import { normalizeTimestamp } from '../event-timestamp.js';
 
+const BASE = 'http://localhost';
+
 /** What a client wants of its socket. */
 export interface SocketRequest {
   /** `null`: events of bash commands. */
@@ -13,7 +15,12 @@ export interface SocketRequest {
 
 /** @returns null when the address is no socket of ours */
 export function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
-  const url = new URL(request.url ?? '/', 'http://localhost');
+  const address = request.url ?? '/';
+  // `//` and the like are addresses to the parser of requests, but not to that of URLs.
+  if (!URL.canParse(address, BASE)) {
+    return null;
+  }
+  const url = new URL(address, BASE);
   const [, path, name] = /^\/sockets\/(events|bash-events)(?:\/([^/]+))?\/?$/.exec(url.pathname) ?? [];
   if (path === undefined || (path === 'events') !== (name !== undefined)) {
     return null;

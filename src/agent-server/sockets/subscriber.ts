@@ -42,8 +42,10 @@ export class Subscriber<E extends EventIdentity> {
 
   /** Sends a frame that is in no log, after everything that is in the log by now. */
   sendBeside(frame: () => string): void {
-    if (this.#extra.length < MAX_EXTRA) {
-      this.#extra.push({ after: this.#options.log.entries.length, frame });
+    this.#extra.push({ after: this.#options.log.entries.length, frame });
+    if (this.#extra.length > MAX_EXTRA) {
+      // The newest matters: clients wait for the last state.
+      this.#extra.shift();
     }
     this.#pump();
   }

@@ -111,7 +111,7 @@ export class AgentLoop {
       await host.setStatus('paused');
     } else if (limit !== null) {
       await this.#fail(limit.code, limit.detail);
-    } else if (isStuck(host.events())) {
+    } else if (host.settings.stuckDetection && isStuck(host.events())) {
       await host.setStatus('stuck');
     } else {
       return false;

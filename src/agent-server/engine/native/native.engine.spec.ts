@@ -214,6 +214,13 @@ describe('a run', () => {
     expect(host.status).toBe('stuck');
     expect(llm.requests).toHaveLength(4);
   });
+
+  it('does not look at repetitions when it shall not', async () => {
+    const settings = { stuckDetection: false, maxIterations: 6 };
+    const host = await run(inOrder(call('terminal', { command: 'echo same' })), settings);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'MaxIterationsReached' }]);
+    expect(llm.requests).toHaveLength(6);
+  });
 });
 
 describe('limits', () => {

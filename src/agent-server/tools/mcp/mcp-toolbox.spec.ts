@@ -92,6 +92,15 @@ describe('tool servers', () => {
     expect(remote.requests.every(({ headers }) => headers['x-key'] === 'k')).toBe(true);
   });
 
+  it('fill the log with no large pictures', async () => {
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    const observation = await callTool('poster', {});
+    expect(observation).toMatchObject({
+      content: expect.arrayContaining([{ type: 'text', text: expect.stringContaining('too large') }]),
+    });
+    expect(JSON.stringify(observation).length).toBeLessThan(10_000);
+  });
+
   it('get their name before a tool whose name is taken', async () => {
     await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
     expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });

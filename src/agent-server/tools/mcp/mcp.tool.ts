@@ -7,6 +7,9 @@ import { type PreparedCall, Tool, type ToolContext } from '../tool.js';
 import type { McpConnection, McpToolEntry } from './mcp-connection.js';
 
 const CALL_TIMEOUT_MS = 300_000;
+const MAX_PARTS = 50;
+/** In base64; nobody looks at a larger one, and the log keeps it for good. */
+const MAX_IMAGE = 5_000_000;
 
 /** A tool of a tool server; the server itself checks the arguments. */
 export class McpTool extends Tool {
@@ -55,12 +58,18 @@ function contentOf(result: Record<string, unknown>): Content[] {
     const value = result['structuredContent'] ?? result['toolResult'] ?? null;
     return [{ type: 'text', text: clipText(JSON.stringify(value)) }];
   }
-  return result['content'].map((part: Record<string, unknown>): Content => {
+  return result['content'].slice(0, MAX_PARTS).map((part: Record<string, unknown>): Content => {
     if (part['type'] === 'text') {
       return { type: 'text', text: clipText(String(part['text'])) };
     }
     return part['type'] === 'image'
-      ? { type: 'image', image_urls: [`data:${String(part['mimeType'])};base64,${String(part['data'])}`] }
+      ? picture(String(part['mimeType']), String(part['data']))
       : { type: 'text', text: clipText(JSON.stringify(part)) };
   });
+}
+
+function picture(mediaType: string, base64: string): Content {
+  return base64.length > MAX_IMAGE
+    ? { type: 'text', text: `[a picture of ${base64.length} characters is too large and was left out]` }
+    : { type: 'image', image_urls: [`data:${mediaType};base64,${base64}`] };
 }
