@@ -209,6 +209,7 @@ describe('/docs', () => {
 interface Parameter {
   name: string;
   in: string;
+  required?: boolean;
   schema: JsonSchema;
 }
 
@@ -248,14 +249,25 @@ interface Call {
 /** The requests that the examples of an operation stand for. */
 function callsOf(name: string, operation: Operation): Call[] {
   const [method = '', template = ''] = name.split(' ');
-  const value = (parameter: Parameter): string =>
-    encodeURIComponent(String(parameter.schema.example ?? parameter.schema.default));
+  const value = (parameter: Parameter): string => {
+    const example = parameter.schema.example ?? parameter.schema.default;
+    return encodeURIComponent(String(Array.isArray(example) ? example[0] : example));
+  };
   const parameters = parametersOf(operation);
   const path = parameters
     .filter((parameter) => parameter.in === 'path')
     .reduce((text, parameter) => text.replace(`{${parameter.name}}`, value(parameter)), template);
   const query = parameters.filter((parameter) => parameter.in === 'query');
-  const paths = [path, ...query.map((parameter) => `${path}?${parameter.name}=${value(parameter)}`)];
+  const given = (some: Parameter[]): string =>
+    some
+      .map((parameter, index) => `${index === 0 ? '?' : '&'}${parameter.name}=${value(parameter)}`)
+      .join('');
+  const required = query.filter((parameter) => parameter.required === true);
+  const optional = query.filter((parameter) => parameter.required !== true);
+  const paths = [
+    `${path}${given(required)}`,
+    ...optional.map((parameter) => `${path}${given([...required, parameter])}`),
+  ];
   const bodies = mediaOf(operation)
     .filter(({ place }) => place === 'body')
     .flatMap(({ media }) => examplesOf(media));

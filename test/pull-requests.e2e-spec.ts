@@ -141,7 +141,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
   });
 
   describe('refuses', () => {
-    it.each([{}, { 'X-Session-API-Key': 'nobody' }])(
+    it.each<Record<string, string>>([{}, { 'X-Session-API-Key': 'nobody' }])(
       'what presents no key of a sandbox: %j',
       async (headers) => {
         await post(bodyFor(await insertConversation()), headers).expect(401);

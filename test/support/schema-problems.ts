@@ -10,6 +10,7 @@ export interface JsonSchema {
   propertyNames?: JsonSchema;
   items?: JsonSchema;
   minItems?: number;
+  maxItems?: number;
   allOf?: JsonSchema[];
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
@@ -24,7 +25,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
 const CHECKED =
-  '$ref type enum properties required additionalProperties propertyNames items minItems allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
+  '$ref type enum properties required additionalProperties propertyNames items minItems maxItems allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -32,6 +33,7 @@ const FORMATS: Record<string, RegExp> = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
   email: /^[^@\s]+@[^@\s]+$/,
   password: /^/,
+  uri: /^[a-z][a-z0-9+.-]*:\S+$/i,
 };
 
 /**
@@ -66,7 +68,10 @@ export function schemaProblems(
     (value < (schema.minimum ?? -Infinity) || value > (schema.maximum ?? Infinity))
       ? [`${at}: is out of bounds`]
       : []),
-    ...(Array.isArray(value) && value.length < (schema.minItems ?? 0) ? [`${at}: is too short`] : []),
+    ...(Array.isArray(value) &&
+    (value.length < (schema.minItems ?? 0) || value.length > (schema.maxItems ?? Infinity))
+      ? [`${at}: is too short or too long`]
+      : []),
     ...(Array.isArray(value) && schema.items
       ? value.flatMap((element, index) => inner(element, schema.items ?? {}, `${at}[${index}]`))
       : []),

@@ -10,7 +10,6 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   @Choice({
     description: 'Oldest or newest first.',
     values: EVENT_SORT_ORDERS,
-    enumName: 'EventSortOrder',
     default: 'TIMESTAMP',
   })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];

@@ -14,7 +14,7 @@ export class OpenPullRequestDto {
   @Identifier({
     required: true,
     description: 'The conversation that works on the repository.',
-    example: '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21',
+    example: '8d7b2f7e-1c0a-4f3f-9b6f-2b0c5d4e3a21',
   })
   conversation_id: string;
 
