@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../src/config/config.error.js';
 import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
+import { SandboxIdleWatch } from '../src/v1/sandboxes/sandbox-idle-watch.js';
 import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
@@ -141,6 +142,27 @@ describe('sandboxes and several processes', () => {
       await new SandboxesClient(second.url, me.user).pause(id);
       await until(() => backend.calls.length > calls);
       expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+    });
+
+    it('are given up when it is gone and did not do what it should', async () => {
+      const { id } = await me.running();
+      const { id: well } = await me.running();
+      await first.dataSource.query(
+        `UPDATE sandboxes SET status = 'STARTING', host_id = 'gone', deadline_at = now() + interval '60 s' WHERE id = $1`,
+        [id],
+      );
+      const watch = first.app.get(SandboxIdleWatch);
+      first.clock.advance(119_000);
+      await watch.look();
+      expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
+      first.clock.advance(2_000);
+      await watch.look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'ERROR',
+        status_detail: expect.stringContaining('gone'),
+      });
+      expect(await me.get(well)).toMatchObject({ status: 'RUNNING' });
     });
 
     it('are welcome when this one is gone', async () => {

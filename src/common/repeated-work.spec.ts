@@ -51,6 +51,26 @@ describe('RepeatedWork', () => {
     expect(errors).toEqual([new Error('no')]);
   });
 
+  it('tells a failure once, until it is another or was over in between', async () => {
+    const failures = ['a', 'a', 'b', 'a', null, 'a'];
+    const errors: unknown[] = [];
+    const work = new RepeatedWork(
+      3_600_000,
+      async () => {
+        const failure = failures.shift();
+        if (typeof failure === 'string') {
+          throw new Error(failure);
+        }
+      },
+      (error) => errors.push(error),
+    );
+    while (failures.length > 0) {
+      await work.now();
+    }
+
+    expect(errors).toEqual([new Error('a'), new Error('b'), new Error('a'), new Error('a')]);
+  });
+
   it('runs outside of the request that asked for it', async () => {
     const seen: unknown[] = [];
     const work = new RepeatedWork(

@@ -2,7 +2,8 @@ import { AsyncResource } from 'node:async_hooks';
 
 /**
  * Work that is done again and again, at most one run at a time. What it throws goes to `onError`, and the next run comes
- * all the same. The timer keeps no process alive.
+ * all the same; of failures in a row that say the same only the first is told, so that an outage of hours fills no log.
+ * The timer keeps no process alive.
  */
 export class RepeatedWork {
   /** Runs belong to nobody's request, whoever asked for them: their log lines must not say so. */
@@ -10,6 +11,7 @@ export class RepeatedWork {
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
   private stopped = false;
+  private lastFailure: string | null = null;
 
   /** @param everyMs pause between the beginnings of two runs; a run that takes longer delays the next one */
   constructor(
@@ -50,10 +52,19 @@ export class RepeatedWork {
   private async runOnce(): Promise<void> {
     try {
       await this.work();
+      this.lastFailure = null;
     } catch (error) {
-      this.onError(error);
+      this.tell(error);
     } finally {
       this.current = null;
+    }
+  }
+
+  private tell(error: unknown): void {
+    const failure = error instanceof Error ? error.message : String(error);
+    if (failure !== this.lastFailure) {
+      this.lastFailure = failure;
+      this.onError(error);
     }
   }
 }

@@ -18,14 +18,12 @@ const SHARE = 4;
 export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop: RepeatedWork;
-  private readonly wanted: boolean;
 
   constructor(
     private readonly rest: SandboxRest,
     { sandboxes: { idleTimeoutSeconds, retentionSeconds } }: AppConfig,
   ) {
     const times = [idleTimeoutSeconds, retentionSeconds].filter((seconds) => seconds > 0);
-    this.wanted = times.length > 0;
     const everyMs = (Math.min(...times, Number.MAX_SAFE_INTEGER) * 1000) / SHARE;
     this.loop = new RepeatedWork(
       Math.min(Math.max(everyMs, SHORTEST_MS), LONGEST_MS),
@@ -40,18 +38,17 @@ export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicati
   }
 
   onApplicationBootstrap(): void {
-    if (this.wanted) {
-      this.loop.start();
-    }
+    this.loop.start();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     await this.loop.stop();
   }
 
-  /** Pauses what is idle and removes what has not run for too long. */
+  /** Pauses what is idle, removes what has not run for too long, gives up what nobody works on. */
   async look(): Promise<void> {
     await this.rest.pauseIdle();
     await this.rest.removeOld();
+    await this.rest.giveUpAbandoned();
   }
 }

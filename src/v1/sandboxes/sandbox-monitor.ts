@@ -20,10 +20,13 @@ export class SandboxMonitor implements OnApplicationBootstrap, BeforeApplication
   private readonly loop = new RepeatedWork(
     EVERY_MS,
     () => this.compare(),
-    (error) => this.complain(error),
+    (error) => {
+      this.logger.error(
+        'sandboxes could not be compared with their rows',
+        error instanceof Error ? error.stack : String(error),
+      );
+    },
   );
-  /** The last complaint, so that a backend that is down for hours fills no log. */
-  private complaint: string | null = null;
 
   constructor(
     private readonly readiness: BackendReadiness,
@@ -59,18 +62,6 @@ export class SandboxMonitor implements OnApplicationBootstrap, BeforeApplication
     const failure = results.find((result) => result.status === 'rejected');
     if (failure) {
       throw failure.reason;
-    }
-    this.complaint = null;
-  }
-
-  private complain(error: unknown): void {
-    const complaint = error instanceof Error ? error.message : String(error);
-    if (complaint !== this.complaint) {
-      this.complaint = complaint;
-      this.logger.error(
-        'sandboxes could not be compared with their rows',
-        error instanceof Error ? error.stack : complaint,
-      );
     }
   }
 }

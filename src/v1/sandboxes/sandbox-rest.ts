@@ -7,6 +7,9 @@ import { SandboxIdleness } from './sandbox-idleness.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 
+/** How long another host may be late. */
+const PATIENCE_SECONDS = 60;
+
 /** Lets sandboxes of this host rest that nobody uses: first their programs, much later their files. */
 @Injectable()
 export class SandboxRest {
@@ -36,6 +39,17 @@ export class SandboxRest {
         old.map(({ id, status, updatedAt }) => this.store.move(id, 'remove', {}, { status, updatedAt })),
       );
     }
+  }
+
+  /** Gives up what a host that is gone should have started or stopped; it comes back from the error by a resume there. */
+  async giveUpAbandoned(): Promise<void> {
+    const abandoned = await this.store.abandoned(this.host.id, this.ago(PATIENCE_SECONDS));
+    await Promise.all(
+      abandoned.map(({ id, hostId, status, updatedAt }) => {
+        const statusDetail = `Its host ${hostId} does nothing about it: no process of that host runs.`;
+        return this.store.move(id, 'fail', { statusDetail }, { status, updatedAt });
+      }),
+    );
   }
 
   /** Unless its agent server knows of something later than the row does, or begins something in this moment. */

@@ -1,6 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, type FindOptionsWhere, In, LessThan, Not, Repository } from 'typeorm';
+import {
+  type EntityManager,
+  type FindOptionsWhere,
+  In,
+  IsNull,
+  LessThan,
+  Not,
+  Or,
+  Repository,
+} from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { isSandboxId } from './sandbox-session-key.js';
@@ -126,6 +135,22 @@ export class SandboxStore {
     return this.sandboxes.find({
       where: { hostId, status: In(['PAUSED', 'ERROR']), updatedAt: LessThan(moment) },
       order: { updatedAt: 'ASC' },
+      take: MOST_AT_ONCE,
+    });
+  }
+
+  /**
+   * Sandboxes of other hosts that should have been started or stopped long ago, and that nobody works on: their hosts are
+   * gone.
+   */
+  async abandoned(hostId: string, moment: Date): Promise<Sandbox[]> {
+    return this.sandboxes.find({
+      where: {
+        hostId: Not(hostId),
+        status: In(['STARTING', 'PAUSING']),
+        deadlineAt: LessThan(moment),
+        leaseUntil: Or(IsNull(), LessThan(moment)),
+      },
       take: MOST_AT_ONCE,
     });
   }
