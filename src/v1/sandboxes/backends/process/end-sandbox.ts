@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { endProcesses, sendSignal, treeMembers } from '../../../../common/processes/end-processes.js';
-import { namespacePids } from '../../../../common/processes/process-table.js';
+import { endProcesses, sendSignal } from '../../../../common/processes/end-processes.js';
+import { namespacePids, readProcesses } from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { lives, type ProgramRecord } from './program-record.js';
 
@@ -24,7 +24,7 @@ export interface EndInput {
  */
 export async function endSandbox({ record, marker, user, graceMs }: EndInput): Promise<void> {
   if (record !== null && graceMs > 0 && lives(record)) {
-    await ask(record, marker, graceMs);
+    await ask(record, graceMs);
   }
   // A pid whose process is gone may be another's by now.
   const root = record !== null && lives(record) ? record.pid : null;
@@ -33,8 +33,8 @@ export async function endSandbox({ record, marker, user, graceMs }: EndInput): P
   }
 }
 
-async function ask(record: ProgramRecord, marker: string, graceMs: number): Promise<void> {
-  const program = record.namespaced ? programInNamespace(record.pid, marker) : record.pid;
+async function ask(record: ProgramRecord, graceMs: number): Promise<void> {
+  const program = record.namespaced ? programInNamespace(record.pid) : record.pid;
   // In a namespace that is still being made there is none to ask.
   if (program === null || !sendSignal(program, 'SIGTERM')) {
     return;
@@ -45,12 +45,11 @@ async function ask(record: ProgramRecord, marker: string, graceMs: number): Prom
   }
 }
 
-/** In its pid namespace, bubblewrap is the first process and the program the second. */
-function programInNamespace(root: number, marker: string): number | null {
+/** In its pid namespace, bubblewrap is the first process and the program the second; both stay in its session. */
+function programInNamespace(root: number): number | null {
   const ours = namespacePids(process.pid).length;
-  const members = treeMembers({ root, marker, user: null }) ?? [];
-  const program = members.find(({ pid }) => {
-    const pids = namespacePids(pid);
+  const program = readProcesses()?.find(({ pid, session }) => {
+    const pids = session === root ? namespacePids(pid) : [];
     return pids.length === ours + 1 && pids.at(-1) === 2;
   });
   return program?.pid ?? null;

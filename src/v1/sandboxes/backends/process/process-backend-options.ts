@@ -8,6 +8,8 @@ export interface ProcessBackendOptions {
   /** Names the installation: sandboxes of another one in the same folder are not touched. */
   instanceId: string;
   hostId: string;
+  /** Where programs listen, and what their addresses name; null: loopback only. See `SandboxMachine`. */
+  listenAddress: string | null;
   /** `auto`: bubblewrap where it works. */
   isolation: 'auto' | Isolation;
   /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
@@ -27,6 +29,7 @@ export interface ProcessBackendOptions {
 }
 
 export const PROCESS_BACKEND_DEFAULTS = {
+  listenAddress: null,
   // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
   graceMs: 10_000,
   fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: 200 * 1024 * 1024 },

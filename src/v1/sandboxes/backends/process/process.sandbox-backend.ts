@@ -7,6 +7,7 @@ import { endSandbox } from './end-sandbox.js';
 import { findPlatform } from './find-platform.js';
 import { KeyedQueue } from './keyed-queue.js';
 import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
+import { programAddress } from './program-address.js';
 import { lives, parseExit, parseStatus } from './program-record.js';
 import { removeTree } from './remove-tree.js';
 import { programMarker, sandboxMarker } from './sandbox-environment.js';
@@ -82,7 +83,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     if (lives(record)) {
       await capLog(files.paths.log, this.#options.fileLimits.logBytes);
       const port = record.port ?? (await files.reportedPort());
-      const address = port === null ? null : `http://127.0.0.1:${port}`;
+      const address = port === null ? null : programAddress(this.#options.listenAddress, port);
       return { ...nothing, state: 'running', address, createdAt };
     }
     await this.#ends.get(id);

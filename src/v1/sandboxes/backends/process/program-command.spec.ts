@@ -25,6 +25,7 @@ const REST = {
   paths: sandboxPaths('/data', 'a', 'workspace'),
   agentServer: { node: '/bin/node', entry: '/app/dist/agent-server/main.js', args: ['--flag'] },
   toolWrapper: [],
+  host: '127.0.0.1',
   port: null,
 };
 
@@ -55,10 +56,14 @@ describe('programCommand', () => {
     ]);
   });
 
-  it('runs another program with its port put in', () => {
-    const program: SandboxProgram = { kind: 'command', command: 'p', args: ['--port={port}', 'x'] };
+  it('runs another program with its port and address put in', () => {
+    const program: SandboxProgram = {
+      kind: 'command',
+      command: 'p',
+      args: ['--port={port}', '--host={host}', 'x'],
+    };
     expect(programCommand({ launch: launch(program), ...REST, port: 4000 })).toEqual({
-      command: ['p', '--port=4000', 'x'],
+      command: ['p', '--port=4000', '--host=127.0.0.1', 'x'],
       input: null,
     });
     expect([program, NATIVE].map(isToldItsPort)).toEqual([true, false]);

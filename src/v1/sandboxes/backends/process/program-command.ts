@@ -16,24 +16,26 @@ export interface ProgramInput {
   agentServer: ProcessBackendOptions['agentServer'];
   /** Put before its tools. */
   toolWrapper: readonly string[];
+  /** Where it is to listen. */
+  host: string;
   /** Of programs that are told their port. */
   port: number | null;
 }
 
 /** @throws SandboxBackendError for images, which need something that runs images */
 export function programCommand(input: ProgramInput): ProgramCommand {
-  const { launch, paths, agentServer, toolWrapper, port } = input;
+  const { launch, paths, agentServer, toolWrapper, host, port } = input;
   const { program } = launch;
   if (program.kind === 'image') {
     throw imageRefused(program.image);
   }
   if (program.kind === 'command') {
-    const args = program.args.map((arg) => arg.replaceAll('{port}', String(port)));
+    const args = program.args.map((arg) => arg.replaceAll('{port}', String(port)).replaceAll('{host}', host));
     return { command: [program.command, ...args], input: null };
   }
   const command = [
     [agentServer.node, ...agentServer.args, agentServer.entry],
-    ['--host', '127.0.0.1', '--port', '0', '--port-file', paths.portFile],
+    ['--host', host, '--port', '0', '--port-file', paths.portFile],
     ['--workspace', paths.workspace, '--conversations-path', paths.conversations],
     ['--bash-events-dir', paths.bashEvents, '--secrets-stdin'],
     launch.callbackUrl === null ? [] : ['--webhook-url', launch.callbackUrl],

@@ -7,6 +7,7 @@ import { endSandbox } from './end-sandbox.js';
 import { freePort } from './free-port.js';
 import type { Platform } from './platform.js';
 import type { ProcessBackendOptions } from './process-backend-options.js';
+import { LOOPBACK } from './program-address.js';
 import { isToldItsPort, programCommand, unmetWishes } from './program-command.js';
 import { lives } from './program-record.js';
 import { programWrapper, spawnIdentity } from './program-wrapper.js';
@@ -36,14 +37,15 @@ export class SandboxStarter {
    */
   async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<SpawnedProgram | null> {
     signal.throwIfAborted();
-    const { folder, fileLimits, agentServer, environment } = this.#options;
+    const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
     const { paths } = files;
     const before = await files.program();
     if (before !== null && lives(before)) {
       return null;
     }
-    const port = isToldItsPort(launch.program) ? await freePort() : null;
+    const host = listenAddress ?? LOOPBACK;
+    const port = isToldItsPort(launch.program) ? await freePort(host) : null;
     const isolated = this.#platform.isolation === 'bwrap';
     const { command, input } = programCommand({
       launch,
@@ -51,6 +53,7 @@ export class SandboxStarter {
       agentServer,
       toolWrapper:
         this.#platform.isolation === 'bwrap' ? toolWrapper(this.#platform.programs.bwrap, paths) : [],
+      host,
       port,
     });
     await requireSpace(folder, fileLimits.minFreeBytes);
