@@ -22,6 +22,8 @@ export interface GitHttpServer {
   commit(repository: string, branch: string, files: Record<string, string>): Promise<string>;
   /** Commit at the tip of a branch. */
   tip(repository: string, branch: string): Promise<string>;
+  /** The last commit of a branch in a format of git-log(1). */
+  show(repository: string, branch: string, format: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -74,6 +76,8 @@ export async function startGitHttpServer(credentials: string | null): Promise<Gi
       }
       return tip(repository, branch);
     },
+    show: async (repository, branch, format) =>
+      (await run('git', ['-C', bare(repository), 'log', '-1', `--format=${format}`, branch])).stdout.trim(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => {

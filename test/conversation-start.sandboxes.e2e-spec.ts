@@ -1,0 +1,145 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { jsonText } from '../src/common/json-access.js';
+import type { StartTask } from '../src/v1/app-conversations/start-task.entity.js';
+import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
+import { say, StartsClient } from './support/starts-client.js';
+import { until } from './support/until.js';
+
+const SANDBOXES = '/api/v1/sandboxes';
+
+describe('starts and the sandboxes they need', () => {
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let user: TestUser;
+  let client: StartsClient;
+
+  beforeAll(async () => {
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({ MAX_RUNNING_SANDBOXES: '1', SANDBOX_WAIT_SECONDS: '600' }, undefined, {
+      sandboxBackend: backend,
+    });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+  });
+
+  afterEach(() => {
+    backend.gate.open();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+  });
+
+  const act = (sandboxId: string, action: 'pause' | 'resume'): request.Test =>
+    request(app.url).post(`${SANDBOXES}/${sandboxId}/${action}`).set(user.headers).expect(200);
+  const statusOf = async ({ sandboxId, appConversationId }: StartTask): Promise<string | null> =>
+    jsonText(
+      await backend.boxes.get(sandboxId)?.server.client.get(`/api/conversations/${appConversationId}`),
+      'execution_status',
+    );
+  const sandboxStatus = async (sandboxId: string): Promise<string | undefined> =>
+    (await client.sandboxes()).find(({ id }) => id === sandboxId)?.status;
+  /** A conversation whose agent works until it is told to pause. */
+  const busy = async (): Promise<StartTask> => {
+    const task = await client.reached(await client.start(say('step')), 'READY');
+    await until(async () => (await statusOf(task)) === 'running');
+    return task;
+  };
+
+  it('waits for a place while all are busy, and takes the first that becomes free', async () => {
+    const first = await busy();
+
+    const second = await client.start();
+    expect(second.sandboxMade).toBe(false);
+    await until(async () => (await client.read(second.id)).detail !== null);
+    expect(await client.read(second.id)).toMatchObject({
+      status: 'WAITING_FOR_SANDBOX',
+      detail: 'All 1 sandboxes that you may have running are in use: waiting for one to become free.',
+    });
+
+    await act(first.sandboxId, 'pause');
+    const ready = await client.reached(second, 'READY');
+    expect(ready.sandboxMade).toBe(true);
+    expect(await sandboxStatus(first.sandboxId)).toBe('PAUSED');
+  });
+
+  it('does not keep other users waiting', async () => {
+    await busy();
+    const waiting = await client.start();
+    await until(async () => (await client.read(waiting.id)).detail !== null);
+
+    const other = new StartsClient(app, await app.createUser());
+    await other.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+    await other.reached(await other.start(), 'READY');
+
+    expect((await client.read(waiting.id)).status).toBe('WAITING_FOR_SANDBOX');
+  });
+
+  it('resumes a paused sandbox that is named', async () => {
+    const first = await client.reached(await client.start(), 'READY');
+    await act(first.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(first.sandboxId)) === 'PAUSED');
+
+    const second = await client.reached(await client.start({ sandbox_id: first.sandboxId }), 'READY');
+
+    expect(second.sandboxId).toBe(first.sandboxId);
+    expect(await sandboxStatus(first.sandboxId)).toBe('RUNNING');
+  });
+
+  it('has a conversation that was running go on after a resume, with its key', async () => {
+    const task = await busy();
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+
+    await act(task.sandboxId, 'resume');
+
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    await until(async () => (await statusOf(task)) === 'running');
+    await until(async () => {
+      const [current] = await app.dataSource.query<{ sandbox_generation: number }[]>(
+        'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
+        [task.appConversationId],
+      );
+      return current?.sandbox_generation === 2;
+    });
+    expect(await statusOf(task)).toBe('running');
+  });
+
+  it('answers again after a resume', async () => {
+    const task = await client.reached(await client.start(say('say hello')), 'READY');
+    await until(async () => (await statusOf(task)) === 'finished');
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    const path = `/api/conversations/${task.appConversationId}`;
+    const agent = backend.boxes.get(task.sandboxId)?.server.client;
+
+    // The key arrives a moment after the server does.
+    await until(async () => {
+      await agent?.say(task.appConversationId, 'say again');
+      return JSON.stringify(await agent?.get(`${path}/events/search`)).includes('"again"');
+    });
+
+    expect(await statusOf(task)).toBe('finished');
+  });
+
+  // Last: the clock stays ahead.
+  it('gives up waiting for a place', async () => {
+    await busy();
+    const second = await client.start();
+    await until(async () => (await client.read(second.id)).detail !== null);
+
+    app.clock.advance(601_000);
+
+    const failed = await client.reached(second, 'ERROR');
+    expect(failed.detail).toMatch(/none became free within 600 seconds\. Pause or delete one/);
+  });
+});
