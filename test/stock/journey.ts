@@ -18,6 +18,9 @@ const [python = '', folder = ''] = process.argv.slice(2);
 const dataDir = path.join(folder, 'data');
 const note = (text: string) => process.stdout.write(`  ${text}\n`);
 
+/** A Python that is not where it was installed needs it; the service passes none of it on by itself. */
+const libraries = process.env['LD_LIBRARY_PATH'];
+
 const specs = path.join(folder, 'specs.json');
 await writeFile(
   specs,
@@ -35,6 +38,7 @@ await writeFile(
         // Else it asks the network for prices while it loads.
         LITELLM_LOCAL_MODEL_COST_MAP: 'True',
         OPENHANDS_SUPPRESS_BANNER: '1',
+        ...(libraries !== undefined && { LD_LIBRARY_PATH: libraries }),
       },
     },
   ]),
@@ -55,7 +59,7 @@ const service = await startServiceProcess({
     SANDBOX_SPECS_FILE: specs,
     // What is tried is the protocol; the server's files may lie where isolation hides them.
     SANDBOX_ISOLATION: 'none',
-    OUTBOUND_ALLOWLIST: model.url,
+    OUTBOUND_ALLOWLIST: new URL(model.url).origin,
   },
 });
 try {

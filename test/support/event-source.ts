@@ -18,7 +18,10 @@ export class EventSource {
   ended = false;
   private rest = '';
 
-  private constructor(readonly response: IncomingMessage) {
+  readonly response: IncomingMessage;
+
+  private constructor(response: IncomingMessage) {
+    this.response = response;
     response.setEncoding('utf8');
     response.on('data', (chunk: string) => this.take(chunk));
     response.on('close', () => {
