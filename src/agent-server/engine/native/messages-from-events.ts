@@ -1,7 +1,7 @@
 import type { AssistantContent, FilePart, ModelMessage, TextPart, ToolCallPart, ToolResultPart } from 'ai';
 import type { ActionEvent, AgentEvent, MessageEvent } from '../../../agent-protocol/events.js';
 import { resultText, textOf } from './result-text.js';
-import { isResult, type ResultEvent, type VisibleEvent, visibleEvents } from './visible-events.js';
+import { isResult, type ResultEvent, visibleEvents } from './visible-events.js';
 
 const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
@@ -22,6 +22,9 @@ export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
     view.filter((event) => isResult(event)).map((event) => [event.tool_call_id, event] as const),
   );
   const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const actions = view.filter((event) => event.kind === 'ActionEvent');
+  // One answer may have several calls; it is told where the first of them stands.
+  const answers = Map.groupBy(actions, (action) => action.llm_response_id);
   const messages: ModelMessage[] = [];
   let instructions: string | null = null;
   for (const [index, event] of view.entries()) {
@@ -36,9 +39,7 @@ export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
         messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
         break;
       case 'ActionEvent':
-        if (!continuesAnswer(view, index)) {
-          messages.push(...fromAnswer(answerAt(view, index), results, index > lastUser));
-        }
+        messages.push(...fromAnswer(answerBeginningWith(answers, event), results, index > lastUser));
         break;
     }
   }
@@ -58,24 +59,10 @@ function fromMessage({ llm_message: message, extended_content }: MessageEvent): 
   return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
 }
 
-/** Whether an answer that began earlier goes on with this call. */
-function continuesAnswer(view: readonly VisibleEvent[], index: number): boolean {
-  const event = view[index];
-  const before = view.slice(0, index).findLast(({ kind }) => kind === 'ActionEvent');
-  return (
-    event?.kind === 'ActionEvent' &&
-    before?.kind === 'ActionEvent' &&
-    before.llm_response_id === event.llm_response_id
-  );
-}
-
-function answerAt(view: readonly VisibleEvent[], index: number): ActionEvent[] {
-  const first = view[index];
-  const id = first?.kind === 'ActionEvent' ? first.llm_response_id : '';
-  return view
-    .slice(index)
-    .filter((event) => event.kind === 'ActionEvent')
-    .filter((event) => event.llm_response_id === id);
+/** The calls of an answer that begins with this one; none when it began before. */
+function answerBeginningWith(answers: ReadonlyMap<string, ActionEvent[]>, event: ActionEvent): ActionEvent[] {
+  const calls = answers.get(event.llm_response_id) ?? [];
+  return calls[0] === event ? calls : [];
 }
 
 /** @param withReasoning models that reason want it back while the same task goes on, and no longer after it */
@@ -84,6 +71,9 @@ function fromAnswer(
   results: ReadonlyMap<string, ResultEvent>,
   withReasoning: boolean,
 ): ModelMessage[] {
+  if (actions.length === 0) {
+    return [];
+  }
   const reasoning = withReasoning ? (actions[0]?.reasoning_content ?? '') : '';
   const thought = actions.map((action) => textOf(action.thought)).filter((text) => text !== '');
   const content: Exclude<AssistantContent, string> = [
