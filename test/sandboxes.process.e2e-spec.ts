@@ -79,6 +79,21 @@ describe('sandboxes as processes', () => {
     }
   });
 
+  it('listen at the address of the machine where other machines have to reach them', async () => {
+    const elsewhere = await processHarness('auto', { listenAddress: '127.0.0.2' });
+    const reachable = await createTestApp({}, undefined, { sandboxBackend: elsewhere.backend });
+    try {
+      const { id } = await new SandboxesClient(reachable.url, reachable.user).running();
+      const client = await inside(id, reachable);
+
+      expect(client.address).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
+      expect(await client.isAlive()).toBe(true);
+    } finally {
+      await reachable.close();
+      await elsewhere.close();
+    }
+  });
+
   it('show an error when their program is killed, without anybody asking for it', async () => {
     const { id } = await me.running();
     const client = await inside(id);

@@ -39,6 +39,7 @@ export async function createSandboxBackend(
     folder: path.join(dataDir, 'sandboxes'),
     instanceId,
     hostId,
+    listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
     hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...socketFolder(dataSource)],
     agentServer: { node: process.execPath, entry: AGENT_SERVER, args: [] },

@@ -2,7 +2,7 @@
 export type SandboxProgram =
   /** Our own agent server. `image`: where a backend runs images; null means the backend's own default. */
   | { kind: 'native'; image: string | null }
-  /** A program that speaks the agent-server protocol on the port it is given (`{port}` in `args`, `PORT` in its environment). */
+  /** A program that speaks the agent-server protocol on the port it is given (`{port}` and `{host}` in `args`, `PORT` in its environment). */
   | { kind: 'command'; command: string; args: string[] }
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
