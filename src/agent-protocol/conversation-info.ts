@@ -1,7 +1,7 @@
+import type { CONVERSATION_STATUSES } from './conversation-statuses.js';
 import type { ConfirmationPolicy, SecurityAnalyzer } from './conversation-policies.js';
 
-export type ConversationStatus =
-  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck' | 'deleting';
+export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];
 
 export interface TokenUsage {
   model: string;

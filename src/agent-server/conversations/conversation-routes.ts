@@ -1,6 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import { CONVERSATION_STATUSES } from '../../agent-protocol/conversation-statuses.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/parse-request.js';
 import { limitSchema, listSchema } from '../http/query-schema.js';
@@ -16,19 +17,9 @@ import {
 } from './start-schema.js';
 
 const MAX_IDS = 100;
-const STATUSES = [
-  'idle',
-  'running',
-  'paused',
-  'waiting_for_confirmation',
-  'finished',
-  'error',
-  'stuck',
-  'deleting',
-] as const;
 const SUCCESS = { success: true };
 
-const statusSchema = z.enum(STATUSES).optional();
+const statusSchema = z.enum(CONVERSATION_STATUSES).optional();
 const countSchema = z.object({ status: statusSchema });
 const searchSchema = z.object({
   status: statusSchema,
@@ -170,7 +161,7 @@ export function conversationRoutes(conversations: Conversations): Router {
 
 function withStatus(
   conversations: Conversations,
-  status: (typeof STATUSES)[number] | undefined,
+  status: (typeof CONVERSATION_STATUSES)[number] | undefined,
 ): ConversationInfo[] {
   return conversations
     .all()

@@ -1,16 +1,6 @@
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-info.js';
+import { CONVERSATION_STATUSES } from '../../agent-protocol/conversation-statuses.js';
 import { jsonAt, jsonNumber, jsonText } from '../../common/json-access.js';
-
-const STATUSES: readonly ConversationStatus[] = [
-  'idle',
-  'running',
-  'paused',
-  'waiting_for_confirmation',
-  'finished',
-  'error',
-  'stuck',
-  'deleting',
-];
 
 /** A conversation as its agent server tells it, reduced to what the service uses. */
 export interface RemoteConversation {
@@ -27,7 +17,7 @@ export interface RemoteConversation {
 export function toRemoteConversation(value: unknown): RemoteConversation | null {
   const id = jsonText(value, 'id');
   const given = jsonText(value, 'execution_status');
-  const status = STATUSES.find((known) => known === given);
+  const status = CONVERSATION_STATUSES.find((known) => known === given);
   if (id === null || status === undefined) {
     return null;
   }

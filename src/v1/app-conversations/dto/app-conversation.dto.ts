@@ -1,21 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { ConversationStatus } from '../../../agent-protocol/conversation-info.js';
+import { CONVERSATION_STATUSES } from '../../../agent-protocol/conversation-statuses.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.types.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../sandboxes/sandbox-status.js';
 import { CONVERSATION_TRIGGERS } from '../conversation-trigger.js';
 import { LaunchedAgentProfileDto } from './launched-agent-profile.dto.js';
 import { MetricsDto } from './metrics.dto.js';
-
-const EXECUTION_STATUSES: ConversationStatus[] = [
-  'idle',
-  'running',
-  'paused',
-  'waiting_for_confirmation',
-  'finished',
-  'error',
-  'stuck',
-  'deleting',
-];
 
 /** A conversation as clients see it. */
 @ApiSchema({ name: 'AppConversation' })
@@ -93,7 +83,7 @@ export class AppConversationDto {
   sandbox_status: SandboxStatus;
 
   @ApiProperty({
-    enum: EXECUTION_STATUSES,
+    enum: CONVERSATION_STATUSES,
     enumName: 'ConversationExecutionStatus',
     nullable: true,
     description: 'What the agent does; null unless the sandbox is RUNNING.',
