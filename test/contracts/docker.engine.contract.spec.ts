@@ -232,11 +232,13 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       const launch = harness.launch();
       const client = await started(launch);
       await client.run('echo kept > file');
+      const { createdAt } = await backend.inspect(launch.id);
       await backend.pause(launch.id);
       await harness.docker.getContainer(`slipway-${launch.id}`).remove();
-      expect(await backend.inspect(launch.id)).toMatchObject({ state: 'stopped', exit: null });
+      expect(await backend.inspect(launch.id)).toMatchObject({ state: 'stopped', exit: null, createdAt });
       await backend.resume(launch, SIGNAL);
       expect((await (await sandboxAnswers(backend, launch)).run('cat file')).stdout).toBe('kept\n');
+      expect((await backend.inspect(launch.id)).createdAt).toBe(createdAt);
     });
   });
 });

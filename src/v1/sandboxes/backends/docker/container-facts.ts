@@ -10,8 +10,15 @@ const ALIVE = new Set(['running', 'paused', 'restarting']);
 /** 128 + SIGKILL, which the kernel sends when a container has used up its memory. */
 const KILLED = 137;
 
+/** What is read of the engine's answer. */
+export interface InspectedContainer {
+  Config: Pick<ContainerInspectInfo['Config'], 'Labels'>;
+  State: Pick<ContainerInspectInfo['State'], 'Status' | 'ExitCode' | 'OOMKilled'>;
+  NetworkSettings: Pick<ContainerInspectInfo['NetworkSettings'], 'Ports'>;
+}
+
 /** Reads an inspected container. */
-export function containerFacts(container: ContainerInspectInfo, reach: SandboxReach): SandboxFacts {
+export function containerFacts(container: InspectedContainer, reach: SandboxReach): SandboxFacts {
   const id = container.Config.Labels[SANDBOX_LABEL] ?? '';
   const isRunning = ALIVE.has(container.State.Status);
   return {
@@ -23,7 +30,7 @@ export function containerFacts(container: ContainerInspectInfo, reach: SandboxRe
   };
 }
 
-function address({ NetworkSettings }: ContainerInspectInfo, id: string, reach: SandboxReach): string | null {
+function address({ NetworkSettings }: InspectedContainer, id: string, reach: SandboxReach): string | null {
   if (reach.by === 'name') {
     return `http://${sandboxHostName(id)}:${AGENT_PORT}`;
   }
@@ -32,7 +39,7 @@ function address({ NetworkSettings }: ContainerInspectInfo, id: string, reach: S
 }
 
 /** Null when it never ran. The engine tells no signals apart from codes above 128. */
-function exitOf({ State }: ContainerInspectInfo): SandboxExit | null {
+function exitOf({ State }: InspectedContainer): SandboxExit | null {
   if (State.Status === 'created' && State.ExitCode === 0) {
     return null;
   }

@@ -219,7 +219,9 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   async #engineFacts(): Promise<EngineFacts> {
-    this.#engine ??= await this.#call('the Docker engine cannot be used', () => readEngineFacts(this.#docker));
+    this.#engine ??= await this.#call('the Docker engine cannot be used', () =>
+      readEngineFacts(this.#docker),
+    );
     return this.#engine;
   }
 

@@ -2,7 +2,7 @@
 export const INSTANCE_LABEL = 'slipway.instance';
 /** Which sandbox it is. */
 export const SANDBOX_LABEL = 'slipway.sandbox-id';
-/** Epoch milliseconds of the sandbox's first start; containers are made anew at each resume. */
+/** Epoch milliseconds of the sandbox's first start; its volume has it from then on, and each container that is made. */
 export const CREATED_LABEL = 'slipway.created-at';
 /** Carried by images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';

@@ -2,7 +2,7 @@ import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { engineFailure } from './engine-failure.js';
-import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
+import { CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
 import { unlessStatus } from './unless-status.js';
 
 /** The files of sandboxes: a volume each, there from the first start to the removal. */
@@ -22,7 +22,12 @@ export class SandboxVolumes {
     try {
       await this.docker.createVolume({
         Name: name,
-        Labels: { [INSTANCE_LABEL]: this.instanceId, [SANDBOX_LABEL]: id },
+        // Of one that is there already the labels stay as they are.
+        Labels: {
+          [INSTANCE_LABEL]: this.instanceId,
+          [SANDBOX_LABEL]: id,
+          [CREATED_LABEL]: String(Date.now()),
+        },
       });
     } catch (error) {
       throw engineFailure('the volume of the sandbox cannot be made', error);
@@ -38,10 +43,13 @@ export class SandboxVolumes {
   async createdAt(id: string): Promise<number | null> {
     try {
       const volume = await unlessStatus([404], this.docker.getVolume(sandboxName(id)).inspect());
-      if (volume?.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
+      if (volume === null || volume.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
         return null;
       }
-      return Date.parse(jsonText(volume, 'CreatedAt') ?? '') || Date.now();
+      // What the engine itself says changes with the folder.
+      return (
+        Number(volume.Labels[CREATED_LABEL]) || Date.parse(jsonText(volume, 'CreatedAt') ?? '') || Date.now()
+      );
     } catch (error) {
       throw engineFailure('the volume of the sandbox cannot be looked at', error);
     }

@@ -1,0 +1,79 @@
+import { describe, expect, it } from '@jest/globals';
+import { containerFacts, type InspectedContainer } from './container-facts.js';
+import type { SandboxReach } from './sandbox-reach.js';
+
+const LOOPBACK: SandboxReach = { by: 'port', hostIp: '127.0.0.1', urlHost: '127.0.0.1' };
+const PUBLISHED = { '8000/tcp': [{ HostIp: '127.0.0.1', HostPort: '32769' }] };
+
+/** The part of the engine's answer that is read. */
+function container(
+  state: Partial<InspectedContainer['State']>,
+  ports: InspectedContainer['NetworkSettings']['Ports'] = {},
+): InspectedContainer {
+  return {
+    Config: { Labels: { 'slipway.sandbox-id': 'AbC', 'slipway.created-at': '1234' } },
+    State: { Status: 'exited', ExitCode: 0, OOMKilled: false, ...state },
+    NetworkSettings: { Ports: ports },
+  };
+}
+
+describe('containerFacts', () => {
+  it.each([
+    ['running', 'running'],
+    ['paused', 'running'],
+    ['restarting', 'running'],
+    ['created', 'stopped'],
+    ['exited', 'stopped'],
+    ['removing', 'stopped'],
+    ['dead', 'stopped'],
+  ])('takes %s for %s', (Status, expected) => {
+    expect(containerFacts(container({ Status }), LOOPBACK)).toMatchObject({
+      id: 'AbC',
+      state: expected,
+      createdAt: 1234,
+    });
+  });
+
+  it.each([
+    [LOOPBACK, PUBLISHED, 'http://127.0.0.1:32769'],
+    [LOOPBACK, {}, null],
+    [{ by: 'port', hostIp: 'fd00::5', urlHost: '[fd00::5]' }, PUBLISHED, null],
+    [
+      { by: 'port', hostIp: '0.0.0.0', urlHost: 'host.example' },
+      {
+        '8000/tcp': [
+          { HostIp: '::', HostPort: '1' },
+          { HostIp: '0.0.0.0', HostPort: '2' },
+        ],
+      },
+      'http://host.example:2',
+    ],
+    [{ by: 'name' }, {}, 'http://slipway-abc:8000'],
+  ] satisfies [SandboxReach, InspectedContainer['NetworkSettings']['Ports'], string | null][])(
+    'finds where %j is reached',
+    (reach, ports, address) => {
+      expect(containerFacts(container({ Status: 'running' }, ports), reach).address).toBe(address);
+    },
+  );
+
+  it.each([
+    [{ Status: 'created' }, null],
+    [
+      { Status: 'created', ExitCode: 127 },
+      { code: 127, signal: null, outOfMemory: false },
+    ],
+    [{ ExitCode: 7 }, { code: 7, signal: null, outOfMemory: false }],
+    [
+      { ExitCode: 137, OOMKilled: true },
+      { code: 137, signal: null, outOfMemory: true },
+    ],
+    // A tool was, some time ago.
+    [
+      { ExitCode: 0, OOMKilled: true },
+      { code: 0, signal: null, outOfMemory: false },
+    ],
+    [{ Status: 'running' }, null],
+  ])('tells of %j how it ended', (state, exit) => {
+    expect(containerFacts(container(state), LOOPBACK)).toMatchObject({ exit });
+  });
+});
