@@ -132,7 +132,7 @@ describe('RepositoryMaker', () => {
         signal: aborter.signal,
       });
       aborter.abort(new Error('enough'));
-      await expect(running).rejects.toThrow();
+      await expect(running).rejects.toThrow('enough');
     });
   });
 });
