@@ -4,7 +4,7 @@ import { toolEnvironment } from '../src/agent-server/tool-environment.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
 import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
-import { GitHost } from './support/git-host.js';
+import { type GitHttpServer, startGitHttpServer } from './fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 
 const TOKEN = 'token-of-the-git-host';
@@ -13,12 +13,12 @@ const WORK = 'echo b > b.txt && git add . && git commit -qm b && git log -1 --fo
 
 describe('an agent and its git server', () => {
   let llm: ScriptedLlm;
-  let host: GitHost;
+  let host: GitHttpServer;
   let server: TestAgentServer;
 
   beforeEach(async () => {
     llm = await ScriptedLlm.start(inOrder(say('done')));
-    host = await GitHost.start({ username: 'user', password: TOKEN });
+    host = await startGitHttpServer(`user:${TOKEN}`);
     server = await startTestAgentServer({
       createEngine: async (context) =>
         createNativeEngine(context, {
@@ -33,13 +33,14 @@ describe('an agent and its git server', () => {
 
   afterEach(async () => {
     await server.stop();
-    await host.stop();
+    await host.close();
     await llm.close();
   });
 
   /** A conversation in a clone; the credentials are given as a service gives them again after a restart. */
   async function start(expose: boolean): Promise<string> {
-    const url = await host.addRepository(NAME, { main: { 'a.txt': 'a' } });
+    await host.commit(NAME, 'main', { 'a.txt': 'a' });
+    const url = `${host.origin}/${NAME}.git`;
     await server.client.post('/api/git/prepare', {
       url,
       directory: 'project',
@@ -76,7 +77,7 @@ describe('an agent and its git server', () => {
       say('ok'),
     );
     expect(await converse(id)).toContain('Ada,ada@example.com');
-    expect(await host.head(NAME, 'work')).not.toBeNull();
+    expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
     expect(llm.requests[0]?.tools).not.toContain('git_remote');
     expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
   });
@@ -101,7 +102,7 @@ describe('an agent and its git server', () => {
     expect(events).toContain('git clone succeeded');
     expect(events).toContain('/etc/second is not inside the workspace');
     expect(events).not.toMatch(/SLIPWAY_GIT|GIT_CONFIG_KEY_2/);
-    expect(await host.head(NAME, 'work')).not.toBeNull();
+    expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
     expect(llm.requests[0]?.tools).toContain('git_remote');
   });
 });

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonText } from '../src/common/json-access.js';
-import { GitHost } from './support/git-host.js';
+import { type GitHttpServer, startGitHttpServer } from './fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 
 const run = promisify(execFile);
@@ -13,18 +13,20 @@ const TOKEN = 'token-of-the-git-host';
 
 describe('POST /api/git/prepare', () => {
   let server: TestAgentServer;
-  let host: GitHost;
+  let host: GitHttpServer;
   let url: string;
 
   beforeAll(async () => {
-    host = await GitHost.start({ username: 'user', password: TOKEN });
-    url = await host.addRepository('team/project', { main: { 'a.txt': 'a' }, 'feature/x': { 'b.txt': 'b' } });
+    host = await startGitHttpServer(`user:${TOKEN}`);
+    await host.commit('team/project', 'main', { 'a.txt': 'a' });
+    await host.commit('team/project', 'feature/x', { 'b.txt': 'b' });
+    url = `${host.origin}/team/project.git`;
     server = await startTestAgentServer();
   });
 
   afterAll(async () => {
     await server.stop();
-    await host.stop();
+    await host.close();
   });
 
   async function prepare(directory: string, members: Record<string, unknown> = {}): Promise<unknown> {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
-import { GitHost } from '../../../test/support/git-host.js';
+import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
 import { toolEnvironment } from '../tool-environment.js';
 import { prepareRepository } from './prepare-repository.js';
 import { RemoteAccess } from './remote-access.js';
@@ -16,14 +16,15 @@ const never = new AbortController().signal;
 
 let folder: string;
 let work: string;
-let host: GitHost;
+let host: GitHttpServer;
 let access: RemoteAccess;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'remote-access-'));
   work = join(folder, 'work');
-  host = await GitHost.start({ username: 'user', password: TOKEN });
-  const url = await host.addRepository(NAME, { main: { 'a.txt': 'a' } });
+  host = await startGitHttpServer(`user:${TOKEN}`);
+  await host.commit(NAME, 'main', { 'a.txt': 'a' });
+  const url = `${host.origin}/${NAME}.git`;
   const environment = { ...toolEnvironment(process.env), HOME: folder };
   const credentials = [{ origin: host.origin, username: 'user', password: TOKEN }];
   const place = { environment, wrapper: [] };
@@ -37,7 +38,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await host.stop();
+  await host.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -60,7 +61,7 @@ describe('push', () => {
   it('sends a branch, and the repository knows that it is there', async () => {
     const head = commit('b.txt');
     expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
-    expect(await host.head(NAME, 'fix')).toBe(head);
+    expect(await host.tip(NAME, 'fix')).toBe(head);
     expect(git('rev-parse', 'refs/remotes/origin/fix')).toBe(head);
     expect(git('config', '--list', '--local')).not.toContain(TOKEN);
     expect(readdirSync(join(folder, 'private'))).toEqual([]);
@@ -153,7 +154,8 @@ describe('fetch', () => {
 });
 
 it('clones another repository', async () => {
-  const url = await host.addRepository('team/other', { main: { 'o.txt': 'o' } });
+  await host.commit('team/other', 'main', { 'o.txt': 'o' });
+  const url = `${host.origin}/team/other.git`;
   expect(await access.clone(url, join(folder, 'other'), never)).toMatchObject({ ok: true });
   expect(readdirSync(join(folder, 'other'))).toContain('o.txt');
 });
