@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { IdempotencyPurge } from '../src/v1/idempotency/idempotency.purge.js';
 import type { SandboxPageDto } from '../src/v1/sandboxes/dto/sandbox-page.dto.js';
 import type { SandboxDto } from '../src/v1/sandboxes/dto/sandbox.dto.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
@@ -166,6 +167,17 @@ describe('/api/v1/sandboxes', () => {
 
       expect(second.body.id).not.toBe(first.body.id);
       expect(third.body.id).toBe(second.body.id);
+    });
+
+    it('is forgotten after that day, and not before', async () => {
+      const purge = app.app.get(IdempotencyPurge, { strict: false });
+      app.clock.advance(24 * 3_600_000 + 1);
+      await purge.purge();
+      await once(me, 'kept');
+      expect(await purge.purge()).toBe(0);
+      app.clock.advance(24 * 3_600_000 + 1);
+
+      expect(await purge.purge()).toBe(1);
     });
 
     it('says so when the sandbox was deleted since', async () => {
