@@ -4,6 +4,7 @@ import { chmod, mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
+import { ascending } from '../../../src/common/compare.js';
 import { endProcesses } from '../../../src/common/processes/end-processes.js';
 import { startFakeGithub } from '../../fakes/fake-github.js';
 import type { FakeServer } from '../../fakes/fake-server.js';
@@ -16,7 +17,6 @@ import { createTestDatabase, type TestDatabase } from '../../support/test-databa
 import { ApiClient, text } from './api-client.js';
 import { script } from './script.js';
 
-const ADMIN_KEY = 'administrator-of-a-journey';
 const ENCRYPTION_KEYS = `journey:${Buffer.alloc(32, 3).toString('base64')}`;
 /** What the model's provider wants; nothing in a sandbox may see it. */
 export const LLM_KEY = 'sk-of-a-journey-93417';
@@ -30,26 +30,28 @@ export class JourneyWorld {
   readonly instanceId = `journey-${randomBytes(6).toString('hex')}`;
   /** Of the service that was started last. */
   url = '';
-  readonly admin = new ApiClient(() => this.url, ADMIN_KEY);
+  readonly adminKey = `administrator-${randomBytes(12).toString('hex')}`;
+  readonly admin = new ApiClient(() => this.url, this.adminKey);
   private readonly services = new Set<ServiceProcess>();
 
   private constructor(
     readonly dataDir: string,
-    readonly database: TestDatabase,
+    /** Null: the service has its own, in its data folder. */
+    private readonly database: TestDatabase | null,
     readonly llm: ScriptedLlm,
     readonly git: GitHost,
     readonly github: FakeServer,
     readonly hub: FakeWorld,
   ) {}
 
-  static async open(): Promise<JourneyWorld> {
+  static async open({ embedded = false } = {}): Promise<JourneyWorld> {
     const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
     // Sandboxes run as other users where we are root.
     await chmod(folder, 0o711);
     const hub = sampleWorld();
     return new JourneyWorld(
       path.join(folder, 'data'),
-      await createTestDatabase(),
+      embedded ? null : await createTestDatabase(),
       await ScriptedLlm.start(script),
       await GitHost.start({ username: 'x-access-token', password: hub.token }),
       await startFakeGithub(hub),
@@ -57,16 +59,23 @@ export class JourneyWorld {
     );
   }
 
+  /** @throws Error when the service has its own database */
+  get databaseUrl(): string {
+    if (!this.database) {
+      throw new Error('the database of the service is its own');
+    }
+    return this.database.url;
+  }
+
   /** Starts the service, on the same database and folder each time. */
   async start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
     const service = await startServiceProcess({
       cwd: path.dirname(this.dataDir),
       environment: {
-        DATABASE_URL: this.database.url,
+        ...(this.database && { DATABASE_URL: this.database.url, ENCRYPTION_KEYS }),
         DATABASE_POOL_SIZE: '8',
         DATA_DIR: this.dataDir,
-        ENCRYPTION_KEYS,
-        BOOTSTRAP_API_KEY: ADMIN_KEY,
+        BOOTSTRAP_API_KEY: this.adminKey,
         INSTANCE_ID: this.instanceId,
         RATE_LIMIT_PER_MINUTE: '0',
         LOG_REQUESTS: 'false',
@@ -116,7 +125,7 @@ export class JourneyWorld {
 
   /** Runs one statement. */
   async query(sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
-    const client = new Client({ connectionString: this.database.url });
+    const client = new Client({ connectionString: this.databaseUrl });
     await client.connect();
     try {
       const { rows } = await client.query<Record<string, unknown>>(sql, values);
@@ -142,7 +151,7 @@ export class JourneyWorld {
 
   /** Names of the folders of sandboxes. */
   async sandboxFolders(): Promise<string[]> {
-    return (await readdir(path.join(this.dataDir, 'sandboxes')).catch(() => [])).toSorted();
+    return (await readdir(path.join(this.dataDir, 'sandboxes')).catch(() => [])).toSorted(ascending);
   }
 
   async close(): Promise<void> {
@@ -154,7 +163,7 @@ export class JourneyWorld {
     await this.llm.close();
     await this.git.stop();
     await this.github.close();
-    await this.database.drop();
+    await this.database?.drop();
     await rm(path.dirname(this.dataDir), { recursive: true, force: true });
   }
 }
