@@ -165,6 +165,35 @@ describe('sandboxes and several processes', () => {
       expect(await me.get(well)).toMatchObject({ status: 'RUNNING' });
     });
 
+    it('are given up when it is gone and they do not answer', async () => {
+      const { id: lost } = await me.running();
+      const { id: answering } = await me.running();
+      await first.dataSource.query(`UPDATE sandboxes SET host_id = 'gone'`);
+      await first.dataSource.query(`UPDATE sandboxes SET address = 'http://127.0.0.1:1' WHERE id = $1`, [
+        lost,
+      ]);
+      const { id: watched } = await me.running();
+      await first.dataSource.query(
+        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now())`,
+      );
+      await first.dataSource.query(
+        `UPDATE sandboxes SET host_id = 'there', address = 'http://127.0.0.1:1' WHERE id = $1`,
+        [watched],
+      );
+      const watch = first.app.get(SandboxIdleWatch);
+      await watch.look();
+      expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
+      first.clock.advance(61_000);
+      await watch.look();
+
+      expect(await me.get(lost)).toMatchObject({
+        status: 'ERROR',
+        status_detail: expect.stringContaining('gone'),
+      });
+      expect(await me.get(answering)).toMatchObject({ status: 'RUNNING' });
+      expect(await me.get(watched)).toMatchObject({ status: 'RUNNING' });
+    });
+
     it('are welcome when this one is gone', async () => {
       await first.dataSource.query(
         `UPDATE sandbox_hosts SET seen_at = now() - interval '1 minute' WHERE id = 'test-host'`,

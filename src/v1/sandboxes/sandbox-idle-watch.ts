@@ -45,10 +45,11 @@ export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicati
     await this.loop.stop();
   }
 
-  /** Pauses what is idle, removes what has not run for too long, gives up what nobody works on. */
+  /** Pauses what is idle, removes what has not run for too long, gives up what nobody works on or has. */
   async look(): Promise<void> {
     await this.rest.pauseIdle();
     await this.rest.removeOld();
     await this.rest.giveUpAbandoned();
+    await this.rest.giveUpLost();
   }
 }

@@ -52,6 +52,27 @@ export class SandboxRest {
     );
   }
 
+  /**
+   * Says so of sandboxes that neither their host nor their agent server has anything of any more: they would hold their
+   * user's places for ever. One that still answers outlived its host's service, and is left alone.
+   */
+  async giveUpLost(): Promise<void> {
+    const unwatched = await this.store.withoutHost(
+      this.host.id,
+      this.ago(PATIENCE_SECONDS),
+      PATIENCE_SECONDS,
+    );
+    await Promise.all(
+      unwatched.map(async (sandbox) => {
+        const { id, hostId, generation, updatedAt } = sandbox;
+        if ((await this.idleness.activity(sandbox)) === null) {
+          const statusDetail = `It does not answer, and no process of its host ${hostId} runs.`;
+          await this.store.move(id, 'fail', { statusDetail }, { status: 'RUNNING', generation, updatedAt });
+        }
+      }),
+    );
+  }
+
   /** Unless its agent server knows of something later than the row does, or begins something in this moment. */
   private async pauseIfIdle(sandbox: Sandbox, timeoutSeconds: number): Promise<void> {
     const activity = this.idleness.isUsed(sandbox) ? null : await this.idleness.activity(sandbox);

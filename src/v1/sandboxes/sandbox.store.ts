@@ -155,6 +155,30 @@ export class SandboxStore {
     });
   }
 
+  /**
+   * RUNNING sandboxes that nothing was done with since, and whose hosts have said nothing for as long.
+   *
+   * @param seconds how long, by the database's clock as the hosts' own signs of life are
+   */
+  async withoutHost(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+    return this.sandboxes
+      .createQueryBuilder('sandbox')
+      .where({
+        hostId: Not(hostId),
+        status: 'RUNNING',
+        updatedAt: LessThan(moment),
+        lastActivityAt: LessThan(moment),
+      })
+      .andWhere(
+        `NOT EXISTS (SELECT 1 FROM sandbox_hosts host
+           WHERE host.id = sandbox.host_id AND host.seen_at > now() - make_interval(secs => :seconds))`,
+        { seconds },
+      )
+      .orderBy('sandbox.updated_at')
+      .take(MOST_AT_ONCE)
+      .getMany();
+  }
+
   async delete(id: string, condition: SandboxCondition): Promise<boolean> {
     const { affected } = await this.sandboxes.delete({ ...condition, id });
     return affected === 1;
