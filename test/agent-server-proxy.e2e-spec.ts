@@ -129,6 +129,42 @@ describe('the way to an agent server through the service', () => {
     expect(jsonText(await response.json(), 'code')).toBe('upstream_error');
   });
 
+  it('breaks an answer off that the agent server breaks off', async () => {
+    const breaking = createServer((_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half of it', () => response.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(breaking, 'listening');
+    await insertSandbox(
+      'Proxied6',
+      'RUNNING',
+      `http://127.0.0.1:${(breaking.address() as AddressInfo).port}`,
+    );
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied6/agent-server/api/file/download`);
+
+    await expect(response.text()).rejects.toThrow('terminated');
+    breaking.close();
+  });
+
+  it('lets no agent server speak to browsers in the name of the service', async () => {
+    const speaking = createServer((_request, response) => {
+      response.setHeader('set-cookie', 'a=1');
+      response.setHeader('content-security-policy', "script-src 'unsafe-inline'");
+      response.end('<script></script>');
+    }).listen(0, '127.0.0.1');
+    await once(speaking, 'listening');
+    await insertSandbox(
+      'Proxied7',
+      'RUNNING',
+      `http://127.0.0.1:${(speaking.address() as AddressInfo).port}`,
+    );
+    const { headers } = await fetch(`${app.url}/api/v1/sandboxes/Proxied7/agent-server/page`);
+    speaking.close();
+
+    expect(headers.get('set-cookie')).toBeNull();
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
   it('passes a WebSocket on, both ways, with the close code', async () => {
     await insertSandbox('Proxied4', 'RUNNING', address);
     const socket = open('/api/v1/sandboxes/Proxied4/agent-server/sockets/events/1?resend_all=true');

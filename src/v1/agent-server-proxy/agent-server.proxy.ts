@@ -13,6 +13,14 @@ const ANSWER_TIMEOUT_MS = 15 * 60_000;
 /** Of the service, never of the agent server: a client may send them by habit, and they are not for what runs in there. */
 const OWN_HEADERS = ['authorization', 'cookie', 'x-access-token'];
 
+/** What programs in a sandbox may not tell a browser in the service's name. */
+const FOREIGN_HEADERS = [
+  'set-cookie',
+  'clear-site-data',
+  'content-security-policy',
+  'strict-transport-security',
+];
+
 /**
  * Passes requests and WebSockets under `/api/v1/sandboxes/{id}/agent-server` on to the sandbox's agent server, which
  * asks for the sandbox's key itself.
@@ -28,6 +36,17 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   });
 
   constructor(private readonly running: RunningSandboxes) {
+    this.proxy.on('proxyRes', (answer, _request, response) => {
+      for (const name of FOREIGN_HEADERS) {
+        delete answer.headers[name];
+      }
+      // The library leaves a client waiting whose answer breaks off: the sandbox may have been paused or have died.
+      answer.once('close', () => {
+        if (!answer.complete) {
+          response.destroy();
+        }
+      });
+    });
     // A WebSocket that breaks is the two ends' business; both are closed already.
     this.proxy.on('error', (error) => {
       this.logger.debug('a passed-on connection broke', { error: error.message });
