@@ -85,6 +85,14 @@ describe('limits of sandboxes', () => {
       expect(await statusOf(third.id)).toBe('PAUSED');
     });
 
+    it('spares one in which a command runs', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      backend.box(first.id).idleSeconds = 0.001;
+      await me.running();
+
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
+    });
+
     it('refuses while an agent server does not say what it does', async () => {
       backend.script.mute = false;
       const [first] = [await me.running(), await me.running()];
@@ -260,6 +268,29 @@ describe('limits of sandboxes', () => {
 
       expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 403]);
     });
+
+    it('lets a repeatable and a plain request of one user meet without locking each other out', async () => {
+      await start({}, new ScriptedSandboxBackend('process', 'none'));
+      await anew();
+      const headers = { 'Idempotency-Key': 'once' };
+      const answers = await app.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT 1 FROM users WHERE id = $1 FOR UPDATE', [me.user.id]);
+        const repeatable = me.call('POST', '', { headers });
+        await until(async () => (await blockedStatements()) === 1);
+        const plain = me.call('POST', '');
+        await until(async () => (await blockedStatements()) === 2);
+        return [repeatable, plain];
+      });
+
+      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+    });
+
+    async function blockedStatements(): Promise<number> {
+      const rows = await app.dataSource.query<unknown[]>(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows.length;
+    }
 
     it('allows it when the operator does', async () => {
       await start({ ALLOW_UNSANDBOXED: 'true' }, new ScriptedSandboxBackend('process', 'none'));

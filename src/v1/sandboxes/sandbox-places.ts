@@ -41,11 +41,12 @@ export class SandboxPlaces {
       this.kicks.kick();
       return place;
     }
-    await this.separation.check(manager, userId);
     // Agent servers are asked before the lock is taken: others of the user's requests need not wait for that.
     const before = await taken(manager, userId, exceptSandboxId);
     const idle = this.surplus(before) > 0 ? await this.idleness.idle(before) : null;
+    // In this order, as where a repeatable request has locked the user before: two that lock crosswise fail.
     await lockUser(manager, userId);
+    await this.separation.check(manager, userId);
     const now = await taken(manager, userId, exceptSandboxId);
     const surplus = this.surplus(now);
     if (surplus <= 0) {
