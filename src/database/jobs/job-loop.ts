@@ -8,6 +8,8 @@ import type { JobHandler, JobQueue } from './job-queue.js';
 export const HEARTBEAT_SECONDS = 10;
 const TOUCH_MS = 3_000;
 const MOST_AT_ONCE = 10;
+/** A job that does not end by then is somebody else's after the heartbeat's time. */
+const STOP_PATIENCE_MS = 10_000;
 
 /** What a loop does with jobs that it does not finish. */
 export interface JobReturn {
@@ -49,7 +51,10 @@ export class JobLoop {
     this.#stopping.abort();
     this.wake();
     await this.#loop;
-    await Promise.all(this.#running);
+    const over = new AbortController();
+    const patience = delay(STOP_PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    await Promise.race([Promise.all(this.#running), patience]);
+    over.abort();
   }
 
   async #run(): Promise<void> {

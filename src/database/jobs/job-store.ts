@@ -9,6 +9,8 @@ const SUPERVISE_SECONDS = 5;
 /** Longer than any job may take; what dies is noticed by its heartbeat. */
 const EXPIRE_SECONDS = 4 * 3600;
 const KEEP_DONE_SECONDS = 3600;
+/** As long as the service's own statements wait for a server that hangs. */
+const ANSWER_TIMEOUT_MS = 20_000;
 
 /**
  * Opens pg-boss on the service's database, with a small pool of its own.
@@ -25,7 +27,7 @@ export async function openJobStore(
   // The library takes longer to load than most of the service.
   const { PgBoss: Store } = await import('pg-boss');
   const store = new Store({
-    connectionString: options.url,
+    connectionString: withTimeout(options.url),
     application_name: 'slipway jobs',
     max: POOL_SIZE,
     connectionTimeoutMillis: 5_000,
@@ -42,6 +44,18 @@ export async function openJobStore(
     await store.stop({ graceful: false });
     throw error;
   }
+}
+
+/** The library has no option for it, but passes the address on to the driver, which has one. */
+function withTimeout(address: string): string {
+  if (!URL.canParse(address)) {
+    return address;
+  }
+  const url = new URL(address);
+  if (!url.searchParams.has('query_timeout')) {
+    url.searchParams.set('query_timeout', String(ANSWER_TIMEOUT_MS));
+  }
+  return url.href;
 }
 
 /** Makes a queue, and the one of its dead letters, unless they are there. */
