@@ -169,7 +169,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       exit: null,
       createdAt: Date.now(),
       starts: 0,
-      idleSeconds: 0,
+      idleSeconds: 1,
       conversationRuns: false,
       log: '',
     };

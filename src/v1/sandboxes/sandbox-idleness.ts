@@ -9,6 +9,8 @@ import type { Sandbox } from './sandbox.entity.js';
 
 /** A user whose last request was so recent is using the sandbox. */
 const TRAFFIC_MS = 10_000;
+/** While a command runs in it, an agent server says that it has been idle for no time at all. */
+const BUSY_SECONDS = 0.1;
 /** An agent server that answers nothing in this time may be busy. */
 const ANSWER_MS = 3_000;
 
@@ -26,11 +28,14 @@ export class SandboxIdleness {
   /** Those in which nothing goes on, the longest idle first. */
   async idle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
     const quiet = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isUsed(sandbox));
-    const running = await Promise.all(
-      quiet.map(async (sandbox) => (await this.activity(sandbox))?.running ?? true),
+    const busy = await Promise.all(
+      quiet.map(async (sandbox) => {
+        const activity = await this.activity(sandbox);
+        return activity === null || activity.running || activity.idleSeconds < BUSY_SECONDS;
+      }),
     );
     return quiet
-      .filter((_sandbox, index) => running[index] === false)
+      .filter((_sandbox, index) => busy[index] === false)
       .toSorted((a, b) => idleSince(a) - idleSince(b) || a.createdAt.getTime() - b.createdAt.getTime());
   }
 
