@@ -22,6 +22,8 @@ export class FakeConversationServer {
   readonly conversations = new Map<string, FakeConversation>();
   /** Paths with queries of all requests for events, in order. */
   readonly reads: string[] = [];
+  /** Method and path of all requests that change something, in order. */
+  readonly calls: string[] = [];
   /** Answers for the next requests: a status instead of an answer, or none at all. */
   readonly faults: ('hang' | 'reset' | number)[] = [];
   /** Whether sockets are accepted and hear of new events. */
@@ -104,6 +106,9 @@ export class FakeConversationServer {
     const conversation = this.conversations.get(id);
     if (rest === '/events/search') {
       this.reads.push(url.pathname + url.search);
+    }
+    if (request.method !== 'GET') {
+      this.calls.push(`${request.method} ${url.pathname}`);
     }
     const fault = this.faults.shift();
     if (fault === 'hang') {

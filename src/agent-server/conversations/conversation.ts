@@ -1,4 +1,5 @@
 import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
@@ -8,7 +9,6 @@ import { type ConversationRecord, describeSecrets } from './conversation-record.
 import { ConversationRun } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
 import type { RunPlaces } from './run-places.js';
-import { conversationTitle } from './conversation-title.js';
 import { updateCredentials } from './credentials.js';
 import type { IncomingMessage } from './message-schema.js';
 import { openCalls } from './open-calls.js';

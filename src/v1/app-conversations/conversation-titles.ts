@@ -1,8 +1,12 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../agent-servers/agent-server.error.js';
+import type { AgentServerTarget } from '../agent-servers/agent-server-target.js';
+import { isAgentEvent } from '../agent-servers/is-agent-event.js';
 import { FollowListeners } from '../events/follow-listeners.js';
 import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
 import { initialTitle, LONGEST_TITLE } from './conversation-title.js';
@@ -17,13 +21,21 @@ const RENAME = `
   UPDATE app_conversations SET title = $2, updated_at = now()
   WHERE id = $1 AND NOT title_is_users AND title IS DISTINCT FROM $2`;
 
+const FIRST_MESSAGE = `
+  SELECT body FROM conversation_events
+  WHERE conversation_id = $1 AND kind = 'MessageEvent' AND body->>'source' = 'user'
+  ORDER BY seq LIMIT 1`;
+
+/** As long as those that agent servers make. */
+const SHORT_TITLE = 50;
+
 interface TouchedRow {
   sandbox_id: string;
   title: string | null;
   title_is_users: boolean;
 }
 
-/** Gives conversations the titles that agent servers find for them, until users name them. */
+/** Gives conversations titles made of their first message, by the agent server or here, until users name them. */
 @Injectable()
 export class ConversationTitles implements OnModuleInit {
   private readonly logger = new Logger(ConversationTitles.name);
@@ -55,10 +67,35 @@ export class ConversationTitles implements OnModuleInit {
       return;
     }
     const target = await this.running.target(row.sandbox_id);
-    const title = target && (await this.agentServers.suggestTitle(target, id));
-    if (title) {
-      await this.rename(id, title);
+    const suggested = target && (await this.suggestion(target, id));
+    const title = suggested ?? (await this.firstWords(id));
+    if (title === null) {
+      return;
     }
+    await this.rename(id, title);
+    if (target && suggested === null) {
+      // A server that makes titles without being asked would make one of a later message.
+      await this.agentServers.renameConversation(target, id, title);
+    }
+  }
+
+  /** Null also when the server cannot make one: its model may be out of reach. */
+  private async suggestion(target: AgentServerTarget, id: string): Promise<string | null> {
+    try {
+      return (await this.agentServers.suggestTitle(target, id))?.trim() || null;
+    } catch (error) {
+      if (!(error instanceof AgentServerError)) {
+        throw error;
+      }
+      this.logger.warn('an agent server made no title', { conversation_id: id, error: error.message });
+      return null;
+    }
+  }
+
+  private async firstWords(id: string): Promise<string | null> {
+    const [row] = await this.dataSource.query<{ body: unknown }[]>(FIRST_MESSAGE, [id]);
+    const event = row?.body;
+    return isAgentEvent(event) ? conversationTitle([event], SHORT_TITLE) : null;
   }
 
   private async rename(id: string, title: string): Promise<void> {
@@ -68,7 +105,7 @@ export class ConversationTitles implements OnModuleInit {
     }
   }
 
-  /** A title that could not be had comes with the next message. */
+  /** A title that could not be had comes with the next message; it is made of the first one then as well. */
   private guarded(conversationId: string, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       this.logger.warn('no title was found', { conversation_id: conversationId, error: String(error) });

@@ -8,7 +8,7 @@ import {
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxListeners } from '../../sandboxes/sandbox-listeners.js';
 import { ConversationRevival } from './conversation-revival.js';
-import { RestorableConversations } from './restorable-conversations.js';
+import { type RestorableConversation, RestorableConversations } from './restorable-conversations.js';
 
 /** For what was missed: another process started the sandbox and died, or the agent server was not ready. */
 const SWEEP_MS = 5_000;
@@ -81,12 +81,24 @@ export class ConversationRestore implements OnModuleInit, OnApplicationBootstrap
   private async restoreAll(sandboxId: string): Promise<void> {
     try {
       for (const conversation of await this.conversations.of(sandboxId)) {
-        await this.revival.revive(conversation);
+        await this.reviveOne(conversation);
       }
     } catch (error) {
-      // The next sweep tries again, as long as the sandbox runs.
       this.logger.warn('conversations were not restored', {
         sandbox_id: sandboxId,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+
+  /** One that cannot be restored keeps none of the others waiting. */
+  private async reviveOne(conversation: RestorableConversation): Promise<void> {
+    try {
+      await this.revival.revive(conversation);
+    } catch (error) {
+      // The next sweep tries again, as long as the sandbox runs.
+      this.logger.warn('a conversation was not restored', {
+        conversation_id: conversation.id,
         error: error instanceof Error ? error.message : String(error),
       });
     }

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { ConversationStatus } from '../../../agent-protocol/conversation-info.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.error.js';
 import type { AgentServerTarget } from '../../agent-servers/agent-server-target.js';
@@ -8,10 +9,15 @@ import { AgentCredentials } from '../agent-request/agent-credentials.js';
 import { agentDialect } from '../agent-request/agent-dialect.js';
 import { type RestorableConversation, RestorableConversations } from './restorable-conversations.js';
 
+/** Nothing goes on there by itself, whatever was seen last. */
+const AT_REST: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
+
 /** Restores single conversations. */
 @Injectable()
 export class ConversationRevival {
   private readonly logger = new Logger(ConversationRevival.name);
+  /** Conversations of stock servers that have to go on, until they were told to. */
+  private readonly interrupted = new Set<string>();
 
   constructor(
     private readonly running: RunningSandboxes,
@@ -29,11 +35,13 @@ export class ConversationRevival {
   async revive(conversation: RestorableConversation): Promise<void> {
     const target = await this.running.target(conversation.sandboxId);
     if (!target) {
+      this.interrupted.delete(conversation.id);
       return;
     }
-    // The stock server keeps what it was given, and has no route to be given it again.
     if (agentDialect(this.specs.find(target.specId)) === 'slipway') {
       await this.reviveRemotely(target, conversation);
+    } else {
+      await this.goOn(target, conversation);
     }
     await this.conversations.done(conversation, target.generation);
   }
@@ -52,6 +60,27 @@ export class ConversationRevival {
     if (remote.wasRunning) {
       await this.run(target, id);
     }
+  }
+
+  /**
+   * The stock server keeps what it was given, and has no route to be given it again. That a conversation was running it
+   * does not tell: while it loads it makes of that another status, which is soon the one that is known here.
+   */
+  private async goOn(
+    target: AgentServerTarget,
+    { id, executionStatus }: RestorableConversation,
+  ): Promise<void> {
+    if (executionStatus === 'running') {
+      this.interrupted.add(id);
+    }
+    if (!this.interrupted.has(id)) {
+      return;
+    }
+    const remote = await this.agentServers.findConversation(target, id);
+    if (remote && !AT_REST.has(remote.status)) {
+      await this.run(target, id);
+    }
+    this.interrupted.delete(id);
   }
 
   private async run(target: AgentServerTarget, id: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import type { ConversationStatus } from '../../../agent-protocol/conversation-info.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 
 /** A start gives its conversation what it needs itself. */
@@ -15,7 +16,10 @@ const SANDBOXES = `
   WHERE s.host_id = $1 AND ${WAITING}`;
 
 const CONVERSATIONS = `
-  SELECT c.id, c.user_id, c.sandbox_id FROM app_conversations c JOIN sandboxes s ON s.id = c.sandbox_id
+  SELECT c.id, c.user_id, c.sandbox_id, f.execution_status
+  FROM app_conversations c
+  JOIN sandboxes s ON s.id = c.sandbox_id
+  LEFT JOIN followed_conversations f ON f.id = c.id
   WHERE s.id = $1 AND ${WAITING}
   ORDER BY c.updated_at DESC`;
 
@@ -24,6 +28,15 @@ export interface RestorableConversation {
   id: string;
   userId: string;
   sandboxId: string;
+  /** As it was seen last; soon after the start that is what the agent server makes of it while it loads. */
+  executionStatus: ConversationStatus | null;
+}
+
+interface Row {
+  id: string;
+  user_id: string;
+  sandbox_id: string;
+  execution_status: ConversationStatus | null;
 }
 
 /** Finds conversations that have to be restored. */
@@ -40,11 +53,13 @@ export class RestorableConversations {
 
   /** Those of a sandbox, the last used first. */
   async of(sandboxId: string): Promise<RestorableConversation[]> {
-    const rows = await this.dataSource.query<{ id: string; user_id: string; sandbox_id: string }[]>(
-      CONVERSATIONS,
-      [sandboxId],
-    );
-    return rows.map((row) => ({ id: row.id, userId: row.user_id, sandboxId: row.sandbox_id }));
+    const rows = await this.dataSource.query<Row[]>(CONVERSATIONS, [sandboxId]);
+    return rows.map((row) => ({
+      id: row.id,
+      userId: row.user_id,
+      sandboxId: row.sandbox_id,
+      executionStatus: row.execution_status,
+    }));
   }
 
   /** Notes that the conversation has what it needs from this start of its sandbox on. */

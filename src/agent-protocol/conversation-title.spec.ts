@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from './events.js';
 import { conversationTitle } from './conversation-title.js';
 
 function message(source: 'user' | 'agent', text: string): AgentEvent {

@@ -1,4 +1,4 @@
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from './events.js';
 
 /** A title made of the first thing the user wrote: its first line, cut between words; null before that. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
