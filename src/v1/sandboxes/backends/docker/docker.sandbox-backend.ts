@@ -8,6 +8,7 @@ import { containerFacts } from './container-facts.js';
 import { containerOptions } from './container-options.js';
 import type { DockerSandboxOptions } from './docker-options.js';
 import { type EngineFacts, readEngineFacts } from './engine-facts.js';
+import { inTime } from './engine-deadline.js';
 import { engineFailure, engineStatus } from './engine-failure.js';
 import { handOverKey } from './hand-over-key.js';
 import { KeyedTurns } from './keyed-turns.js';
@@ -63,7 +64,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     const lines = [
       `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
     ];
-    const image = this.#docker.getImage(defaultImage).inspect();
+    const image = inTime(this.#docker.getImage(defaultImage).inspect());
     return await image.then(
       () => lines,
       (error: unknown) => {
@@ -227,7 +228,7 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
     try {
-      return await ask();
+      return await inTime(ask());
     } catch (error) {
       throw engineFailure(what, error);
     }

@@ -1,9 +1,13 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { inTime } from './engine-deadline.js';
 import { engineFailure, engineStatus } from './engine-failure.js';
 import { PullProgress } from './pull-progress.js';
 import { AGENT_SERVER_LABEL } from './sandbox-names.js';
+
+/** What may name an image: it becomes part of a path of the engine's API, and users may choose it. */
+const REFERENCE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/;
 
 export interface WantedImage {
   image: string;
@@ -25,6 +29,9 @@ export async function ensureImage(
   onProgress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  if (!REFERENCE.test(image)) {
+    throw new SandboxBackendError(`"${image}" cannot be the name of an image`);
+  }
   let labels = await labelsOf(docker, image);
   if (labels === null) {
     if (isOurs) {
@@ -45,7 +52,7 @@ export async function ensureImage(
 /** Null when the engine does not have it. */
 async function labelsOf(docker: Docker, image: string): Promise<Record<string, string> | null> {
   try {
-    return (await docker.getImage(image).inspect()).Config.Labels ?? {};
+    return (await inTime(docker.getImage(image).inspect())).Config.Labels ?? {};
   } catch (error) {
     if (engineStatus(error) === 404) {
       return null;

@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { inTime } from './engine-deadline.js';
 import { engineFailure } from './engine-failure.js';
 import { CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
 import { unlessStatus } from './unless-status.js';
@@ -20,15 +21,17 @@ export class SandboxVolumes {
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
     try {
-      await this.docker.createVolume({
-        Name: name,
-        // Of one that is there already the labels stay as they are.
-        Labels: {
-          [INSTANCE_LABEL]: this.instanceId,
-          [SANDBOX_LABEL]: id,
-          [CREATED_LABEL]: String(Date.now()),
-        },
-      });
+      await inTime(
+        this.docker.createVolume({
+          Name: name,
+          // Of one that is there already the labels stay as they are.
+          Labels: {
+            [INSTANCE_LABEL]: this.instanceId,
+            [SANDBOX_LABEL]: id,
+            [CREATED_LABEL]: String(Date.now()),
+          },
+        }),
+      );
     } catch (error) {
       throw engineFailure('the volume of the sandbox cannot be made', error);
     }
@@ -42,7 +45,7 @@ export class SandboxVolumes {
   /** Epoch milliseconds; null when there is none of ours. */
   async createdAt(id: string): Promise<number | null> {
     try {
-      const volume = await unlessStatus([404], this.docker.getVolume(sandboxName(id)).inspect());
+      const volume = await inTime(unlessStatus([404], this.docker.getVolume(sandboxName(id)).inspect()));
       if (volume === null || volume.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
         return null;
       }
@@ -61,7 +64,7 @@ export class SandboxVolumes {
       return;
     }
     try {
-      await unlessStatus([404], this.docker.getVolume(sandboxName(id)).remove());
+      await inTime(unlessStatus([404], this.docker.getVolume(sandboxName(id)).remove()));
     } catch (error) {
       throw engineFailure('the files of the sandbox cannot be removed', error);
     }
@@ -70,9 +73,11 @@ export class SandboxVolumes {
   /** Ids of the sandboxes that have one. */
   async list(): Promise<string[]> {
     try {
-      const { Volumes } = await this.docker.listVolumes({
-        filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] },
-      });
+      const { Volumes } = await inTime(
+        this.docker.listVolumes({
+          filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] },
+        }),
+      );
       return (Volumes ?? []).flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []);
     } catch (error) {
       throw engineFailure('the volumes of the sandboxes cannot be listed', error);
