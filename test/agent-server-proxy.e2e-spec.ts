@@ -9,6 +9,7 @@ import { sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/sandbox-s
 import type { SandboxRowStatus } from '../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
+import { until } from './support/until.js';
 
 interface Received {
   method: string;
@@ -99,6 +100,27 @@ describe('the way to an agent server through the service', () => {
     expect(request?.headers['x-session-api-key']).toBe('key-of-the-sandbox');
     expect(JSON.stringify(request?.headers)).not.toContain(app.user.key);
     expect(request?.headers.cookie).toBeUndefined();
+  });
+
+  it.each([
+    ['does not count as use of the sandbox when it only looks', 'GET', 'Proxied6', false],
+    ['counts as use of the sandbox when it does something', 'POST', 'Proxied7', true],
+  ])('%s', async (_, method, id, counts) => {
+    await insertSandbox(id, 'RUNNING', address);
+    const trafficAt = async () =>
+      (
+        await app.dataSource.query<{ traffic_at: Date | null }[]>(
+          'SELECT traffic_at FROM sandboxes WHERE id = $1',
+          [id],
+        )
+      )[0]?.traffic_at ?? null;
+    for (const verb of ['GET', method]) {
+      await (await fetch(`${app.url}/api/v1/sandboxes/${id}/agent-server/api/x`, { method: verb })).text();
+    }
+    if (counts) {
+      await until(async () => (await trafficAt()) !== null);
+    }
+    expect((await trafficAt()) !== null).toBe(counts);
   });
 
   it.each<[string, SandboxRowStatus | null]>([

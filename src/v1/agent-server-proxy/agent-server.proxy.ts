@@ -5,6 +5,7 @@ import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/comm
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { createProxyServer, type ServerOptions } from 'http-proxy-3';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
 import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
 import { agentServerPath } from './agent-server-path.js';
 
@@ -21,6 +22,8 @@ const FOREIGN_HEADERS = [
   'strict-transport-security',
 ];
 
+const LOOKS = ['GET', 'HEAD', 'OPTIONS'];
+
 /**
  * Passes requests and WebSockets under `/api/v1/sandboxes/{id}/agent-server` on to the sandbox's agent server, which
  * asks for the sandbox's key itself.
@@ -35,7 +38,10 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     proxyTimeout: ANSWER_TIMEOUT_MS,
   });
 
-  constructor(private readonly running: RunningSandboxes) {
+  constructor(
+    private readonly running: RunningSandboxes,
+    private readonly activity: SandboxActivity,
+  ) {
     this.proxy.on('proxyRes', (answer, _request, response) => {
       for (const name of FOREIGN_HEADERS) {
         delete answer.headers[name];
@@ -91,6 +97,13 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${id}/resume`,
       );
     }
+    const { method } = request;
+    response.once('finish', () => {
+      // Whoever has no key of the sandbox does not keep it awake, nor does looking at it.
+      if (!LOOKS.includes(method) && response.statusCode < 400) {
+        this.activity.touch(id);
+      }
+    });
     prepare(request, rest);
     await new Promise<void>((resolve, reject) => {
       response.once('close', resolve);
