@@ -46,8 +46,8 @@ describe('the way to an agent server through the service', () => {
     const sockets = new WebSocketServer({ server: agentServer });
     sockets.on('connection', (socket, request) => {
       socket.send(request.url ?? '');
-      socket.on('message', (message) => {
-        const text = String(message);
+      socket.on('message', (message: Buffer) => {
+        const text = message.toString('utf8');
         if (text === 'bye') {
           socket.close(4001, 'left');
         } else {
@@ -222,12 +222,12 @@ describe('the way to an agent server through the service', () => {
     const socket = new WebSocket(`${base.replace('http', 'ws')}${path}`);
     const waiting: ((text: string) => void)[] = [];
     const early: string[] = [];
-    socket.on('message', (data) => {
+    socket.on('message', (data: Buffer) => {
       const give = waiting.shift();
       if (give) {
-        give(String(data));
+        give(data.toString('utf8'));
       } else {
-        early.push(String(data));
+        early.push(data.toString('utf8'));
       }
     });
     return {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
@@ -32,7 +32,7 @@ const LOOKS = ['GET', 'HEAD', 'OPTIONS'];
 export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly logger = new Logger(AgentServerProxy.name);
   private readonly sockets = new Set<Duplex>();
-  private readonly proxy = createProxyServer<typeof IncomingMessage, typeof ServerResponse>({
+  private readonly proxy = createProxyServer({
     xfwd: true,
     changeOrigin: true,
     proxyTimeout: ANSWER_TIMEOUT_MS,
@@ -61,13 +61,14 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
 
   /** Middleware for plain requests; must come before anything that reads bodies. */
   middleware(): RequestHandler {
-    return (request: Request, response: Response, next: NextFunction) => {
+    // Express 5 hands on what a promise is rejected with.
+    return async (request: Request, response: Response, next: NextFunction) => {
       const path = agentServerPath(request.url);
       if (!path) {
         next();
         return;
       }
-      this.passOn(request, response, path.sandboxId, path.rest).catch(next);
+      await this.passOn(request, response, path.sandboxId, path.rest);
     };
   }
 
