@@ -273,6 +273,28 @@ describe('the life of a sandbox', () => {
       expect((await rowOf(id)).lease_owner).toBeNull();
     });
 
+    it('finds a program that ended while another one that should not run is being stopped', async () => {
+      const { id: stopping } = await me.running();
+      const { id: ending } = await me.running();
+      await me.pause(stopping);
+      await until(async () => {
+        const { status, lease_owner: worker } = await rowOf(stopping);
+        return status === 'PAUSED' && worker === null;
+      });
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      await backend.move(stopping);
+      const before = backend.calls.length;
+      await until(() => backend.calls.slice(before).includes(`pause ${stopping}`));
+      await backend.end(ending, { code: 1, signal: null, outOfMemory: false });
+
+      await me.reach(ending, 'ERROR');
+      backend.pauseGate = null;
+      gate.resolve();
+      await until(() => backend.box(stopping).server === null);
+      expect(backend.calls.slice(before).filter((call) => call === `pause ${stopping}`)).toHaveLength(1);
+    });
+
     it('removes old orphans only', async () => {
       const { id: known } = await me.running();
       const [old, young] = [newSandboxId(), newSandboxId()];
