@@ -39,7 +39,7 @@ WORKDIR /sandbox
 USER 10001:10001
 EXPOSE 8000
 # The session key comes on standard input, so no process has it in its environment or arguments.
-ENTRYPOINT ["/opt/slipway/bin/node", "/opt/slipway/agent-server/main.js", "--host", "0.0.0.0", "--port", "8000", "--secrets-stdin"]
+ENTRYPOINT ["/opt/slipway/bin/node", "--max-semi-space-size=2", "/opt/slipway/agent-server/main.js", "--host", "0.0.0.0", "--port", "8000", "--secrets-stdin"]
 
 FROM ${BASE_IMAGE} AS production
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data

@@ -42,7 +42,8 @@ export async function createSandboxBackend(
     listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
     hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...socketFolder(dataSource)],
-    agentServer: { node: process.execPath, entry: AGENT_SERVER, args: [] },
+    // A small young generation: ten megabytes less for a program that mostly waits.
+    agentServer: { node: process.execPath, entry: AGENT_SERVER, args: ['--max-semi-space-size=2'] },
     environment: sandboxes.environment,
   });
 }
