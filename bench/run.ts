@@ -1,3 +1,5 @@
+import { benchConversations } from './conversations.bench.js';
+import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
@@ -9,6 +11,8 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,
   settings: benchSettings,
+  sandboxes: benchSandboxes,
+  conversations: benchConversations,
 };
 
 const [wanted] = process.argv.slice(2);

@@ -1,9 +1,11 @@
 import { Agent, request } from 'node:http';
 
 export interface ClientRequest {
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'DELETE';
   path: string;
   body?: string;
+  /** In the place of the client's own: the key of a sandbox. */
+  key?: string;
 }
 
 export interface TimedAnswer {
@@ -24,13 +26,13 @@ export class HttpClient {
     this.apiKey = apiKey;
   }
 
-  async send({ method, path, body }: ClientRequest): Promise<TimedAnswer> {
+  async send({ method, path, body, key = this.apiKey }: ClientRequest): Promise<TimedAnswer> {
     return await new Promise((resolve, reject) => {
       const startedAt = performance.now();
       const sent = request(`${this.url}${path}`, {
         method,
         agent: this.agent,
-        headers: { 'x-session-api-key': this.apiKey, 'content-type': 'application/json' },
+        headers: { 'x-session-api-key': key, 'content-type': 'application/json' },
       });
       sent.on('error', reject);
       sent.on('response', (response) => {
@@ -49,13 +51,18 @@ export class HttpClient {
     });
   }
 
-  /** {@link send} for what must succeed. */
+  /** {@link send} for what must succeed: anything but 2xx throws. */
   async expectOk(given: ClientRequest): Promise<TimedAnswer> {
     const answer = await this.send(given);
-    if (answer.status !== 200) {
+    if (answer.status < 200 || answer.status > 299) {
       throw new Error(`${given.method} ${given.path} answered ${answer.status}: ${answer.body}`);
     }
     return answer;
+  }
+
+  /** {@link expectOk}, with the answer read as JSON. */
+  async json(given: ClientRequest): Promise<unknown> {
+    return JSON.parse((await this.expectOk(given)).body);
   }
 
   close(): void {

@@ -12,7 +12,8 @@ import { StartDeadline } from './start-deadline.js';
 
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 250;
-const GROWTH = 1.5;
+/** Of the time that the start has taken: it seems so much slower at most than it is. */
+const LOOK_SHARE = 0.1;
 
 /** A start that succeeded. */
 export interface StartedSandbox {
@@ -93,8 +94,9 @@ export class SandboxStarter {
     deadline: StartDeadline,
     seconds: number,
   ): Promise<string> {
+    const startedAt = performance.now();
     let tried: string | null = null;
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LONGEST_LOOK_MS)) {
+    for (;;) {
       const facts = await this.backend.inspect(id);
       if (facts.state !== 'running') {
         const log = await this.backend.logTail(id);
@@ -108,7 +110,8 @@ export class SandboxStarter {
         const log = await this.backend.logTail(id);
         throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, seconds));
       }
-      await this.wait(pauseMs, deadline);
+      const pauseMs = (performance.now() - startedAt) * LOOK_SHARE;
+      await this.wait(Math.min(Math.max(pauseMs, FIRST_LOOK_MS), LONGEST_LOOK_MS), deadline);
     }
   }
 

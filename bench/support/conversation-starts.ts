@@ -1,0 +1,76 @@
+import { jsonList, jsonText } from '../../src/common/json-access.js';
+import type { HttpClient } from './http-client.js';
+import { untilTrue } from './until-true.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+
+/** A conversation that can be talked in. */
+export interface ReadyConversation {
+  id: string;
+  sandboxId: string;
+  /** Of its sandbox. */
+  sessionKey: string;
+}
+
+/** Sends the request; answers the start task's id, and how long the answer took in milliseconds. */
+export async function postStart(
+  client: HttpClient,
+  message: string | null,
+): Promise<{ taskId: string; ms: number }> {
+  const content = [{ type: 'text', text: message }];
+  const body = JSON.stringify(
+    message === null ? {} : { initial_message: { role: 'user', content, run: true } },
+  );
+  const answer = await client.expectOk({ method: 'POST', path: CONVERSATIONS, body });
+  return { taskId: jsonText(JSON.parse(answer.body), 'id') ?? '', ms: answer.ms };
+}
+
+/** @throws Error with the cause when a start fails */
+export async function untilReady(
+  client: HttpClient,
+  taskIds: readonly string[],
+): Promise<ReadyConversation[]> {
+  const path = `${CONVERSATIONS}/start-tasks?${taskIds.map((id) => `ids=${id}`).join('&')}`;
+  let ids: string[] = [];
+  await untilTrue(async () => {
+    const tasks = jsonList(await client.json({ method: 'GET', path }));
+    const failed = tasks.find((task) => jsonText(task, 'status') === 'ERROR');
+    if (failed !== undefined) {
+      throw new Error(`a start failed: ${jsonText(failed, 'detail')}`);
+    }
+    ids = tasks.flatMap((task) => jsonText(task, 'app_conversation_id') ?? []);
+    return ids.length === taskIds.length;
+  }, 'READY');
+  return await Promise.all(ids.map((id) => read(client, id)));
+}
+
+/** Waits until the agents have nothing to do. */
+export async function untilFinished(
+  client: HttpClient,
+  conversations: readonly ReadyConversation[],
+): Promise<void> {
+  const path = `${CONVERSATIONS}?${conversations.map(({ id }) => `ids=${id}`).join('&')}`;
+  await untilTrue(async () => {
+    const all = jsonList(await client.json({ method: 'GET', path }));
+    return all.every((conversation) => jsonText(conversation, 'execution_status') === 'finished');
+  }, 'the end of all runs');
+}
+
+/** Says something to the agent, which takes it up. */
+export async function sayTo(client: HttpClient, to: ReadyConversation, text: string): Promise<void> {
+  await client.expectOk({
+    method: 'POST',
+    path: `/api/v1/sandboxes/${to.sandboxId}/agent-server/api/conversations/${to.id}/events`,
+    key: to.sessionKey,
+    body: JSON.stringify({ role: 'user', content: [{ type: 'text', text }], run: true }),
+  });
+}
+
+async function read(client: HttpClient, id: string): Promise<ReadyConversation> {
+  const [conversation] = jsonList(await client.json({ method: 'GET', path: `${CONVERSATIONS}?ids=${id}` }));
+  return {
+    id,
+    sandboxId: jsonText(conversation, 'sandbox_id') ?? '',
+    sessionKey: jsonText(conversation, 'session_api_key') ?? '',
+  };
+}
