@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { jsonText } from '../src/common/json-access.js';
+import { jsonList, jsonText } from '../src/common/json-access.js';
 import type { StartTask } from '../src/v1/app-conversations/start-task.entity.js';
 import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
@@ -129,6 +129,36 @@ describe('starts and the sandboxes they need', () => {
     });
 
     expect(await statusOf(task)).toBe('finished');
+  });
+
+  it('is not given a key for another model server after a resume, but the language of now', async () => {
+    await client.settings({ llm_base_url: 'https://models.example.com/v1', max_budget_per_task: 0 });
+    const task = await client.reached(await client.start(say('settings')), 'READY');
+    await until(async () => (await statusOf(task)) === 'finished');
+    const answers = async (): Promise<string[]> => {
+      const agent = backend.boxes.get(task.sandboxId)?.server.client;
+      const page = await agent?.get(`/api/conversations/${task.appConversationId}/events/search`);
+      return jsonList(page, 'items')
+        .filter((event) => jsonText(event, 'source') === 'agent')
+        .map((event) => jsonText(jsonList(event, 'llm_message', 'content')[0], 'text') ?? '');
+    };
+    const [before = ''] = (await answers()).filter((text) => text.includes('apiKey'));
+    expect(before).not.toContain('"apiKey":null');
+    expect(before).toContain('"maxBudget":0');
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await client.settings({ llm_base_url: 'https://other.example.com/v1', language: 'de' });
+
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    const path = `/api/v1/app-conversations/${task.appConversationId}/send-message`;
+    const message = { content: [{ type: 'text', text: 'settings' }] };
+    await request(app.url).post(path).set(user.headers).send(message).expect(200);
+    await until(async () => (await answers()).filter((text) => text.includes('apiKey')).length === 2);
+
+    const after = (await answers()).at(-1);
+    expect(after).toContain('"apiKey":null');
+    expect(after).toContain('"language":"de"');
   });
 
   // Last: the clock stays ahead.

@@ -71,7 +71,7 @@ const agent = z.looseObject({
 });
 
 const extension = z.object({
-  max_budget: z.number().positive().nullish(),
+  max_budget: z.number().nonnegative().nullish(),
   language: z.string().nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),

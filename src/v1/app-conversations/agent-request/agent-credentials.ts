@@ -1,41 +1,58 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import type { CredentialsRequest } from '../../../agent-protocol/start-conversation-request.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../app-conversation.entity.js';
 import { StartTask } from '../start-task.entity.js';
 import { requestSecrets } from '../start/request-secrets.js';
 import { AgentInputsReader } from './agent-inputs.reader.js';
 import { GitAccessReader } from './git-access.reader.js';
 import { mcpServerEntries } from './mcp-server-entries.js';
+import { isSameModelServer } from './is-same-model-server.js';
 import { secretSources } from './to-agent-request.js';
 
 /** What a conversation has to be given again when its agent server has been started anew: nothing of it is ever written there. */
 @Injectable()
 export class AgentCredentials {
+  private readonly logger = new Logger(AgentCredentials.name);
+
   constructor(
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
     private readonly cipher: SecretCipher,
     private readonly inputs: AgentInputsReader,
     private readonly git: GitAccessReader,
+    private readonly config: AppConfig,
   ) {}
 
   /**
    * As the user's settings are now, with the secrets that the conversation was started with.
    *
+   * @param llmBaseUrl where the conversation's model is: a key for another server is not sent there
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
-  async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
+  async build(
+    { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
+    llmBaseUrl: string | null,
+  ): Promise<CredentialsRequest> {
     const task = await this.tasks.findOneBy({ appConversationId: id, userId });
     const given = task ? requestSecrets(task, this.cipher) : new Map<string, string>();
     const { settings, mcpConfig, secrets } = await this.inputs.read(userId, given);
+    const isForModel = isSameModelServer(llmBaseUrl, settings.llm_base_url);
+    if (!isForModel) {
+      this.logger.warn('a conversation goes without a key: llm_base_url names another server than its own', {
+        conversation_id: id,
+      });
+    }
     return {
-      llm_api_key: settings.llm_api_key,
+      llm_api_key: isForModel ? settings.llm_api_key : null,
       search_api_key: settings.search_api_key,
       mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
       secrets: secretSources(secrets),
       git: await this.git.find(userId, settings),
+      language: settings.language === '' ? null : settings.language,
+      outbound_allowlist: this.config.outbound.allowlist,
     };
   }
 }

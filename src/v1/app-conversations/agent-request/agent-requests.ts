@@ -68,6 +68,7 @@ export class AgentRequests {
       mcpConfig,
       secrets,
       git: dialect === 'slipway' ? await this.git.find(userId, settings) : null,
+      outboundAllowlist: this.config.outbound.allowlist,
     });
     return { problem: null, body, model, notes: settingsNotes(dialect, settings) };
   }

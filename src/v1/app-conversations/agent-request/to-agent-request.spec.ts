@@ -30,6 +30,7 @@ const START: AgentStart = {
   mcpConfig: null,
   secrets: new Map(),
   git: null,
+  outboundAllowlist: null,
 };
 
 function withSettings(settings: Partial<AgentSettings>, start: Partial<AgentStart> = {}): AgentStart {
@@ -68,6 +69,7 @@ describe('toAgentRequest', () => {
         tavily_api_url: 'https://api.tavily.com',
         model_prices: { 'openai/gpt-4o': { input: 2.5, output: 10 } },
         git: null,
+        outbound_allowlist: null,
       },
     });
   });
@@ -145,6 +147,11 @@ describe('toAgentRequest', () => {
           B: { kind: 'StaticSecret', value: '2' },
         },
       },
+    ],
+    [
+      'the servers that may be called',
+      { ...START, outboundAllowlist: ['models.example.com'] },
+      { slipway: { outbound_allowlist: ['models.example.com'] } },
     ],
     [
       'git access',

@@ -36,6 +36,8 @@ export interface AgentStart {
   /** What tools get as variables. */
   secrets: ReadonlyMap<string, AgentSecret>;
   git: GitAccess | null;
+  /** OUTBOUND_ALLOWLIST; null: any server. */
+  outboundAllowlist: string[] | null;
 }
 
 /** The request that begins a conversation on its agent server; the settings are known to be usable. */
@@ -129,6 +131,7 @@ function extension({
   facts,
   model,
   git,
+  outboundAllowlist,
 }: AgentStart): NonNullable<StartConversationRequest['slipway']> {
   return {
     max_budget: settings.max_budget_per_task,
@@ -137,5 +140,6 @@ function extension({
     tavily_api_url: config.tavilyApiUrl,
     ...(facts.price && { model_prices: { [model]: facts.price } }),
     git,
+    outbound_allowlist: outboundAllowlist,
   };
 }
