@@ -10,12 +10,15 @@ import { ANSWER_TOO_LARGE } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/agent-server-target.js';
 import { EventStore } from '../storing/event-store.js';
 import { stateOf } from '../storing/observed-state.js';
+import { PerServerLimit } from './per-server-limit.js';
 import { readLogAfter } from './read-log.js';
 
 /** Events on a page; fewer where a page of them is too large. The first one is the last one stored. */
 const PAGE_SIZES = [100, 10, 2];
 /** Pages are large: no more than this are on their way into the database at once. */
 const MOST_AT_ONCE = 32;
+/** Of these, from one agent server, which may hang. */
+const MOST_PER_SERVER = 4;
 
 /** new: events were stored; nothing: there were none; gone: the conversation was removed here. */
 export type SyncResult = 'new' | 'nothing' | 'gone';
@@ -24,6 +27,7 @@ export type SyncResult = 'new' | 'nothing' | 'gone';
 @Injectable()
 export class LogSync {
   private readonly limit = new ConcurrencyLimit(MOST_AT_ONCE);
+  private readonly perServer = new PerServerLimit(MOST_PER_SERVER);
   private readonly lastEvent = new NamedStatement<{ last_event_id: string | null }>(
     'followed_conversation_last_event',
     'SELECT last_event_id FROM followed_conversations WHERE id = $1',
@@ -41,24 +45,9 @@ export class LogSync {
    * @throws AgentServerError
    */
   async events(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<SyncResult> {
-    return await this.limit.run(async () => {
-      const [row] = await this.lastEvent.run(this.dataSource, [conversationId]);
-      if (!row) {
-        return 'gone';
-      }
-      let result: SyncResult = 'nothing';
-      const read = (pageId: string | undefined): Promise<EventPage> =>
-        this.readPage(target, conversationId, pageId, signal);
-      for await (const page of readLogAfter(read, row.last_event_id)) {
-        if (page.length > 0) {
-          if (!(await this.store.store(conversationId, page))) {
-            return 'gone';
-          }
-          result = 'new';
-        }
-      }
-      return result;
-    });
+    return await this.perServer.run(target.address, () =>
+      this.limit.run(() => this.readEvents(target, conversationId, signal)),
+    );
   }
 
   /**
@@ -71,6 +60,29 @@ export class LogSync {
       conversationId,
       stateOf(await this.client.findConversation(target, conversationId, signal)),
     );
+  }
+
+  private async readEvents(
+    target: AgentServerTarget,
+    conversationId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<SyncResult> {
+    const [row] = await this.lastEvent.run(this.dataSource, [conversationId]);
+    if (!row) {
+      return 'gone';
+    }
+    let result: SyncResult = 'nothing';
+    const read = (pageId: string | undefined): Promise<EventPage> =>
+      this.readPage(target, conversationId, pageId, signal);
+    for await (const page of readLogAfter(read, row.last_event_id)) {
+      if (page.length > 0) {
+        if (!(await this.store.store(conversationId, page))) {
+          return 'gone';
+        }
+        result = 'new';
+      }
+    }
+    return result;
   }
 
   private async readPage(

@@ -36,6 +36,19 @@ describe('readLogAfter', () => {
     expect(await read(ids, after)).toEqual(expected);
   });
 
+  it('ends when pages name each other', async () => {
+    const pages: unknown[] = [];
+    const inTurn = async (pageId: string | undefined): Promise<EventPage> => ({
+      items: [],
+      next_page_id: pageId === 'a' ? 'b' : 'a',
+    });
+    for await (const page of readLogAfter(inTurn, null)) {
+      pages.push(page);
+    }
+
+    expect(pages).toHaveLength(3);
+  });
+
   it('ends when a server names the same page again and again', async () => {
     const pages: unknown[] = [];
     const same = async (): Promise<EventPage> => ({ items: [], next_page_id: 'a' });

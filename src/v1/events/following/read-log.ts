@@ -13,9 +13,11 @@ export async function* readLogAfter(read: ReadPage, after: string | null): Async
   let page = await read(pageId);
   const isKnown = pageId !== undefined && page.items[0]?.id === pageId;
   yield isKnown ? page.items.slice(1) : page.items;
-  // A page that names itself as the next one would never end.
-  while (page.next_page_id !== null && page.next_page_id !== pageId) {
+  // Pages that name each other as the next one would never end.
+  const seen = new Set([pageId]);
+  while (page.next_page_id !== null && !seen.has(page.next_page_id)) {
     pageId = page.next_page_id;
+    seen.add(pageId);
     page = await read(pageId);
     yield page.items;
   }
