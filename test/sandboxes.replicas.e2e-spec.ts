@@ -108,6 +108,20 @@ describe('sandboxes and several processes', () => {
     expect(await me.get(id)).toBeNull();
   });
 
+  it('a removal waits for no start, however many there are', async () => {
+    const { id } = await me.running();
+    backend.script.gate = new Promise<void>(() => undefined);
+    for (let user = 0; user < 4; user += 1) {
+      const client = new SandboxesClient(first.url, await first.createUser());
+      await Promise.all([client.create(), client.create(), client.create(), client.create()]);
+    }
+    await until(() => backend.calls.filter((call) => call.startsWith('start')).length > 12);
+    await me.remove(id);
+    await until(() => !backend.boxes.has(id));
+
+    expect(backend.callsOf(id)).toEqual(['start', 'remove']);
+  });
+
   it('a stop leaves sandboxes running, and gives up what can go on elsewhere', async () => {
     const second = await join();
     const client = new SandboxesClient(second.url, me.user);

@@ -41,14 +41,17 @@ export class SandboxLeases {
     private readonly clock: Clock,
   ) {}
 
-  /** Takes sandboxes of this host that wait for a worker; those longest unchanged first. */
-  async takeDue(most: number): Promise<string[]> {
+  /** Takes sandboxes of this host that wait for a worker in one of these statuses; those longest unchanged first. */
+  async takeDue(
+    most: number,
+    statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
+  ): Promise<string[]> {
     const now = this.clock.now();
     const [rows] = await this.dataSource.query<[{ id: string }[], number]>(TAKE_DUE, [
       this.host.processId,
       new Date(now + LEASE_MS),
       this.host.id,
-      [...TRANSITIONAL_STATUSES],
+      [...statuses],
       new Date(now),
       most,
     ]);

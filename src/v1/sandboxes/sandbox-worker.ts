@@ -9,12 +9,16 @@ import { HostIdentity } from './host-identity.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { SandboxLeases } from './sandbox-leases.js';
 import { SandboxSteps } from './sandbox-steps.js';
+import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
 import { SandboxTurn } from './sandbox-turn.js';
 import { SandboxStore } from './sandbox.store.js';
 
 const SWEEP_MS = 1_000;
 /** Sandboxes that one process works on at a time; starting more at once makes none of them faster. */
 const MOST_AT_ONCE = 16;
+/** Of these, places that no start takes: a start may pull an image for an hour, and stops are over soon. */
+const FOR_STOPS = 4;
+const STOPS = ['PAUSING', 'DELETING'] as const;
 
 /** Brings sandboxes of this host out of their transitional statuses, several at a time, each in one process. */
 @Injectable()
@@ -54,9 +58,16 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
   /** Takes what waits, and sees that what is worked on is still wanted. */
   private async sweep(): Promise<void> {
     await Promise.all([...this.turns.values()].map(({ turn }) => turn.check()));
-    const places = MOST_AT_ONCE - this.turns.size;
-    for (const id of places > 0 ? await this.leases.takeDue(places) : []) {
-      this.begin(id);
+    for (const [most, statuses] of [
+      [MOST_AT_ONCE - FOR_STOPS, TRANSITIONAL_STATUSES],
+      [MOST_AT_ONCE, STOPS],
+    ] as const) {
+      const places = most - this.turns.size;
+      const ids = places > 0 ? await this.leases.takeDue(places, statuses) : [];
+      ids.forEach((id) => this.begin(id));
+      if (ids.length < places) {
+        return;
+      }
     }
   }
 
