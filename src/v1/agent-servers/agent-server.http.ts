@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Agent, FormData, request, type Dispatcher } from 'undici';
-import { jsonText } from '../../common/json-access.js';
 import { AgentServerError } from './agent-server.error.js';
 import type { AgentServerTarget } from './agent-server-target.js';
+import { failureDetail } from './failure-detail.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures in them is large; more than this is not a page. */
@@ -100,7 +100,7 @@ export class AgentServerHttp {
       });
       const text = await readText(response.body);
       if (response.statusCode < 200 || response.statusCode > 299) {
-        throw new AgentServerError(response.statusCode, detailOf(text));
+        throw new AgentServerError(response.statusCode, failureDetail(text));
       }
       return text;
     } catch (error) {
@@ -131,16 +131,6 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
     chunks.push(bytes);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function detailOf(text: string): string {
-  let parsed: unknown = null;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    // Not every failure is JSON; then the text itself is all there is.
-  }
-  return (jsonText(parsed, 'detail') ?? text).slice(0, MAX_DETAIL) || 'no reason given';
 }
 
 function reasonOf(error: unknown): string {
