@@ -1,7 +1,9 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SandboxCallback } from './sandbox-callback.js';
+import { specsProblem } from './specs-problem.js';
 
 /**
  * Prepares the backend once, beside the start of the service: what needs it waits, nothing else does. A backend that
@@ -15,6 +17,7 @@ export class BackendReadiness implements OnApplicationBootstrap {
   constructor(
     private readonly backend: SandboxBackend,
     private readonly callback: SandboxCallback,
+    private readonly specs: SandboxSpecs,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -53,10 +56,8 @@ export class BackendReadiness implements OnApplicationBootstrap {
       this.preparing = null;
       throw error;
     }
-    const { problem } = this.callback;
-    if (problem !== null) {
-      this.logger.warn(problem);
-    }
+    const problems = [this.callback.problem, specsProblem(this.specs.all(), this.backend.kind)];
+    problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
     for (const line of lines) {
       if (this.backend.isolation === 'none') {
         this.logger.warn(line);
