@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { DataSource } from 'typeorm';
 import type { AppConfig } from '../../config/app-config.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
+import { databasePaths } from './database-paths.js';
 import { CONTAINER_DEFAULTS } from './to-launch.js';
 
 const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server', 'main.js');
@@ -41,7 +42,7 @@ export async function createSandboxBackend(
     hostId,
     listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
-    hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...socketFolder(dataSource)],
+    hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...databasePaths(urlOf(dataSource))],
     // A small young generation: ten megabytes less for a program that mostly waits.
     agentServer: { node: process.execPath, entry: AGENT_SERVER, args: ['--max-semi-space-size=2'] },
     environment: sandboxes.environment,
@@ -58,9 +59,6 @@ async function storedInstanceId(dataSource: DataSource): Promise<string> {
   return state.instance_id;
 }
 
-/** The folder of the database's socket, where it is reached by one. */
-function socketFolder({ options }: DataSource): string[] {
-  const url = 'url' in options && typeof options.url === 'string' ? options.url : null;
-  const host = url !== null && URL.canParse(url) ? new URL(url).searchParams.get('host') : null;
-  return host?.startsWith('/') === true ? [host] : [];
+function urlOf({ options }: DataSource): string | null {
+  return 'url' in options && typeof options.url === 'string' ? options.url : null;
 }
