@@ -223,6 +223,21 @@ export function text(value: Json, ...path: string[]): string {
   return found;
 }
 
+/**
+ * Waits until it is so.
+ *
+ * @throws Error when it never is
+ */
+export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    if (Date.now() > deadline) {
+      throw new Error('waited in vain');
+    }
+    await wait(POLL_MS);
+  }
+}
+
 /** What two lists of events are compared by. */
 export function idsOf(events: Json[]): string[] {
   return events.map((event) => text(event, 'id'));

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
@@ -9,9 +9,9 @@ import { endProcesses } from '../../../src/common/processes/end-processes.js';
 import { startFakeGithub } from '../../fakes/fake-github.js';
 import type { FakeServer } from '../../fakes/fake-server.js';
 import type { FakeWorld } from '../../fakes/fake-world.js';
-import { type GitHttpServer, startGitHttpServer } from '../../fakes/git-http-server.js';
 import { sampleWorld } from '../../fakes/sample-world.js';
 import { ScriptedLlm } from '../../fakes/scripted-llm.js';
+import { GitHost } from '../../support/git-host.js';
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../../support/test-database.js';
 import { ApiClient, text } from './api-client.js';
@@ -30,8 +30,7 @@ export class JourneyWorld {
   readonly instanceId = `journey-${randomBytes(6).toString('hex')}`;
   /** Of the service that was started last. */
   url = '';
-  readonly adminKey = `administrator-${randomBytes(12).toString('hex')}`;
-  readonly admin = new ApiClient(() => this.url, this.adminKey);
+  adminKey = `administrator-${randomBytes(12).toString('hex')}`;
   private readonly services = new Set<ServiceProcess>();
 
   private constructor(
@@ -39,7 +38,7 @@ export class JourneyWorld {
     /** Null: the service has its own, in its data folder. */
     private readonly database: TestDatabase | null,
     readonly llm: ScriptedLlm,
-    readonly git: GitHttpServer,
+    readonly git: GitHost,
     readonly github: FakeServer,
     readonly hub: FakeWorld,
   ) {}
@@ -53,10 +52,14 @@ export class JourneyWorld {
       path.join(folder, 'data'),
       embedded ? null : await createTestDatabase(),
       await ScriptedLlm.start(script),
-      await startGitHttpServer(`x-access-token:${hub.token}`),
+      await GitHost.start({ username: 'x-access-token', password: hub.token }),
       await startFakeGithub(hub),
       hub,
     );
+  }
+
+  get admin(): ApiClient {
+    return new ApiClient(() => this.url, this.adminKey);
   }
 
   /** @throws Error when the service has its own database */
@@ -72,10 +75,13 @@ export class JourneyWorld {
     const service = await startServiceProcess({
       cwd: path.dirname(this.dataDir),
       environment: {
-        ...(this.database && { DATABASE_URL: this.database.url, ENCRYPTION_KEYS }),
+        ...(this.database && {
+          DATABASE_URL: this.database.url,
+          ENCRYPTION_KEYS,
+          BOOTSTRAP_API_KEY: this.adminKey,
+        }),
         DATABASE_POOL_SIZE: '8',
         DATA_DIR: this.dataDir,
-        BOOTSTRAP_API_KEY: this.adminKey,
         INSTANCE_ID: this.instanceId,
         RATE_LIMIT_PER_MINUTE: '0',
         LOG_REQUESTS: 'false',
@@ -88,6 +94,9 @@ export class JourneyWorld {
     });
     this.services.add(service);
     this.url = service.url;
+    if (!this.database) {
+      this.adminKey = (await readFile(path.join(this.dataDir, 'api-key'), 'utf8')).trim();
+    }
     return service;
   }
 
@@ -161,7 +170,7 @@ export class JourneyWorld {
       await endProcesses({ root: null, marker, user: null });
     }
     await this.llm.close();
-    await this.git.close();
+    await this.git.stop();
     await this.github.close();
     await this.database?.drop();
     await rm(path.dirname(this.dataDir), { recursive: true, force: true });
