@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { initialTitle } from '../src/v1/app-conversations/conversation-title.js';
 import { ConversationRestore } from '../src/v1/app-conversations/restore/conversation-restore.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
 import type { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from './fakes/fake-conversation-server.js';
 import { ConversationRows } from './support/conversation-rows.js';
@@ -79,6 +80,19 @@ describe('conversations of the stock agent server', () => {
     await restore();
 
     expect(agent.calls).toEqual([`POST /api/conversations/${id}/run`]);
+  });
+
+  it('does not hold the start of a sandbox while the server hangs', async () => {
+    const { id } = await begin('running');
+    agent.open(id, { execution_status: 'error' });
+    const { promise: answer, resolve } = Promise.withResolvers<void>();
+    agent.gate = answer;
+
+    await app.app.get(SandboxListeners).tellRunning(sandbox.id);
+    expect(agent.calls).toEqual([]);
+    resolve();
+
+    await until(() => agent.calls.length > 0);
   });
 
   it('one that cannot be restored keeps no other waiting', async () => {

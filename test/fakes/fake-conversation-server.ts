@@ -26,6 +26,8 @@ export class FakeConversationServer {
   readonly calls: string[] = [];
   /** Answers for the next requests: a status instead of an answer, or none at all. */
   readonly faults: ('hang' | 'reset' | number)[] = [];
+  /** Answers wait for it. */
+  gate: Promise<void> = Promise.resolve();
   /** Whether sockets are accepted and hear of new events. */
   socketsWork = true;
   private readonly sockets = new WebSocketServer({ noServer: true });
@@ -36,7 +38,9 @@ export class FakeConversationServer {
   static async start(): Promise<FakeConversationServer & { address: string }> {
     const server = createServer();
     const fake = new FakeConversationServer(server);
-    server.on('request', (request, response) => fake.answer(request, response));
+    server.on('request', (request, response) => {
+      void fake.gate.then(() => fake.answer(request, response));
+    });
     server.on('upgrade', (request, stream, head) => {
       const id = /^\/sockets\/events\/([0-9a-f-]+)$/.exec(request.url ?? '')?.[1] ?? '';
       if (!fake.socketsWork || request.headers['x-session-api-key'] !== fake.key) {

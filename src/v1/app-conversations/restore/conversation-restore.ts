@@ -32,7 +32,8 @@ export class ConversationRestore implements OnModuleInit, OnApplicationBootstrap
   ) {}
 
   onModuleInit(): void {
-    this.listeners.onRunning((sandboxId) => this.restore(sandboxId));
+    // Not waited for: the service begins to listen, and other sandboxes to run, while an agent server hangs.
+    this.listeners.onRunning((sandboxId) => void this.restore(sandboxId));
   }
 
   onApplicationBootstrap(): void {
@@ -81,6 +82,9 @@ export class ConversationRestore implements OnModuleInit, OnApplicationBootstrap
   private async restoreAll(sandboxId: string): Promise<void> {
     try {
       for (const conversation of await this.conversations.of(sandboxId)) {
+        if (this.stopping) {
+          return;
+        }
         await this.reviveOne(conversation);
       }
     } catch (error) {

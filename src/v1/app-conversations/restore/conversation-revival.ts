@@ -56,7 +56,11 @@ export class ConversationRevival {
       this.logger.warn('the agent server does not have a conversation any more', { conversation_id: id });
       return;
     }
-    await this.agentServers.giveCredentials(target, id, await this.credentials.build(conversation, remote.llmBaseUrl));
+    await this.agentServers.giveCredentials(
+      target,
+      id,
+      await this.credentials.build(conversation, remote.llmBaseUrl),
+    );
     if (remote.wasRunning) {
       await this.run(target, id);
     }
