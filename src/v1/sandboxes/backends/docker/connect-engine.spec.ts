@@ -10,6 +10,7 @@ describe('engineEndpoint', () => {
     ],
     ['tcp://10.0.0.5:2375', { socketPath: undefined, host: '10.0.0.5', port: 2375 }],
     ['tcp://engine', { socketPath: undefined, host: 'engine', port: 2375 }],
+    ['https://engine', { socketPath: undefined, host: 'engine', port: 2376, protocol: 'https' }],
     ['https://engine:2376', { socketPath: undefined, host: 'engine', port: 2376, protocol: 'https' }],
   ])('reads %s', (dockerHost, expected) => {
     expect(engineEndpoint(dockerHost)).toEqual(expected);

@@ -10,7 +10,8 @@ export interface EngineEndpoint {
 }
 
 const SOCKET = /^(unix|npipe):\/\/(.+)$/;
-const DEFAULT_PORT = '2375';
+/** Of the engine itself, without and with TLS. */
+const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
 
 /**
  * Reads `DOCKER_HOST`. For https the library takes its certificates from the folder that `DOCKER_CERT_PATH` names, as
@@ -30,7 +31,7 @@ export function engineEndpoint(dockerHost: string): EngineEndpoint {
   return {
     socketPath: undefined,
     host: url.hostname,
-    port: Number(url.port || DEFAULT_PORT),
+    port: Number(url.port || (url.protocol === 'https:' ? DEFAULT_PORTS.tls : DEFAULT_PORTS.plain)),
     ...(url.protocol === 'https:' && { protocol: 'https' as const }),
   };
 }
