@@ -59,10 +59,17 @@ export async function startGitHttpServer(credentials: string | null): Promise<Gi
       try {
         const git = (...args: string[]) => run('git', ['-C', work, ...args]);
         await git('init', '--quiet', '--initial-branch', branch);
-        await git('fetch', '--quiet', folder, branch).then(
-          () => git('reset', '--quiet', '--hard', 'FETCH_HEAD'),
-          () => undefined,
-        );
+        // A new branch goes off main, where there is one.
+        for (const base of [branch, 'main']) {
+          const fetched = await git('fetch', '--quiet', folder, base).then(
+            () => true,
+            () => false,
+          );
+          if (fetched) {
+            await git('reset', '--quiet', '--hard', 'FETCH_HEAD');
+            break;
+          }
+        }
         for (const [name, content] of Object.entries(files)) {
           await mkdir(path.dirname(path.join(work, name)), { recursive: true });
           await writeFile(path.join(work, name), content);
