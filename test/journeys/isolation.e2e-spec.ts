@@ -57,37 +57,38 @@ describe.each(HAS_BUBBLEWRAP ? (['bwrap', 'none'] as const) : (['none'] as const
       }
     });
 
-    (isolation === 'bwrap'
-      ? it.each(['terminal', 'command'] as const)
-      : it.skip.each(['terminal', 'command'] as const))(
-      'show a %s nothing of the service, the agent server and the neighbours',
-      async (place) => {
-        const socket = (await readPostmasterPid(`${world.dataDir}/postgres`))?.socketDirectory ?? '';
-        const files = [
-          `${world.dataDir}/api-key`,
-          `${world.dataDir}/encryption-keys`,
-          `${world.dataDir}/sandboxes/${neighbour.sandboxId}/box/workspace/private.txt`,
-          `${world.dataDir}/sandboxes/${own.sandboxId}/program.json`,
-        ];
-        files.slice(0, 3).forEach((file) => expect(readFileSync(file, 'utf8')).not.toBe(''));
-        expect(readdirSync(socket).some((name) => name.startsWith('.s.PGSQL'))).toBe(true);
-        // Apart, since an event shows the command as well.
-        const tests = [...files, `${socket}/.s.PGSQL.*`, '/etc/passwd'].map(
-          (file) => `ls ${file} && echo FO""UND ${file}`,
-        );
-        const found = await looks[place](lines(...tests));
-        expect(found.match(/FOUND [^ "\\\n]+/g)).toEqual(['FOUND /etc/passwd']);
+    const whereSeparated = isolation === 'bwrap' ? describe : describe.skip;
+    whereSeparated('with a wall around them', () => {
+      it.each(['terminal', 'command'] as const)(
+        'show a %s nothing of the service, the agent server and the neighbours',
+        async (place) => {
+          const socket = (await readPostmasterPid(`${world.dataDir}/postgres`))?.socketDirectory ?? '';
+          const files = [
+            `${world.dataDir}/api-key`,
+            `${world.dataDir}/encryption-keys`,
+            `${world.dataDir}/sandboxes/${neighbour.sandboxId}/box/workspace/private.txt`,
+            `${world.dataDir}/sandboxes/${own.sandboxId}/program.json`,
+          ];
+          files.slice(0, 3).forEach((file) => expect(readFileSync(file, 'utf8')).not.toBe(''));
+          expect(readdirSync(socket).some((name) => name.startsWith('.s.PGSQL'))).toBe(true);
+          // Apart, since an event shows the command as well.
+          const tests = [...files, `${socket}/.s.PGSQL.*`, '/etc/passwd'].map(
+            (file) => `ls ${file} && echo FO""UND ${file}`,
+          );
+          const found = await looks[place](lines(...tests));
+          expect(found.match(/FOUND [^ "\\\n]+/g)).toEqual(['FOUND /etc/passwd']);
 
-        const key = text(await user.sandbox(own.sandboxId), 'session_api_key');
-        const processes = await looks[place](
-          `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | rev`,
-        );
-        expect(processes).toContain(reversed('HOME='));
-        for (const secret of [LLM_KEY, key, world.adminKey, 'postgres', 'agent-server/main.js']) {
-          expect(processes).not.toContain(reversed(secret));
-        }
-      },
-    );
+          const key = text(await user.sandbox(own.sandboxId), 'session_api_key');
+          const processes = await looks[place](
+            `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | rev`,
+          );
+          expect(processes).toContain(reversed('HOME='));
+          for (const secret of [LLM_KEY, key, world.adminKey, 'postgres', 'agent-server/main.js']) {
+            expect(processes).not.toContain(reversed(secret));
+          }
+        },
+      );
+    });
 
     it('end with all that was started in them, by a pause and by a removal', async () => {
       const alive = (seconds: string) =>
@@ -117,7 +118,7 @@ describe.each(HAS_BUBBLEWRAP ? (['bwrap', 'none'] as const) : (['none'] as const
 );
 
 function reversed(value: string): string {
-  return [...value].toReversed().join('');
+  return Array.from(value).toReversed().join('');
 }
 
 function commandLines(): string[] {
