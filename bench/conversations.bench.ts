@@ -15,15 +15,16 @@ import { type EventStream, openEventStream } from './support/event-stream.js';
 import type { Outcome } from './support/outcome.js';
 import { pageOutcome } from './support/page-outcome.js';
 import { print } from './support/print.js';
+import { residentMemoryMb } from './support/resident-memory.js';
 import { removeSandboxes, type SandboxService, withSandboxService } from './support/sandbox-service.js';
 import { median, spread } from './support/statistics.js';
 import { treeMemory } from './support/tree-memory.js';
 import { untilTrue } from './support/until-true.js';
 
-const STARTS = 12;
-const WARM_UP_STARTS = 3;
+const STARTS = 8;
+const WARM_UP_STARTS = 2;
 const MOST_ANSWER_MS = 15;
-const TALKS = 5;
+const TALKS = 4;
 const MESSAGES = 4;
 const MOST_EVENT_MS = 50;
 const AT_ONCE = 20;
@@ -156,7 +157,7 @@ async function togetherOutcome(service: SandboxService): Promise<Outcome> {
       )} MB, RSS ${spread(
         known.map(({ rss }) => rss),
         0,
-      )} MB; of the service: RSS ${treeMemory(pid)?.rss.toFixed(0)} MB`,
+      )} MB; of the service: RSS ${residentMemoryMb(pid).toFixed(0)} MB`,
     );
   }
   await removeSandboxes(client, database);

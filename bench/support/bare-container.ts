@@ -42,7 +42,7 @@ export class BareContainer implements BareProgram {
   }
 
   private async answering(command: string[]): Promise<void> {
-    const docker = spawn('docker', command, { stdio: ['pipe', 'ignore', 'inherit'] });
+    const docker = spawn('docker', command, { stdio: ['pipe', 'ignore', 'ignore'] });
     this.attached = docker;
     docker.stdin?.end('{"session_api_key":"key-of-the-benchmark"}\n');
     await untilTrue(() => {

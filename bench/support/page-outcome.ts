@@ -4,8 +4,8 @@ import type { Outcome } from './outcome.js';
 import { print } from './print.js';
 import { median, spread } from './statistics.js';
 
-const WARM_UPS = 60;
-const RUNS = 200;
+const WARM_UPS = 40;
+const RUNS = 100;
 const MOST_MS = 10;
 
 /** Reads a page of a hundred over and over, in turns with a route that does nothing. */

@@ -43,23 +43,24 @@ export class SandboxCreation {
     const sessionKey = newSessionKey();
     const seconds = deadlineSeconds('STARTING', sandbox.spec.startTimeoutSeconds);
     const repository = manager.getRepository(Sandbox);
-    return repository.save(
-      repository.create({
-        id: sandbox.id,
-        userId: sandbox.userId,
-        specId: sandbox.spec.id,
-        status: 'STARTING',
-        backend: this.backend.kind,
-        hostId: sandbox.hostId ?? this.host.id,
-        sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
-        sessionKeyHash: sessionKeyHash(sessionKey),
-        wishes: sandbox.wishes,
-        deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
-        heldUntil: sandbox.heldSeconds > 0 ? new Date(now + sandbox.heldSeconds * 1000) : null,
-        lastActivityAt: new Date(now),
-        updatedAt: new Date(now),
-      }),
-    );
+    const row = repository.create({
+      id: sandbox.id,
+      userId: sandbox.userId,
+      specId: sandbox.spec.id,
+      status: 'STARTING',
+      backend: this.backend.kind,
+      hostId: sandbox.hostId ?? this.host.id,
+      sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
+      sessionKeyHash: sessionKeyHash(sessionKey),
+      wishes: sandbox.wishes,
+      deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
+      heldUntil: sandbox.heldSeconds > 0 ? new Date(now + sandbox.heldSeconds * 1000) : null,
+      lastActivityAt: new Date(now),
+      updatedAt: new Date(now),
+    });
+    // Its id is new: nothing has to be looked up before.
+    await repository.insert(row);
+    return row;
   }
 
   /** Has the new row worked on at once; without it the next sweep finds it, within a second. */
