@@ -40,7 +40,7 @@ describe('the service, killed', () => {
     service = await world.start({ DATABASE_POOL_SIZE: '20' });
     user = await world.createUser();
     await world.giveToken(user);
-    await world.git.addRepository('octo/app', { main: REPOSITORY });
+    await world.git.commit('octo/app', 'main', REPOSITORY);
   });
 
   afterAll(async () => {

@@ -50,7 +50,8 @@ describe('a failing check, from the list of tasks to its pull request', () => {
     await world.start();
     user = await world.createUser({ git_user_name: 'Ada Byron', git_user_email: 'ada@byron.example' });
     await world.giveToken(user);
-    await world.git.addRepository('octo/app', { main: REPOSITORY, [WHERE]: { 'why.txt': 'a branch' } });
+    await world.git.commit('octo/app', 'main', REPOSITORY);
+    await world.git.commit('octo/app', WHERE, { 'why.txt': 'a branch' });
     onMessage('Make them pass', fixes);
   });
 
@@ -94,7 +95,7 @@ describe('a failing check, from the list of tasks to its pull request', () => {
       sandboxId,
       'git -C app log -1 --format="%s|%an|%ae|%H" && cat ~/setup.txt',
     );
-    const head = await world.git.head('octo/app', WHERE);
+    const head = await world.git.tip('octo/app', WHERE);
     expect(output).toBe(`fix: add|Ada Byron|ada@byron.example|${head}\nset up\n`);
     const conversation = await user.conversation(id);
     expect(jsonList(conversation, 'pr_number')).toEqual([15, 16]);

@@ -23,9 +23,7 @@ describe('two processes of one service', () => {
     second = await world.start();
     user = await world.createUser();
     await world.giveToken(user);
-    await world.git.addRepository('octo/app', {
-      main: { '.openhands/setup.sh': 'echo done >> "$HOME/done.txt"\n' },
-    });
+    await world.git.commit('octo/app', 'main', { '.openhands/setup.sh': 'echo done >> "$HOME/done.txt"\n' });
   });
 
   afterAll(async () => {

@@ -9,9 +9,9 @@ import { endProcesses } from '../../../src/common/processes/end-processes.js';
 import { startFakeGithub } from '../../fakes/fake-github.js';
 import type { FakeServer } from '../../fakes/fake-server.js';
 import type { FakeWorld } from '../../fakes/fake-world.js';
+import { type GitHttpServer, startGitHttpServer } from '../../fakes/git-http-server.js';
 import { sampleWorld } from '../../fakes/sample-world.js';
 import { ScriptedLlm } from '../../fakes/scripted-llm.js';
-import { GitHost } from '../../support/git-host.js';
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../../support/test-database.js';
 import { ApiClient, text } from './api-client.js';
@@ -38,7 +38,7 @@ export class JourneyWorld {
     /** Null: the service has its own, in its data folder. */
     private readonly database: TestDatabase | null,
     readonly llm: ScriptedLlm,
-    readonly git: GitHost,
+    readonly git: GitHttpServer,
     readonly github: FakeServer,
     readonly hub: FakeWorld,
   ) {}
@@ -52,7 +52,7 @@ export class JourneyWorld {
       path.join(folder, 'data'),
       embedded ? null : await createTestDatabase(),
       await ScriptedLlm.start(script),
-      await GitHost.start({ username: 'x-access-token', password: hub.token }),
+      await startGitHttpServer(`x-access-token:${hub.token}`),
       await startFakeGithub(hub),
       hub,
     );
@@ -170,7 +170,7 @@ export class JourneyWorld {
       await endProcesses({ root: null, marker, user: null });
     }
     await this.llm.close();
-    await this.git.stop();
+    await this.git.close();
     await this.github.close();
     await this.database?.drop();
     await rm(path.dirname(this.dataDir), { recursive: true, force: true });
