@@ -70,6 +70,14 @@ describe('starts and the sandboxes they need', () => {
     expect(await sandboxStatus(first.sandboxId)).toBe('PAUSED');
   });
 
+  it('lets no user fill the line', async () => {
+    await busy();
+    await Promise.all(Array.from({ length: 25 }, () => client.start()));
+
+    await expect(client.start()).rejects.toMatchObject({ kind: 'rate_limited', retryAfterSeconds: 30 });
+    await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
+  });
+
   it('does not keep other users waiting', async () => {
     await busy();
     const waiting = await client.start();

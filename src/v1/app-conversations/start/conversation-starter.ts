@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { DomainError } from '../../../common/errors/domain-error.js';
 import { InvalidInputError } from '../../../common/errors/invalid-input.error.js';
 import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
 import { StartTask } from '../start-task.entity.js';
@@ -16,6 +17,14 @@ const SCOPE = 'app-conversations';
 const ID_IN_USE = `
   SELECT EXISTS (SELECT FROM app_conversations WHERE id = $1)
     OR EXISTS (SELECT FROM app_conversation_start_tasks WHERE app_conversation_id = $1) AS used`;
+
+/** A start that waits for a place takes one of its host's workers: nobody's waiting may hold up everybody else's. */
+const MOST_WAITING = 25;
+const RETRY_AFTER_SECONDS = 30;
+
+const UNFINISHED = `
+  SELECT count(*)::int AS count FROM app_conversation_start_tasks
+  WHERE user_id = $1 AND status NOT IN ('READY', 'ERROR')`;
 
 /** Begins conversations. */
 @Injectable()
@@ -34,7 +43,8 @@ export class ConversationStarter {
    * @param idempotencyKey `Idempotency-Key` of the request, if it had one: a repetition answers the task it made
    * @throws InvalidInputError for a sandbox, parent or specification that the user does not have, a conversation id in
    * use, and another request under the same key
-   * @throws DomainError forbidden when the user may have no sandboxes here
+   * @throws DomainError forbidden when the user may have no sandboxes here; rate_limited when too many of the user's
+   * starts wait for a place
    */
   async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
     const id = randomUUID();
@@ -81,9 +91,25 @@ export class ConversationStarter {
         { id: task.sandboxId, userId: task.userId, hostId: task.hostId },
         sandbox,
       ));
+    if (!sandboxMade) {
+      await this.refuseCrowd(manager, task.userId);
+    }
     const stored = await insertStartTask(manager, { ...task, sandboxMade, notes: sandbox?.notes ?? [] });
     await this.jobs.send(manager, stored);
     return stored;
+  }
+
+  /** Counted under the lock of the user that looking for a place took. */
+  private async refuseCrowd(manager: EntityManager, userId: string): Promise<void> {
+    const [row] = await manager.query<{ count: number }[]>(UNFINISHED, [userId]);
+    if ((row?.count ?? 0) >= MOST_WAITING) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `${MOST_WAITING} conversations are being started already, and all sandboxes are busy; wait for some of them.`,
+        { retryAfterSeconds: RETRY_AFTER_SECONDS },
+      );
+    }
   }
 }
 
