@@ -98,6 +98,10 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${id}/resume`,
       );
     }
+    if (response.destroyed) {
+      // The client left meanwhile; nobody would end what is begun for it.
+      return;
+    }
     const { method } = request;
     response.once('finish', () => {
       // Whoever has no key of the sandbox does not keep it awake, nor does looking at it.
