@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import { createProxyServer, type ServerOptions } from 'http-proxy-3';
+import type { ProxyServer, ServerOptions } from 'http-proxy-3';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
 import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
@@ -32,32 +32,12 @@ const LOOKS = ['GET', 'HEAD', 'OPTIONS'];
 export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly logger = new Logger(AgentServerProxy.name);
   private readonly sockets = new Set<Duplex>();
-  private readonly proxy = createProxyServer({
-    xfwd: true,
-    changeOrigin: true,
-    proxyTimeout: ANSWER_TIMEOUT_MS,
-  });
+  private loading: Promise<ProxyServer> | null = null;
 
   constructor(
     private readonly running: RunningSandboxes,
     private readonly activity: SandboxActivity,
-  ) {
-    this.proxy.on('proxyRes', (answer, _request, response) => {
-      for (const name of FOREIGN_HEADERS) {
-        delete answer.headers[name];
-      }
-      // The library leaves a client waiting whose answer breaks off: the sandbox may have been paused or have died.
-      answer.once('close', () => {
-        if (!answer.complete) {
-          response.destroy();
-        }
-      });
-    });
-    // A WebSocket that breaks is the two ends' business; both are closed already.
-    this.proxy.on('error', (error) => {
-      this.logger.debug('a passed-on connection broke', { error: error.message });
-    });
-  }
+  ) {}
 
   /** Middleware for plain requests; must come before anything that reads bodies. */
   middleware(): RequestHandler {
@@ -109,10 +89,11 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         this.activity.touch(id);
       }
     });
+    const proxy = await this.proxy();
     prepare(request, rest);
     await new Promise<void>((resolve, reject) => {
       response.once('close', resolve);
-      this.proxy.web(request, response, options, (error) => {
+      proxy.web(request, response, options, (error) => {
         reject(
           new DomainError(
             'bad_gateway',
@@ -136,10 +117,42 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       refuse(socket, '404 Not Found');
       return;
     }
+    const proxy = await this.proxy();
     prepare(request, path.rest);
     this.sockets.add(socket);
     socket.once('close', () => this.sockets.delete(socket));
-    this.proxy.ws(request, socket, head, options, () => refuse(socket, '502 Bad Gateway'));
+    proxy.ws(request, socket, head, options, () => refuse(socket, '502 Bad Gateway'));
+  }
+
+  /** Loaded with the first request that it is for. */
+  private proxy(): Promise<ProxyServer> {
+    this.loading ??= this.open();
+    return this.loading;
+  }
+
+  private async open(): Promise<ProxyServer> {
+    const { createProxyServer } = await import('http-proxy-3');
+    const proxy = createProxyServer({
+      xfwd: true,
+      changeOrigin: true,
+      proxyTimeout: ANSWER_TIMEOUT_MS,
+    });
+    proxy.on('proxyRes', (answer, _request, response) => {
+      for (const name of FOREIGN_HEADERS) {
+        delete answer.headers[name];
+      }
+      // The library leaves a client waiting whose answer breaks off: the sandbox may have been paused or have died.
+      answer.once('close', () => {
+        if (!answer.complete) {
+          response.destroy();
+        }
+      });
+    });
+    // A WebSocket that breaks is the two ends' business; both are closed already.
+    proxy.on('error', (error) => {
+      this.logger.debug('a passed-on connection broke', { error: error.message });
+    });
+    return proxy;
   }
 
   private async optionsFor(sandboxId: string): Promise<ServerOptions | null> {
