@@ -11,7 +11,7 @@ const PROBLEMS: DocumentedProblem[] = [
   {
     status: 404,
     detail: 'The sandbox has no conversation with this id.',
-    description: 'A conversation of another sandbox',
+    description: 'No id of a conversation',
   },
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];

@@ -31,7 +31,7 @@ export class AgentServerWebhooksService {
   /**
    * A conversation's state is another.
    *
-   * @throws InvalidInputError for what is no conversation; DomainError not_found for one of another sandbox
+   * @throws InvalidInputError for what is no conversation; DomainError not_found for an id that is none
    */
   async conversationChanged(sandbox: SandboxKeyHolder, info: unknown): Promise<void> {
     const id = jsonText(info, 'id');
@@ -46,7 +46,7 @@ export class AgentServerWebhooksService {
   /**
    * A conversation has new events.
    *
-   * @throws InvalidInputError for what is no list; DomainError not_found for a conversation of another sandbox
+   * @throws InvalidInputError for what is no list; DomainError not_found for an id that is none
    */
   async eventsArrived(sandbox: SandboxKeyHolder, conversationId: string, events: unknown): Promise<void> {
     if (!Array.isArray(events)) {
@@ -57,11 +57,11 @@ export class AgentServerWebhooksService {
 
   private async changed({ sandboxId }: SandboxKeyHolder, conversationId: string): Promise<void> {
     const id = parseHexId(conversationId);
-    const [row] = id === null ? [] : await this.sandboxOf.run(this.dataSource, [id]);
-    if (id === null || (row && row.sandbox_id !== sandboxId)) {
+    if (id === null) {
       throw new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
     }
-    if (row) {
+    const [row] = await this.sandboxOf.run(this.dataSource, [id]);
+    if (row?.sandbox_id === sandboxId) {
       this.pokes.poke(id);
     }
   }
