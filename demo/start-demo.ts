@@ -1,6 +1,9 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { jsonList, jsonText } from '../src/common/json-access.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
@@ -17,6 +20,8 @@ import { demoWorld } from './demo-world.js';
 const LATENCY_MS = 120;
 /** Between two pieces of the model's answers. */
 const MODEL_PAUSE_MS = 15;
+const REMOVAL_MS = 10_000;
+const POLL_MS = 50;
 
 /** The service and the three git hosts that it knows. */
 export interface Demo {
@@ -67,6 +72,8 @@ export async function startDemo(): Promise<Demo> {
       gitlab,
       modelUrl: model.url,
       close: async () => {
+        // They outlive the service, and would outlive the demonstration.
+        await removeSandboxes(service.url, apiKey, path.join(folder, 'data', 'sandboxes'));
         await service.stop();
         await closeRest();
       },
@@ -75,4 +82,24 @@ export async function startDemo(): Promise<Demo> {
     await closeRest();
     throw error;
   }
+}
+
+async function removeSandboxes(url: string, apiKey: string, folder: string): Promise<void> {
+  const headers = { 'X-Session-API-Key': apiKey };
+  const search = `${url}/api/v1/sandboxes/search`;
+  const left = async () =>
+    jsonList(await (await fetch(search, { headers })).json(), 'items').map((sandbox) =>
+      jsonText(sandbox, 'id'),
+    );
+  for (const id of await left()) {
+    await fetch(`${url}/api/v1/sandboxes/${id ?? ''}`, { method: 'DELETE', headers });
+  }
+  // A removed one is gone from the list at once, its processes and its folder a moment later.
+  for (let waited = 0; (await entries(folder)).length > 0 && waited < REMOVAL_MS; waited += POLL_MS) {
+    await wait(POLL_MS);
+  }
+}
+
+async function entries(folder: string): Promise<string[]> {
+  return existsSync(folder) ? readdir(folder) : [];
 }
