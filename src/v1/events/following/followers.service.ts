@@ -8,7 +8,7 @@ import { DatabaseNotifications } from '../../../database/notifications/database-
 import { RunningSandboxes } from '../../sandboxes/running-sandboxes.js';
 import { SandboxListeners } from '../../sandboxes/sandbox-listeners.js';
 import { OPENED_CHANNEL, POKES_CHANNEL } from '../event-channels.js';
-import { ConversationFollower } from './conversation-follower.js';
+import type { ConversationFollower } from './conversation-follower.js';
 import { type ClaimedConversation, FollowLeases } from './follow-leases.js';
 import { LogSync } from './log-sync.js';
 
@@ -68,16 +68,22 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
   }
 
   private async claim(only: { conversationId?: string; sandboxId?: string } = {}): Promise<void> {
-    for (const claimed of await this.leases.claim(only)) {
-      this.follow(claimed);
+    const claims = await this.leases.claim(only);
+    if (claims.length === 0) {
+      return;
+    }
+    // With the first conversation only: it brings a WebSocket client along.
+    const { ConversationFollower: Follower } = await import('./conversation-follower.js');
+    for (const claimed of claims) {
+      this.follow(claimed, Follower);
     }
   }
 
-  private follow({ id, sandboxId }: ClaimedConversation): void {
+  private follow({ id, sandboxId }: ClaimedConversation, Follower: typeof ConversationFollower): void {
     const known = this.followed.get(id);
     const follower =
       known?.follower ??
-      new ConversationFollower({
+      new Follower({
         conversationId: id,
         sync: this.sync,
         findTarget: () => this.running.target(sandboxId),
