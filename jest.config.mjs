@@ -25,4 +25,6 @@ export default {
   globalTeardown: '<rootDir>/test/support/global-teardown.cjs',
   resolver: '<rootDir>/test/support/jest-resolver.cjs',
   testTimeout: 30_000,
+  // Most of a test's time is waiting for other processes.
+  maxWorkers: '100%',
 };
