@@ -27,23 +27,23 @@ describe('CloneAccessService', () => {
     return app.app.get(CloneAccessService).find(client.user.id, provider, repository);
   }
 
-  it('names the address and the credential of each provider', async () => {
+  it('names the address, on the host of the API where only that was moved, and the credential', async () => {
     await start();
     await client.post(hosts.tokens);
 
     expect(await find('github', 'octo/app')).toEqual({
       provider: 'github',
-      url: 'https://github.com/octo/app.git',
+      url: `${hosts.github.origin}/octo/app.git`,
       credential: { username: 'x-access-token', password: hosts.worlds.github.token },
     });
     expect(await find('gitlab', 'group/sub/project')).toEqual({
       provider: 'gitlab',
-      url: 'https://gitlab.com/group/sub/project.git',
+      url: `${hosts.gitlab.origin}/group/sub/project.git`,
       credential: { username: 'oauth2', password: hosts.worlds.gitlab.token },
     });
     expect(await find('bitbucket', 'octo/app')).toEqual({
       provider: 'bitbucket',
-      url: 'https://bitbucket.org/octo/app.git',
+      url: `${hosts.bitbucket.origin}/octo/app.git`,
       credential: { username: 'x-bitbucket-api-token-auth', password: 'bucket4217token' },
     });
   });
@@ -83,11 +83,11 @@ describe('CloneAccessService', () => {
 
     expect(await find(null, 'octo/app')).toEqual({
       provider: 'github',
-      url: 'https://github.com/octo/app.git',
+      url: `${hosts.github.origin}/octo/app.git`,
       credential: null,
     });
     expect(await find('gitlab', 'a/b/c')).toMatchObject({
-      url: 'https://gitlab.com/a/b/c.git',
+      url: `${hosts.gitlab.origin}/a/b/c.git`,
       credential: null,
     });
   });
