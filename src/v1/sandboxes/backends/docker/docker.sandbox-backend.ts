@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import type { Container, ContainerInspectInfo } from 'dockerode';
 import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
+import { KeyedQueue } from '../../../../common/keyed-queue.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
 import { connectEngine, isLocalEngine } from './connect-engine.js';
@@ -11,7 +12,6 @@ import { type EngineFacts, readEngineFacts } from './engine-facts.js';
 import { inTime } from './engine-deadline.js';
 import { engineFailure, engineStatus } from './engine-failure.js';
 import { handOverKey } from './hand-over-key.js';
-import { KeyedTurns } from './keyed-turns.js';
 import { lastLines, plainLog } from './multiplexed-log.js';
 import { ensureImage } from './sandbox-image.js';
 import { sandboxLayout } from './sandbox-layout.js';
@@ -36,7 +36,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #docker: Docker;
   readonly #volumes: SandboxVolumes;
   readonly #reach: SandboxReach;
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedQueue();
   readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
   #engine: EngineFacts | null = null;
 

@@ -1,11 +1,11 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { KeyedQueue } from '../../../../common/keyed-queue.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
 import { endSandbox } from './end-sandbox.js';
 import { findPlatform } from './find-platform.js';
-import { KeyedQueue } from './keyed-queue.js';
 import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
 import { programAddress } from './program-address.js';
 import { lives, parseExit, parseStatus } from './program-record.js';
