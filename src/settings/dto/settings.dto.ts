@@ -130,7 +130,7 @@ export class SettingsDto {
   @Text({
     nullable: true,
     secret: true,
-    description: `Key for a remote sandbox service. ${KEPT}`,
+    description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEPT}`,
     example: 'sandbox-key-example',
   })
   sandbox_api_key?: string | null;
