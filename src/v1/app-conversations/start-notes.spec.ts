@@ -1,27 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import { sampleStartRequest } from '../../../test/support/sample-start-request.js';
 import { startNotes } from './start-notes.js';
-import type { StartRequest } from './start/start-request.js';
 
-const REQUEST: StartRequest = {
-  sandbox_id: null,
-  sandbox_spec_id: null,
-  conversation_id: null,
-  initial_message: null,
-  system_message_suffix: null,
-  llm_model: null,
-  selected_repository: null,
-  selected_branch: null,
-  git_provider: null,
-  suggested_task: null,
-  title: null,
-  trigger: null,
-  pr_number: [],
-  parent_conversation_id: null,
-  agent_type: 'default',
-  public: null,
-  secrets: null,
-  tags: {},
-};
+const REQUEST = sampleStartRequest();
 
 describe('startNotes', () => {
   it('has nothing to say of what works as asked', () => {
