@@ -244,9 +244,10 @@ describe('following a log', () => {
     agent.append(other);
     await until(() => agent.watchers === 1);
     await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED' WHERE id = $1`, [sandbox]);
+    await until(() => agent.watchers === 0);
     await until(async () => (await row())['follower'] === null);
 
-    expect(agent.watchers).toBe(0);
+    expect(await row()).toMatchObject({ id, follower: null });
   });
 
   it('reads to the end before a sandbox is stopped, for as long as that takes at most', async () => {

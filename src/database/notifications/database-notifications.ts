@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { Client } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { KeyedQueue } from '../../common/keyed-queue.js';
 import { reconnectDelay } from './reconnect-delay.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
@@ -24,6 +25,8 @@ interface Listener {
 export class DatabaseNotifications implements OnApplicationShutdown {
   private readonly logger = new Logger(DatabaseNotifications.name);
   private readonly listeners = new Map<string, Set<Listener>>();
+  /** The connection takes one statement at a time. */
+  private readonly statements = new KeyedQueue();
   private client: Client | null = null;
   private running: Promise<void> | null = null;
   private readonly stopped = new AbortController();
@@ -106,14 +109,14 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     client.on('notification', ({ channel, payload = '' }) => this.tell(channel, payload));
     // Whoever awaits it comes later; a failure before that is not unhandled.
     ended.promise.catch(() => undefined);
-    const probe = setInterval(() => void client.query('SELECT 1').catch(ended.reject), PROBE_MS);
+    const probe = setInterval(() => void this.say(client, 'SELECT 1').catch(ended.reject), PROBE_MS);
     probe.unref();
     const { signal } = this.stopped;
     signal.addEventListener('abort', () => ended.resolve(), { once: true });
     try {
       await client.connect();
       for (const channel of this.listeners.keys()) {
-        await client.query(`LISTEN ${channel}`);
+        await this.say(client, `LISTEN ${channel}`);
       }
       this.client = client;
       connected();
@@ -131,11 +134,15 @@ export class DatabaseNotifications implements OnApplicationShutdown {
 
   /** Listening twice is listening once, and the answer tells that nothing is missed from now on. */
   private begin(client: Client, channel: string, listener: Listener): void {
-    client.query(`LISTEN ${channel}`).then(
+    this.say(client, `LISTEN ${channel}`).then(
       () => this.guarded(() => listener.onResync()),
       // The connection is taken for dead, and the next one listens to every channel.
       (error: unknown) => client.emit('error', error instanceof Error ? error : new Error(String(error))),
     );
+  }
+
+  private async say(client: Client, statement: string): Promise<void> {
+    await this.statements.run('', async () => await client.query(statement));
   }
 
   private tell(channel: string, payload: string): void {
