@@ -42,7 +42,8 @@ EXPOSE 8000
 ENTRYPOINT ["/opt/slipway/bin/node", "--max-semi-space-size=2", "/opt/slipway/agent-server/main.js", "--host", "0.0.0.0", "--port", "8000", "--secrets-stdin"]
 
 FROM ${BASE_IMAGE} AS production
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+# With nothing to separate agents from the service, which has everybody's keys, sandboxes as processes do not start here.
+ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data SANDBOX_ISOLATION=bwrap
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./

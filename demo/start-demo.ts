@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -12,6 +11,7 @@ import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { startServiceProcess } from '../test/support/service-process.js';
+import { demoBackend } from './demo-backend.js';
 import { demoModel } from './demo-model.js';
 import { DEMO_FILES, DEMO_REPOSITORY } from './demo-repository.js';
 import { demoWorld } from './demo-world.js';
@@ -35,16 +35,20 @@ export interface Demo {
   close(): Promise<void>;
 }
 
-/** Starts everything on loopback, on an embedded database in a folder that is removed at the end. */
+/** Starts everything on this machine, on an embedded database in a folder that is removed at the end. */
 export async function startDemo(): Promise<Demo> {
   const apiKey = 'demo-key-of-nadia';
   const worlds = demoWorld(Date.now());
   const github = await startFakeGithub(worlds.github, { latencyMs: LATENCY_MS });
   const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
   const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
-  const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`);
+  const backend = demoBackend();
+  const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`, backend.host);
   await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
-  const model = await ScriptedLlm.start(demoModel, { chunkDelayMs: MODEL_PAUSE_MS });
+  const model = await ScriptedLlm.start(demoModel, {
+    chunkDelayMs: MODEL_PAUSE_MS,
+    host: backend.host,
+  });
   const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-'));
   const closeRest = async () => {
     await Promise.all([github, gitlab, bitbucket, repositories, model].map((host) => host.close()));
@@ -63,6 +67,7 @@ export async function startDemo(): Promise<Demo> {
         GITHUB_CLONE_URL: repositories.origin,
         GITLAB_API_URL: `${gitlab.origin}/api`,
         BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
+        ...backend.environment,
       },
     });
     return {
@@ -73,7 +78,7 @@ export async function startDemo(): Promise<Demo> {
       modelUrl: model.url,
       close: async () => {
         // They outlive the service, and would outlive the demonstration.
-        await removeSandboxes(service.url, apiKey, path.join(folder, 'data', 'sandboxes'));
+        await removeSandboxes(service.url, apiKey, () => backend.left(path.join(folder, 'data')));
         await service.stop();
         await closeRest();
       },
@@ -84,22 +89,14 @@ export async function startDemo(): Promise<Demo> {
   }
 }
 
-async function removeSandboxes(url: string, apiKey: string, folder: string): Promise<void> {
+async function removeSandboxes(url: string, apiKey: string, left: () => Promise<number>): Promise<void> {
   const headers = { 'X-Session-API-Key': apiKey };
-  const search = `${url}/api/v1/sandboxes/search`;
-  const left = async () =>
-    jsonList(await (await fetch(search, { headers })).json(), 'items').map((sandbox) =>
-      jsonText(sandbox, 'id'),
-    );
-  for (const id of await left()) {
-    await fetch(`${url}/api/v1/sandboxes/${id ?? ''}`, { method: 'DELETE', headers });
+  const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search`, { headers })).json();
+  for (const sandbox of jsonList(page, 'items')) {
+    await fetch(`${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`, { method: 'DELETE', headers });
   }
-  // A removed one is gone from the list at once, its processes and its folder a moment later.
-  for (let waited = 0; (await entries(folder)).length > 0 && waited < REMOVAL_MS; waited += POLL_MS) {
+  // A removed one is gone from the list at once, and everything else of it a moment later.
+  for (let waited = 0; (await left()) > 0 && waited < REMOVAL_MS; waited += POLL_MS) {
     await wait(POLL_MS);
   }
-}
-
-async function entries(folder: string): Promise<string[]> {
-  return existsSync(folder) ? readdir(folder) : [];
 }

@@ -42,7 +42,11 @@ export class Storyteller {
     this.print(`  $ SANDBOX_KEY=${key}\n`);
   }
 
-  /** Sends the request, prints it and the answer; `show` turns the body into lines. */
+  /**
+   * Sends the request, prints it and the answer; `show` turns the body into lines.
+   *
+   * @throws Error for an answer that is none of success
+   */
   async request(request: ShownRequest, show: (body: unknown) => string[]): Promise<unknown> {
     this.print(`${curlLine(this.url, request)}\n`);
     const startedAt = performance.now();
@@ -56,6 +60,9 @@ export class Storyteller {
       ...show(body),
     ];
     this.print(`${lines.map((line) => `  ${line}`).join('\n')}\n`);
+    if (!response.ok) {
+      throw new Error(`${request.path} answered ${response.status}: ${JSON.stringify(body)}`);
+    }
     return body;
   }
 

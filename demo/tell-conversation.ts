@@ -70,7 +70,7 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
   );
   const sandboxKey = jsonText(conversation, 'session_api_key') ?? '';
   teller.introduceSandboxKey(sandboxKey);
-  await teller.request(
+  const shown = await teller.request(
     {
       method: 'POST',
       path: `/api/v1/sandboxes/${sandbox}/agent-server/api/bash/execute_bash_command`,
@@ -79,6 +79,9 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
     },
     (body) => `${jsonText(body, 'stdout') ?? ''}${jsonText(body, 'stderr') ?? ''}`.trimEnd().split('\n'),
   );
+  if (!jsonText(shown, 'stdout')?.includes('fix: try the address lookup twice')) {
+    throw new Error('the agent has not committed what it said');
+  }
 
   teller.say('Paused, a sandbox keeps its files and its log, and needs neither processor nor memory.');
   await teller.request({ method: 'POST', path: `/api/v1/sandboxes/${sandbox}/pause` }, asJson);

@@ -4,7 +4,7 @@ import { json } from 'node:stream/consumers';
 import { WEBHOOK_DEFAULTS } from '../src/agent-server/webhooks/webhook-sender.js';
 import { jsonAt } from '../src/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { listenOnLoopback } from './support/listen-on-loopback.js';
+import { startListening } from './support/start-listening.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 import { until } from './support/until.js';
 
@@ -29,7 +29,7 @@ async function start(statuses: number[]): Promise<Hook[]> {
     hooks.push({ path: request.url ?? '', key: request.headers['x-session-api-key'], body, status });
     response.writeHead(status).end();
   };
-  const baseUrl = `http://127.0.0.1:${await listenOnLoopback(receiver)}/hooks`;
+  const baseUrl = `http://127.0.0.1:${await startListening(receiver)}/hooks`;
   const webhook = { ...WEBHOOK_DEFAULTS, baseUrl, flushDelayMs: 1, retryDelayMs: 1 };
   server = await startTestAgentServer({ webhook });
   return hooks;

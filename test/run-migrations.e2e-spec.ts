@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { ConfigError } from '../src/config/config.error.js';
 import { runMigrations } from '../src/database/run-migrations.js';
-import { listenOnLoopback } from './support/listen-on-loopback.js';
+import { startListening } from './support/start-listening.js';
 import { createTestDatabase, type TestDatabase } from './support/test-database.js';
 
 const PASSWORD = 'hush-password';
@@ -14,7 +14,7 @@ describe('a DATABASE_URL that leads nowhere', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     const server = createServer();
-    freePort = await listenOnLoopback(server);
+    freePort = await startListening(server);
     await new Promise<void>((resolve) => {
       server.close(() => {
         resolve();

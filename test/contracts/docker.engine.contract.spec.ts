@@ -4,7 +4,7 @@ import { connect, createServer, type Server } from 'node:net';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import { FakeRegistry } from '../fakes/fake-registry.js';
-import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { startListening } from '../support/start-listening.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';
 import { AGENT_IMAGE, DOCKER_HOST, DockerHarness, imageVariant } from './docker.harness.js';
@@ -84,7 +84,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
         connection.resume();
         controller.abort(new Error('given up'));
       });
-      const port = await listenOnLoopback(registry);
+      const port = await startListening(registry);
       const controller = new AbortController();
       const launch = harness.imageLaunch(`127.0.0.1:${port}/slow:1`);
       try {
@@ -112,7 +112,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       const { address } = await started(launch);
       await backend.pause(launch.id);
       const squatter = createServer();
-      await listenOnLoopback(squatter, Number(new URL(address).port));
+      await startListening(squatter, Number(new URL(address).port));
       try {
         await backend.resume(launch, SIGNAL);
         const after = await sandboxAnswers(backend, launch);
@@ -130,7 +130,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
         client.on('error', () => engine.destroy());
         engine.on('error', () => client.destroy());
       });
-      const port = await listenOnLoopback(proxy);
+      const port = await startListening(proxy);
       try {
         const overTcp = harness.another({ dockerHost: `tcp://127.0.0.1:${port}` });
         const launch = harness.launch();

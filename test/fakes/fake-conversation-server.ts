@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { jsonText } from '../../src/common/json-access.js';
-import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { startListening } from '../support/start-listening.js';
 
 type Json = Record<string, unknown>;
 
@@ -53,7 +53,7 @@ export class FakeConversationServer {
         socket.on('close', () => fake.clients.delete(client));
       });
     });
-    return Object.assign(fake, { address: `http://127.0.0.1:${await listenOnLoopback(server)}` });
+    return Object.assign(fake, { address: `http://127.0.0.1:${await startListening(server)}` });
   }
 
   /** Sockets that are open right now. */

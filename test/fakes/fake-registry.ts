@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { startListening } from '../support/start-listening.js';
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 /** A tar archive without files. */
@@ -59,7 +59,7 @@ export class FakeRegistry {
       });
       response.end(request.method === 'HEAD' ? undefined : answer.body);
     });
-    return new FakeRegistry(server, await listenOnLoopback(server));
+    return new FakeRegistry(server, await startListening(server));
   }
 
   async stop(): Promise<void> {

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Gate } from '../support/gate.js';
-import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { startListening } from '../support/start-listening.js';
 
 const run = promisify(execFile);
 const HEAD_END = '\r\n\r\n';
 
 /** Real repositories behind git's own HTTP protocol (git-http-backend(1) as CGI). */
 export interface GitHttpServer {
-  /** `http://127.0.0.1:PORT`. */
+  /** `http://127.0.0.1:PORT`, or with the address that was given. */
   origin: string;
   /** Addresses that were asked for, with what the client presented (`user:password`), oldest first. */
   requests: { url: string; credentials: string | null }[];
@@ -27,8 +27,14 @@ export interface GitHttpServer {
   close(): Promise<void>;
 }
 
-/** @param credentials `user:password` that every request has to present; null: everybody may read */
-export async function startGitHttpServer(credentials: string | null): Promise<GitHttpServer> {
+/**
+ * @param credentials `user:password` that every request has to present; null: everybody may read
+ * @param host where it listens
+ */
+export async function startGitHttpServer(
+  credentials: string | null,
+  host = '127.0.0.1',
+): Promise<GitHttpServer> {
   const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
   const requests: GitHttpServer['requests'] = [];
   const gate = new Gate();
@@ -42,13 +48,13 @@ export async function startGitHttpServer(credentials: string | null): Promise<Gi
     }
     serve(root, request, response);
   });
-  const port = await listenOnLoopback(server);
+  const port = await startListening(server, 0, host);
   const bare = (repository: string): string => path.join(root, `${repository}.git`);
   const tip = async (repository: string, branch: string): Promise<string> =>
     (await run('git', ['-C', bare(repository), 'rev-parse', `refs/heads/${branch}`])).stdout.trim();
   return {
     gate,
-    origin: `http://127.0.0.1:${port}`,
+    origin: `http://${host}:${port}`,
     requests,
     tip,
     commit: async (repository, branch, files) => {

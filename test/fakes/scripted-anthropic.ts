@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { startListening } from '../support/start-listening.js';
 
 /** What the model says in one answer, in this order. */
 export interface AnthropicAnswer {
@@ -37,7 +37,7 @@ export class ScriptedAnthropic {
       stream(response, answer, `msg_${index}`);
     };
     const server = createServer((request, response) => void serve(request, response));
-    const port = await listenOnLoopback(server);
+    const port = await startListening(server);
     self = new ScriptedAnthropic(server, `http://127.0.0.1:${port}/v1`);
     return self;
   }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { startListening } from '../support/start-listening.js';
 import type { ScriptedAnswer } from './scripted-llm.answers.js';
 import { answerChunks, answerWhole } from './scripted-llm.wire.js';
 
@@ -46,6 +47,8 @@ export function inOrder(...answers: ScriptedAnswer[]): Script {
 export interface ScriptedLlmOptions {
   /** 0 (any) by default. */
   port?: number;
+  /** Where it listens; 127.0.0.1 by default. */
+  host?: string;
   /** Pause between two chunks of an answer, for demonstrations; 0 by default. */
   chunkDelayMs?: number;
 }
@@ -70,7 +73,6 @@ export class ScriptedLlm {
     this.chunkDelayMs = chunkDelayMs;
   }
 
-  /** Listens on 127.0.0.1. */
   static async start(script: Script, options: ScriptedLlmOptions = {}): Promise<ScriptedLlm> {
     let self: ScriptedLlm;
     const server = createServer((request, response) => {
@@ -81,13 +83,9 @@ export class ScriptedLlm {
         response.end(JSON.stringify({ error: { message: String(error) } }));
       });
     });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(options.port ?? 0, '127.0.0.1', resolve);
-    });
-    const address = server.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    self = new ScriptedLlm(server, `http://127.0.0.1:${port}/v1`, script, options.chunkDelayMs ?? 0);
+    const host = options.host ?? '127.0.0.1';
+    const port = await startListening(server, options.port, host);
+    self = new ScriptedLlm(server, `http://${host}:${port}/v1`, script, options.chunkDelayMs ?? 0);
     return self;
   }
 

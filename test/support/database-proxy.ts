@@ -1,5 +1,5 @@
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
-import { listenOnLoopback } from './listen-on-loopback.js';
+import { startListening } from './start-listening.js';
 
 /** A TCP relay in front of a test's database, so that a test can take the database away and give it back. */
 export class DatabaseProxy {
@@ -69,7 +69,7 @@ export class DatabaseProxy {
       }
       client.pipe(upstream).pipe(client);
     });
-    this.port = await listenOnLoopback(server, this.port);
+    this.port = await startListening(server, this.port);
     this.server = server;
   }
 }

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { listenOnLoopback } from './listen-on-loopback.js';
+import { startListening } from './start-listening.js';
 
 /** An HTTP server whose listener writes what it likes, for answers that `FakeServer` would not give. */
 export class RawServer {
@@ -10,7 +10,7 @@ export class RawServer {
 
   static async start(listener: RequestListener): Promise<RawServer> {
     const server = createServer(listener);
-    return new RawServer(server, `http://127.0.0.1:${await listenOnLoopback(server)}`);
+    return new RawServer(server, `http://127.0.0.1:${await startListening(server)}`);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
-import { listenOnLoopback } from '../../../test/support/listen-on-loopback.js';
+import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
 import { FrontDoor, type HttpSide } from './front-door.js';
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
   });
   server = createServer(door.handle);
   server.on('upgrade', door.upgrade);
-  url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+  url = `http://127.0.0.1:${await startListening(server)}`;
 });
 
 afterEach(async () => {

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
-import { listenOnLoopback } from '../../../test/support/listen-on-loopback.js';
+import { startListening } from '../../../test/support/start-listening.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
@@ -179,7 +179,7 @@ describe('limits of GuardedHttpClient', () => {
       const tcp = createTcpServer((socket) => {
         socket.once('data', (request) => socket.end(`SECRET ${request.toString('latin1')}`));
       });
-      const origin = `http://127.0.0.1:${await listenOnLoopback(tcp)}`;
+      const origin = `http://127.0.0.1:${await startListening(tcp)}`;
       const caller = clientFor(origin);
 
       const error = await upstreamFailure(caller.fetch(`${origin}/PATH`));

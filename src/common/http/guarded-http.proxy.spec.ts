@@ -3,7 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { connect } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { listenOnLoopback } from '../../../test/support/listen-on-loopback.js';
+import { startListening } from '../../../test/support/start-listening.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
@@ -34,7 +34,7 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
         JSON.stringify({ host: request.headers.host, authorization: request.headers.authorization }),
       );
     });
-    targetPort = await listenOnLoopback(target);
+    targetPort = await startListening(target);
     proxy = createServer((request, response) => {
       asked.push({ line: `${request.method} ${request.url}`, authorization: undefined });
       response.writeHead(500).end();
@@ -53,7 +53,7 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
       upstream.on('error', () => tunnel.destroy());
       tunnel.on('error', () => upstream.destroy());
     });
-    proxyPort = await listenOnLoopback(proxy);
+    proxyPort = await startListening(proxy);
   });
 
   afterEach(async () => {

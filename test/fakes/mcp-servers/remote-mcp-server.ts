@@ -2,7 +2,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
-import { listenOnLoopback } from '../../support/listen-on-loopback.js';
+import { startListening } from '../../support/start-listening.js';
 import { sampleMcpServer } from './sample-mcp-server.js';
 
 /** A tool server over HTTP: streamable at `/mcp`, with server-sent events at `/sse`. */
@@ -34,7 +34,7 @@ export class RemoteMcpServer {
         response.end();
       });
     });
-    const port = await listenOnLoopback(server);
+    const port = await startListening(server);
     self = new RemoteMcpServer(server, port);
     return self;
   }

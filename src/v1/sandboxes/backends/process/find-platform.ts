@@ -34,7 +34,9 @@ export async function findPlatform(
       return { platform, notices: [`sandboxes are isolated by bubblewrap${asWhom(users)}`] };
     }
     if (options.isolation === 'bwrap') {
-      throw new SandboxBackendError(`SANDBOX_ISOLATION: bubblewrap cannot be used: ${reason}`);
+      throw new SandboxBackendError(
+        `SANDBOX_ISOLATION=bwrap, and bubblewrap cannot be used: ${reason}. Run sandboxes in containers (SANDBOX_BACKEND=docker), or let them go without separation (SANDBOX_ISOLATION=none)`,
+      );
     }
     reasons.push(`bubblewrap cannot be used: ${reason}`);
   }

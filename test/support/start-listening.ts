@@ -1,10 +1,10 @@
 import type { Server } from 'node:net';
 
-/** Starts a server on 127.0.0.1, on any free port unless one is given, and answers the port. */
-export async function listenOnLoopback(server: Server, port = 0): Promise<number> {
+/** Starts a server, on any free port and on loopback unless something else is said, and answers the port. */
+export async function startListening(server: Server, port = 0, host = '127.0.0.1'): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
   const address = server.address();
   if (address === null || typeof address === 'string') {
