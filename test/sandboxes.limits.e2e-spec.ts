@@ -139,15 +139,21 @@ describe('limits of sandboxes', () => {
 
     it('makes room for who asks, and tells how', async () => {
       const places = app.app.get(SandboxPlaces);
-      expect(await places.claim(null, me.user.id)).toBe('free');
+      const claim = async (exceptId: string | null = null) => {
+        const spare = await places.findSpare(me.user.id, exceptId);
+        return await app.dataSource.transaction((manager) =>
+          places.claim(manager, me.user.id, spare, exceptId),
+        );
+      };
+      expect(await claim()).toBe('free');
       const [first, second] = [await me.running(), await me.running()];
-      expect(await places.claim(null, me.user.id, first.id)).toBe('free');
-      expect(await places.claim(null, me.user.id)).toEqual({ paused: first.id });
+      expect(await claim(first.id)).toBe('free');
+      expect(await claim()).toEqual({ paused: first.id });
       const third = await me.running();
       backend.box(second.id).conversationRuns = true;
       backend.box(third.id).conversationRuns = true;
 
-      expect(await places.claim(null, me.user.id)).toBe('busy');
+      expect(await claim()).toBe('busy');
     });
   });
 

@@ -25,7 +25,10 @@ export async function insertSandboxes(
   return ids;
 }
 
-/** Puts conversations of the reading user into the database, spread over its sandboxes. */
+/**
+ * Puts conversations of the reading user into the database, spread over its sandboxes. Another process follows them, or
+ * the service would be kept busy by trying to reach agent servers that are not there.
+ */
 export async function insertConversations(
   { database, readerId }: SandboxService,
   sandboxIds: readonly string[],
@@ -42,8 +45,9 @@ export async function insertConversations(
       [id, readerId, sandboxId, `Conversation number ${index}`, index],
     );
     await database.query(
-      `INSERT INTO followed_conversations (id, user_id, sandbox_id, execution_status) VALUES ($1, $2, $3, 'finished')`,
-      [id, readerId, sandboxId],
+      `INSERT INTO followed_conversations (id, user_id, sandbox_id, execution_status, follower, follower_until)
+       VALUES ($1, $2, $3, 'finished', $4, now() + interval '1 day')`,
+      [id, readerId, sandboxId, randomUUID()],
     );
   }
   await database.query('ANALYZE app_conversations, followed_conversations, sandboxes');

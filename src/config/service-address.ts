@@ -5,6 +5,8 @@ import { AppConfig } from './app-config.js';
 /** Where this replica is found. Ports are those of the open listener, so `PORT=0` works too. */
 @Injectable()
 export class ServiceAddress {
+  private boundPort: number | null = null;
+
   constructor(
     private readonly adapters: HttpAdapterHost,
     private readonly config: AppConfig,
@@ -17,9 +19,13 @@ export class ServiceAddress {
 
   /** The port that was bound; the configured one before that. */
   get port(): number {
+    // Asked of the operating system once: lists have an address in every item.
+    this.boundPort ??= this.findBoundPort();
+    return this.boundPort ?? this.config.http.port;
+  }
+
+  private findBoundPort(): number | null {
     const address: unknown = this.adapters.httpAdapter.getHttpServer().address();
-    return typeof address === 'object' && address !== null && 'port' in address
-      ? Number(address.port)
-      : this.config.http.port;
+    return typeof address === 'object' && address !== null && 'port' in address ? Number(address.port) : null;
   }
 }

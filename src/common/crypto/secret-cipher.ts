@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { SecretDecryptionError } from './secret-decryption.error.js';
 
 const IV_BYTES = 12;
@@ -16,8 +16,10 @@ export interface CipherKey {
  * so a record copied to another row or column does not decrypt.
  */
 export class SecretCipher {
-  private readonly keys: Map<string, Buffer>;
-  private readonly current: CipherKey;
+  /** As objects: a key given as bytes is taken apart anew for each record, which costs more than the cipher. */
+  private readonly keys: Map<string, KeyObject>;
+  readonly currentKeyId: string;
+  private readonly currentKey: KeyObject;
 
   /** @param keys the first encrypts, all decrypt */
   constructor(keys: readonly CipherKey[]) {
@@ -25,20 +27,17 @@ export class SecretCipher {
     if (!first) {
       throw new Error('SecretCipher needs at least one key');
     }
-    this.current = first;
-    this.keys = new Map(keys.map((key) => [key.id, key.bytes]));
-  }
-
-  get currentKeyId(): string {
-    return this.current.id;
+    this.keys = new Map(keys.map(({ id, bytes }) => [id, createSecretKey(bytes)]));
+    this.currentKeyId = first.id;
+    this.currentKey = createSecretKey(first.bytes);
   }
 
   encrypt(plaintext: string, binding: string): string {
     const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.current.bytes, iv);
+    const cipher = createCipheriv('aes-256-gcm', this.currentKey, iv);
     cipher.setAAD(Buffer.from(binding, 'utf8'));
     const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
-    return `${this.current.id}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`;
+    return `${this.currentKeyId}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`;
   }
 
   /** @throws SecretDecryptionError for an unknown key id or a record that does not belong to `binding` */
@@ -69,7 +68,7 @@ export class SecretCipher {
 
   /** Whether the record should be written again under the first key. */
   isOutdated(record: string): boolean {
-    return keyIdOf(record) !== this.current.id;
+    return keyIdOf(record) !== this.currentKeyId;
   }
 }
 

@@ -30,19 +30,14 @@ const FILTER = `
   AND ($7::text IS NULL OR c.sandbox_id = $7)
   AND ($8::boolean OR c.parent_conversation_id IS NULL)`;
 
-/** The cursor is always given, so that the index finds its place in any plan. */
-const SEARCH = new NamedStatement<ConversationRow>(
-  'app_conversations_search',
-  `SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
-   FROM ${CONVERSATION_TABLES}
-   WHERE ${FILTER} AND (c.created_at, c.id) < ($9::timestamptz, $10::uuid)
-   ORDER BY c.created_at DESC, c.id DESC LIMIT $11`,
-);
+/** Not named: a plan for whichever filters there may be reads all rows of the user. */
+const SEARCH = `
+  SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
+  FROM ${CONVERSATION_TABLES}
+  WHERE ${FILTER} AND (c.created_at, c.id) < ($9::timestamptz, $10::uuid)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $11`;
 
-const COUNT = new NamedStatement<{ count: number }>(
-  'app_conversations_count',
-  `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`,
-);
+const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
 
 const FIND = new NamedStatement<ConversationRow>(
   'app_conversations_find',
@@ -69,7 +64,7 @@ export class ConversationsReader {
     { limit, pageId }: { limit: number; pageId?: string },
   ): Promise<Page<ConversationRow>> {
     const after = parseTimeCursor(decodePageId(pageId)) ?? BEGINNING;
-    const rows = await SEARCH.run(this.dataSource, [
+    const rows = await this.dataSource.query<ConversationRow[]>(SEARCH, [
       userId,
       ...filterValues(filter),
       after.at,
@@ -80,7 +75,7 @@ export class ConversationsReader {
   }
 
   async count(userId: string, filter: ConversationFilter): Promise<number> {
-    const [row] = await COUNT.run(this.dataSource, [userId, ...filterValues(filter)]);
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
     return row?.count ?? 0;
   }
 

@@ -28,10 +28,8 @@ const FILTER = `
   AND ($2::uuid IS NULL OR t.app_conversation_id = $2)
   AND ($3::timestamptz IS NULL OR t.created_at >= $3)`;
 
-const COUNT = new NamedStatement<{ count: number }>(
-  'start_tasks_count',
-  `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`,
-);
+/** Like the searches not named: a plan for whichever filters there may be reads all rows of the user. */
+const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
 
 const FIND = new NamedStatement<StartTaskRow>(
   'start_tasks_find',
@@ -46,7 +44,7 @@ const SEARCHES = {
   CREATED_AT_DESC: searchBy('created_at', 'desc'),
   UPDATED_AT: searchBy('updated_at', 'asc'),
   UPDATED_AT_DESC: searchBy('updated_at', 'desc'),
-} satisfies Record<StartTaskOrder, NamedStatement<StartTaskRow>>;
+} satisfies Record<StartTaskOrder, string>;
 
 /** Reads start tasks of one user, each list with one statement. */
 @Injectable()
@@ -63,7 +61,7 @@ export class StartTasksReader {
       ? { at: 'infinity', id: LAST_ID }
       : { at: '-infinity', id: FIRST_ID };
     const after = parseTimeCursor(decodePageId(pageId)) ?? beginning;
-    const rows = await SEARCHES[order].run(this.dataSource, [
+    const rows = await this.dataSource.query<StartTaskRow[]>(SEARCHES[order], [
       userId,
       ...filterValues(filter),
       after.at,
@@ -74,7 +72,7 @@ export class StartTasksReader {
   }
 
   async count(userId: string, filter: StartTaskFilter): Promise<number> {
-    const [row] = await COUNT.run(this.dataSource, [userId, ...filterValues(filter)]);
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
     return row?.count ?? 0;
   }
 
@@ -85,19 +83,13 @@ export class StartTasksReader {
   }
 }
 
-function searchBy(
-  column: 'created_at' | 'updated_at',
-  direction: 'asc' | 'desc',
-): NamedStatement<StartTaskRow> {
+function searchBy(column: 'created_at' | 'updated_at', direction: 'asc' | 'desc'): string {
   const beyond = direction === 'desc' ? '<' : '>';
-  return new NamedStatement<StartTaskRow>(
-    `start_tasks_search_${column}_${direction}`,
-    `SELECT ${COLUMNS},
-       to_char(t.${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
-     FROM ${TABLES}
-     WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($4::timestamptz, $5::uuid)
-     ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $6`,
-  );
+  return `
+    SELECT ${COLUMNS}, to_char(t.${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
+    FROM ${TABLES}
+    WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($4::timestamptz, $5::uuid)
+    ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $6`;
 }
 
 function filterValues({ conversationId, createdFrom }: StartTaskFilter): unknown[] {

@@ -43,24 +43,17 @@ function bounded(run: string, order: 'ASC' | 'DESC'): string {
     ORDER BY seq ${order}`;
 }
 
+/** Not named, so that each is planned for the filters that are there. */
+const ASCENDING = bounded(`${FILTER} AND seq > $5 ORDER BY seq LIMIT $6`, 'ASC');
+const DESCENDING = bounded(`${FILTER} AND seq < $5 ORDER BY seq DESC LIMIT $6`, 'DESC');
+const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
+
 /** Reads stored events. Whether somebody may see them is asked elsewhere. */
 @Injectable()
 export class EventsReader {
   private readonly next = new NamedStatement<StoredEvent>(
     'conversation_events_after',
     bounded('conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3', 'ASC'),
-  );
-  private readonly ascending = new NamedStatement<StoredEvent>(
-    'conversation_events_search',
-    bounded(`${FILTER} AND seq > $5 ORDER BY seq LIMIT $6`, 'ASC'),
-  );
-  private readonly descending = new NamedStatement<StoredEvent>(
-    'conversation_events_search_desc',
-    bounded(`${FILTER} AND seq < $5 ORDER BY seq DESC LIMIT $6`, 'DESC'),
-  );
-  private readonly counting = new NamedStatement<{ count: number }>(
-    'conversation_events_count',
-    `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`,
   );
   private readonly named = new NamedStatement<{ event_id: string; body: string }>(
     'conversation_events_by_id',
@@ -81,12 +74,13 @@ export class EventsReader {
     filter: EventFilter,
     { seq, descending, limit }: { seq: number; descending: boolean; limit: number },
   ): Promise<StoredEvent[]> {
-    const statement = descending ? this.descending : this.ascending;
-    return await statement.run(this.dataSource, [conversationId, ...valuesOf(filter), seq, limit]);
+    const values = [conversationId, ...valuesOf(filter), seq, limit];
+    return await this.dataSource.query<StoredEvent[]>(descending ? DESCENDING : ASCENDING, values);
   }
 
   async count(conversationId: string, filter: EventFilter): Promise<number> {
-    const [row] = await this.counting.run(this.dataSource, [conversationId, ...valuesOf(filter)]);
+    const values = [conversationId, ...valuesOf(filter)];
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, values);
     return row?.count ?? 0;
   }
 

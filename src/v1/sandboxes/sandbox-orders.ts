@@ -28,11 +28,11 @@ export class SandboxOrders {
    * @throws DomainError rate_limited (`sandbox_limit`) when all places are taken by busy sandboxes
    */
   async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
-    const wishes = await this.wishes.find(userId);
+    const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findSpare(userId)]);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const { resourceId } = await this.store.transaction((manager) =>
       this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
-        await this.places.require(manager, userId);
+        await this.places.require(manager, userId, spare);
         const { id } = await this.creation.insert(manager, {
           id: newSandboxId(),
           userId,

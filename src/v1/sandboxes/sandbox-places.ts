@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In, Not } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type EntityManager, In, Not, Repository } from 'typeorm';
 import { lockUser } from '../../auth/lock-user.js';
 import { AppConfig } from '../../config/app-config.js';
 import { SandboxIdleness } from './sandbox-idleness.js';
-import { SandboxKicks } from './sandbox-kicks.js';
 import { allSandboxesBusy } from './sandbox-problems.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
@@ -16,43 +16,50 @@ export type SandboxPlace = 'free' | 'busy' | { paused: string };
 @Injectable()
 export class SandboxPlaces {
   constructor(
+    @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly config: AppConfig,
     private readonly store: SandboxStore,
     private readonly idleness: SandboxIdleness,
     private readonly separation: UserSeparation,
-    private readonly kicks: SandboxKicks,
   ) {}
+
+  /**
+   * Looks for sandboxes that could give up their places. To be called before the transaction of `claim`: agent servers
+   * are asked, which may take seconds.
+   *
+   * @param exceptSandboxId as for `claim`
+   * @returns idle ones, the longest idle first; null while there is a free place
+   */
+  async findSpare(userId: string, exceptSandboxId: string | null = null): Promise<Sandbox[] | null> {
+    const rows = await taken(this.sandboxes, userId, exceptSandboxId);
+    return this.surplus(rows) > 0 ? await this.idleness.idle(rows) : null;
+  }
 
   /**
    * Makes room for one more sandbox of the user: where all places are taken, the longest idle one is paused.
    *
    * @param manager the transaction that starts a sandbox in the place: until it ends no other request of the user gets
-   *   it (call `SandboxCreation.kick` afterwards). Null: only makes room, in a transaction of its own
+   *   it (call `SandboxCreation.kick` afterwards)
+   * @param spare what `findSpare` found
    * @param exceptSandboxId the sandbox that the place is for, when it has a row already
    * @throws DomainError forbidden when the user may have no sandboxes here
    */
   async claim(
-    manager: EntityManager | null,
+    manager: EntityManager,
     userId: string,
+    spare: readonly Sandbox[] | null,
     exceptSandboxId: string | null = null,
   ): Promise<SandboxPlace> {
-    if (manager === null) {
-      const place = await this.store.transaction((own) => this.claim(own, userId, exceptSandboxId));
-      this.kicks.kick();
-      return place;
-    }
-    // Agent servers are asked before the lock is taken: others of the user's requests need not wait for that.
-    const before = await taken(manager, userId, exceptSandboxId);
-    const idle = this.surplus(before) > 0 ? await this.idleness.idle(before) : null;
     // In this order, as where a repeatable request has locked the user before: two that lock crosswise fail.
     await lockUser(manager, userId);
     await this.separation.check(manager, userId);
-    const now = await taken(manager, userId, exceptSandboxId);
-    const surplus = this.surplus(now);
+    const rows = await taken(manager.getRepository(Sandbox), userId, exceptSandboxId);
+    const surplus = this.surplus(rows);
     if (surplus <= 0) {
       return 'free';
     }
-    return this.pauseIdle(manager, idle ?? (await this.idleness.idle(now)), surplus);
+    // Only one that lost the last place just now has to ask while others wait.
+    return this.pauseIdle(manager, spare ?? (await this.idleness.idle(rows)), surplus);
   }
 
   /**
@@ -63,9 +70,10 @@ export class SandboxPlaces {
   async require(
     manager: EntityManager,
     userId: string,
+    spare: readonly Sandbox[] | null,
     exceptSandboxId: string | null = null,
   ): Promise<void> {
-    if ((await this.claim(manager, userId, exceptSandboxId)) === 'busy') {
+    if ((await this.claim(manager, userId, spare, exceptSandboxId)) === 'busy') {
       throw allSandboxesBusy(this.config.sandboxes.maxRunning);
     }
   }
@@ -107,8 +115,12 @@ export class SandboxPlaces {
   }
 }
 
-function taken(manager: EntityManager, userId: string, exceptId: string | null): Promise<Sandbox[]> {
-  return manager.getRepository(Sandbox).findBy({
+function taken(
+  sandboxes: Pick<Repository<Sandbox>, 'findBy'>,
+  userId: string,
+  exceptId: string | null,
+): Promise<Sandbox[]> {
+  return sandboxes.findBy({
     userId,
     status: In(['STARTING', 'RUNNING']),
     ...(exceptId !== null && { id: Not(exceptId) }),

@@ -32,8 +32,9 @@ export class SandboxResume {
       return;
     }
     const now = this.clock.now();
+    const spare = await this.places.findSpare(sandbox.userId, id);
     await this.store.transaction(async (manager) => {
-      await this.places.require(manager, sandbox.userId, id);
+      await this.places.require(manager, sandbox.userId, spare, id);
       await this.store.move(
         id,
         'resume',

@@ -18,7 +18,7 @@ const SEARCH = `
   SELECT ${COLUMNS}
   FROM sandboxes
   WHERE user_id = $1 AND status <> 'DELETING'
-    AND ($2::timestamptz IS NULL OR (created_at, id) < ($2, $3))
+    AND (created_at, id) < ($2::timestamptz, $3)
   ORDER BY created_at DESC, id DESC
   LIMIT $4`;
 
@@ -52,7 +52,8 @@ export class SandboxesReader {
 
   /** The user's sandboxes, newest first. */
   async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
-    const [, createdAt = null, id = null] = CURSOR.exec(decodePageId(pageId) ?? '') ?? [];
+    // Before the first page there is a place too, so that one plan suits all pages.
+    const [, createdAt = 'infinity', id = ''] = CURSOR.exec(decodePageId(pageId) ?? '') ?? [];
     const rows = await this.searchRows.run(this.dataSource, [userId, createdAt, id, limit + 1]);
     const page = toPage(rows, limit, (row) => `${row.created_exactly} ${row.id}`);
     return { items: page.items.map((row) => this.view(row)), nextPageId: page.nextPageId };

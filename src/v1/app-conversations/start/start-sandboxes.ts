@@ -6,7 +6,7 @@ import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxCreation } from '../../sandboxes/sandbox-creation.js';
 import { SandboxPlaces } from '../../sandboxes/sandbox-places.js';
-import type { SandboxWishes } from '../../sandboxes/sandbox.entity.js';
+import type { Sandbox, SandboxWishes } from '../../sandboxes/sandbox.entity.js';
 import { toLaunch } from '../../sandboxes/to-launch.js';
 import { toWishes } from '../../sandboxes/to-wishes.js';
 
@@ -19,6 +19,8 @@ export interface SandboxPlan {
   wishes: SandboxWishes | null;
   /** Wishes of the settings that cannot be met here. */
   notes: string[];
+  /** Which sandboxes could make room for it (`SandboxPlaces.findSpare`). */
+  spare: Sandbox[] | null;
 }
 
 /** Makes the sandboxes of conversations that name none. */
@@ -35,9 +37,10 @@ export class StartSandboxes {
   /** @param specId null: the default one */
   async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
-    const wishes = toWishes(await this.settings.find(userId));
+    const [settings, spare] = await Promise.all([this.settings.find(userId), this.places.findSpare(userId)]);
+    const wishes = toWishes(settings);
     const { notes } = toLaunch(spec, wishes, this.config.sandboxes.backend);
-    return { spec, wishes, notes };
+    return { spec, wishes, notes, spare };
   }
 
   /**
@@ -49,9 +52,9 @@ export class StartSandboxes {
   async make(
     manager: EntityManager,
     { id, userId, hostId }: { id: string; userId: string; hostId: string },
-    { spec, wishes }: SandboxPlan,
+    { spec, wishes, spare }: SandboxPlan,
   ): Promise<boolean> {
-    if ((await this.places.claim(manager, userId, id)) === 'busy') {
+    if ((await this.places.claim(manager, userId, spare, id)) === 'busy') {
       return false;
     }
     await this.creation.insert(manager, { id, userId, spec, wishes, hostId, heldSeconds: HELD_SECONDS });
