@@ -7,8 +7,10 @@ try {
   const config = loadConfig();
   // Before anything is opened: a bad allowlist is one line, not a failing module.
   operatorHosts(config.git);
-  // The embedded server starts while the framework loads, which takes longer.
-  const opening = openDatabase(config);
+  // The embedded server starts while the framework loads, which takes longer and lets nothing else happen meanwhile.
+  const launched = Promise.withResolvers<void>();
+  const opening = openDatabase(config, launched.resolve);
+  await Promise.race([launched.promise, opening]);
   const [{ AppLogger }, { startService }, { stopOnSignals }] = await Promise.all([
     import('./common/logging/app-logger.js'),
     import('./start-service.js'),

@@ -69,6 +69,25 @@ describe('DurableJobs', () => {
     expect(done).toEqual([{ name: 'Ada' }]);
   });
 
+  it('brings the library and its connections along only once there is a job', async () => {
+    const done: unknown[] = [];
+    const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    const connections = async (): Promise<number> =>
+      (
+        await app
+          .get(DataSource)
+          .query<unknown[]>(
+            `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway jobs'`,
+          )
+      ).length;
+    expect(await connections()).toBe(0);
+
+    await send(app, 'Ada');
+    await until(() => done.length > 0);
+
+    expect(await connections()).toBeGreaterThan(0);
+  });
+
   it('refuses to send outside of a transaction', async () => {
     const app = await start([[QUEUE, async () => undefined]]);
 

@@ -56,7 +56,7 @@ function isUpToDate() {
     return false;
   }
   const builtAt = statSync(stamp).mtimeMs;
-  const isOlder = (file) => !existsSync(file) || statSync(file).mtimeMs < builtAt;
+  const isOlder = (file) => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) < builtAt;
   // Folders count too: removing or renaming a file changes only those.
   const folders = [at('src'), ...readdirSync(at('src'), { recursive: true }).map((name) => at('src', name))];
   return [...inputs, ...folders].every(isOlder);

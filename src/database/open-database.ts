@@ -10,8 +10,15 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/** Finds the database that the configuration names; the embedded one is started where it does not run yet. */
-export async function openDatabase(config: AppConfig): Promise<OpenDatabase> {
+/**
+ * Finds the database that the configuration names; the embedded one is started where it does not run yet.
+ *
+ * @param onLaunched called when the embedded server's process is there; from then on it starts by itself
+ */
+export async function openDatabase(
+  config: AppConfig,
+  onLaunched: () => void = () => undefined,
+): Promise<OpenDatabase> {
   if (config.database.url !== null) {
     return { url: config.database.url, notices: [], close: () => Promise.resolve() };
   }
@@ -19,6 +26,7 @@ export async function openDatabase(config: AppConfig): Promise<OpenDatabase> {
   const server = await startEmbeddedPostgres({
     dataDir: config.dataDir,
     onNotice: (line) => notices.push(line),
+    onLaunched,
   });
   return { url: connectionUrl(server.connection), notices, close: () => server.stop() };
 }

@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns/promises';
-import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import type { Dispatcher } from 'undici';
 import { bufferedResponse } from './buffered-response.js';
-import { AddressRefusedError, checkedLookup, type ResolveHost } from './checked-lookup.js';
+import { AddressRefusedError, type ResolveHost } from './checked-lookup.js';
+import type { GuardedAgents } from './guarded-agents.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { isPublicHostName } from './host-name.js';
 import { createExchange, type HttpExchange, redirectedExchange } from './http-exchange.js';
@@ -34,10 +35,6 @@ export interface GuardedRequestInit {
   timeoutMs?: number;
 }
 
-/** Open connections per origin; further requests wait in line within their deadline. */
-const MAX_CONNECTIONS_PER_ORIGIN = 64;
-/** How long an idle connection is kept unless the server names a time. */
-const KEEP_ALIVE_MS = 30_000;
 const MAX_REDIRECTS = 2;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -48,18 +45,17 @@ const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]
  * same origin. Connections are kept alive and shared by all callers, one request at a time on each.
  */
 export class GuardedHttpClient {
-  /** Dials public addresses only. */
-  private readonly publicAgent: Dispatcher;
-  /** Dials whatever an allowlisted name resolves to. */
-  private readonly trustedAgent: Dispatcher;
-  private readonly proxyAgent: Dispatcher | null;
+  private agents: Promise<GuardedAgents> | null = null;
+  private closed = false;
   private readonly underWay = new Set<Promise<Response>>();
 
+  /** @throws Error for the address of a proxy that is none */
   constructor(private readonly options: GuardedHttpOptions) {
-    const resolve = options.lookup ?? resolveHost;
-    this.publicAgent = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, true) } });
-    this.trustedAgent = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, false) } });
-    this.proxyAgent = options.proxy ? createProxyAgent(options.proxy.url) : null;
+    const url = options.proxy?.url;
+    if (url !== undefined && !(/^https?:\/\//i.test(url) && URL.canParse(url))) {
+      // The address may hold the proxy's password, so it is not repeated.
+      throw new Error('The proxy address is not an http or https URL.');
+    }
   }
 
   /**
@@ -93,8 +89,9 @@ export class GuardedHttpClient {
    */
   async close(): Promise<void> {
     await Promise.allSettled(this.underWay);
+    this.closed = true;
     // Not `close`: it would also wait for connections that requests past their deadline have left half open.
-    await Promise.all([this.publicAgent.destroy(), this.trustedAgent.destroy(), this.proxyAgent?.destroy()]);
+    await (await this.agents)?.destroy();
   }
 
   private checkedTarget(address: string | URL): URL {
@@ -116,7 +113,8 @@ export class GuardedHttpClient {
     let url = start;
     let exchange = first;
     for (let hops = 0; ; hops += 1) {
-      const answer = await this.dispatcherFor(url).request({
+      const dispatcher = await this.dispatcherFor(url);
+      const answer = await dispatcher.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method: exchange.method,
@@ -144,32 +142,24 @@ export class GuardedHttpClient {
     }
   }
 
-  private dispatcherFor(url: URL): Dispatcher {
+  private async dispatcherFor(url: URL): Promise<Dispatcher> {
+    if (this.closed) {
+      throw new UpstreamError('network', url.origin);
+    }
+    this.agents ??= this.openAgents();
+    const { open, trusted, proxied } = await this.agents;
     const isTrusted = this.options.allowlist.allows(url);
-    const direct = isTrusted ? this.trustedAgent : this.publicAgent;
-    if (!this.proxyAgent || url.protocol !== 'https:' || (isTrusted && isLoopbackName(url.hostname))) {
+    const direct = isTrusted ? trusted : open;
+    if (!proxied || url.protocol !== 'https:' || (isTrusted && isLoopbackName(url.hostname))) {
       return direct;
     }
-    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? direct : this.proxyAgent;
+    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? direct : proxied;
   }
-}
 
-function agentOptions(): Agent.Options {
-  return {
-    connections: MAX_CONNECTIONS_PER_ORIGIN,
-    // One request at a time per connection: a slow answer never delays another user's.
-    pipelining: 1,
-    allowH2: false,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  };
-}
-
-function createProxyAgent(url: string): Dispatcher {
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    // The address may hold the proxy's password, so it is not repeated.
-    throw new Error('The proxy address is not an http or https URL.');
+  private async openAgents(): Promise<GuardedAgents> {
+    const { GuardedAgents: Agents } = await import('./guarded-agents.js');
+    return new Agents(this.options.lookup ?? resolveHost, this.options.proxy?.url ?? null);
   }
-  return new ProxyAgent({ ...agentOptions(), uri: url, proxyTls: { allowH2: false } });
 }
 
 async function resolveHost(hostname: string): ReturnType<ResolveHost> {

@@ -23,6 +23,8 @@ export interface EmbeddedPostgresOptions {
   initdbArgs?: string[];
   /** Gets one line when there is something that an operator should know. */
   onNotice?: (line: string) => void;
+  /** Called each time that the server's process was started, before the server answers. */
+  onLaunched?: () => void;
   /** Used instead of the data folder where the database's user cannot reach that. */
   systemFolder?: string;
 }
@@ -56,6 +58,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       log: paths.log,
       user,
       settings: options.settings ?? {},
+      ...(options.onLaunched && { onLaunched: options.onLaunched }),
     });
     return { client: lease, connection: place.connection, cluster: place.cluster };
   });

@@ -22,6 +22,7 @@ export interface PostmasterOptions {
   user: UnixUser | null;
   connection: EmbeddedConnection;
   settings: Record<string, string>;
+  onLaunched?: () => void;
 }
 
 const POLL_MS = 10;
@@ -134,6 +135,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     await log.close();
   }
   child.unref();
+  options.onLaunched?.();
   while (!hasEnded(child) && Date.now() < deadline) {
     const found = await probe(options.connection, 'postgres');
     if (found.state === 'connected') {

@@ -16,11 +16,14 @@ import { createQueue, openJobStore } from './job-store.js';
 import { transactionDatabase } from './transaction-database.js';
 
 const CHANNEL = 'jobs';
-const REOPEN_MS = 2_000;
+/** Between two looks for jobs of which nothing was heard, before the first one is there. */
+const LOOK_MS = 2_000;
+const ANY_JOB = 'SELECT EXISTS (SELECT FROM pgboss.job) AS found';
 
 /**
  * Jobs that survive the process that sent them, kept by pg-boss in the service's own database. A job is sent inside of
- * the transaction that causes it; each process works on the queues for which it has a handler.
+ * the transaction that causes it; each process works on the queues for which it has a handler. The library, which takes
+ * a tenth of the service's memory, is loaded once there is a job.
  */
 @Injectable()
 export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
@@ -28,7 +31,8 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   private readonly handlers = new Map<string, { queue: JobQueue; handler: JobHandler }>();
   private readonly loops = new Map<string, JobLoop>();
   private opening: Promise<PgBoss> | null = null;
-  private retry: NodeJS.Timeout | null = null;
+  private starting: Promise<void> | null = null;
+  private timer: NodeJS.Timeout | undefined;
   private stopping = false;
   private deaf: (() => void) | null = null;
 
@@ -54,26 +58,28 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await this.notifications.publish(manager, CHANNEL, queue);
   }
 
-  /** Begins to work. The service does not wait for that before it listens: the library takes its time to load. */
+  /** Begins to work; jobs of an earlier time are looked for beside the start. */
   onApplicationBootstrap(): void {
     if (this.handlers.size === 0) {
       return;
     }
     this.deaf = this.notifications.listen(
       CHANNEL,
-      (queue) => this.loops.get(queue)?.wake(),
-      () => this.loops.forEach((loop) => loop.wake()),
+      (queue) => this.hear(queue),
+      () => {
+        this.lookForJobs();
+        this.loops.forEach((loop) => loop.wake());
+      },
     );
-    void this.startLoops();
+    this.timer = setInterval(() => this.lookForJobs(), LOOK_MS).unref();
   }
 
   /** Before requests in flight end, so that what they send is left to others. */
   async onModuleDestroy(): Promise<void> {
     this.stopping = true;
     this.deaf?.();
-    if (this.retry) {
-      clearTimeout(this.retry);
-    }
+    clearInterval(this.timer);
+    await this.starting;
     // Whatever is being opened right now has to be there to be closed.
     await this.opening?.catch(() => undefined);
     await Promise.all([...this.loops.values()].map((loop) => loop.stop()));
@@ -84,9 +90,13 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss?.stop({ graceful: false });
   }
 
-  /** Makes a queue ready for jobs of hosts that are not up; those that are handled here are ready already. */
+  /** Makes everything ready for a job of the queue, so that the transaction which sends one need not wait for that. */
   async prepare(queue: JobQueue): Promise<void> {
-    await createQueue(await this.open(), queue);
+    const boss = await this.open();
+    if (!this.handlers.has(queue.name)) {
+      // Another host's, which may not be up.
+      await createQueue(boss, queue);
+    }
   }
 
   /** Looks for jobs whose workers died, now; otherwise that is done every few seconds. */
@@ -95,21 +105,57 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss.supervise();
   }
 
-  private async startLoops(): Promise<void> {
-    try {
-      const boss = await this.open();
-      for (const { queue, handler } of this.stopping ? [] : this.handlers.values()) {
-        const handBack = (job: JobWithMetadata): Promise<void> => this.handBack(boss, queue, job);
-        const loop = new JobLoop(boss, queue, handler, { handBack }, this.logger);
-        this.loops.set(queue.name, loop);
-        loop.start();
+  private hear(queue: string): void {
+    this.loops.get(queue)?.wake();
+    if (this.handlers.has(queue)) {
+      this.inTurn(() => this.startLoops());
+    }
+  }
+
+  private lookForJobs(): void {
+    if (this.starting !== null) {
+      return;
+    }
+    this.inTurn(async () => {
+      const [row] = await this.dataSource.query<{ found: boolean }[]>(ANY_JOB);
+      if (row?.found) {
+        await this.startLoops();
       }
+    });
+  }
+
+  /** Does what may start the loops, until they are there; what fails is tried again by the next look. */
+  private inTurn(task: () => Promise<void>): void {
+    const own = this.after(this.starting, task).finally(() => {
+      if (this.starting === own) {
+        this.starting = null;
+      }
+    });
+    this.starting = own;
+  }
+
+  private async after(before: Promise<void> | null, task: () => Promise<void>): Promise<void> {
+    await before;
+    if (this.loops.size > 0 || this.stopping) {
+      return;
+    }
+    try {
+      await task();
     } catch (error) {
       this.logger.error('jobs cannot be worked on', error instanceof Error ? error.stack : error);
-      if (!this.stopping) {
-        this.retry = setTimeout(() => void this.startLoops(), REOPEN_MS).unref();
-      }
     }
+  }
+
+  private async startLoops(): Promise<void> {
+    const boss = await this.open();
+    for (const { queue, handler } of this.stopping ? [] : this.handlers.values()) {
+      const handBack = (job: JobWithMetadata): Promise<void> => this.handBack(boss, queue, job);
+      const loop = new JobLoop(boss, queue, handler, { handBack }, this.logger);
+      this.loops.set(queue.name, loop);
+      loop.start();
+    }
+    // From here on the loops look for themselves.
+    clearInterval(this.timer);
   }
 
   private async open(): Promise<PgBoss> {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Agent, FormData, request, type Dispatcher } from 'undici';
+import type { Agent, Dispatcher, FormData } from 'undici';
 import { AgentServerError } from './agent-server.error.js';
 import type { AgentServerTarget } from './agent-server-target.js';
 import { failureDetail } from './failure-detail.js';
@@ -14,8 +14,10 @@ export const ANSWER_TOO_LARGE = 'its answer was too large';
 export interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
-  /** Sent as JSON, unless it is a form. */
+  /** Sent as JSON. */
   body?: unknown;
+  /** Sent instead of a body. */
+  form?: FormData;
   timeoutMs?: number;
   signal?: AbortSignal;
 }
@@ -26,14 +28,7 @@ export interface AgentServerCall {
  */
 @Injectable()
 export class AgentServerHttp {
-  /** Connections are kept for as long as agent servers keep theirs at least. */
-  private readonly dispatcher = new Agent({
-    connections: 16,
-    keepAliveTimeout: 30_000,
-    // Every call has a deadline of its own; a clone may take longer than the library would wait.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  private agent: Agent | null = null;
 
   /**
    * Sends a request and reads the JSON answer.
@@ -61,12 +56,13 @@ export class AgentServerHttp {
     content: string,
     signal?: AbortSignal,
   ): Promise<void> {
-    const form = new FormData();
+    const { FormData: Form } = await import('undici');
+    const form = new Form();
     form.set('file', new Blob([content]), 'file');
     await this.text(target, '/api/file/upload', {
       method: 'POST',
       query: { path },
-      body: form,
+      form,
       ...(signal && { signal }),
     });
   }
@@ -77,7 +73,7 @@ export class AgentServerHttp {
    * @throws AgentServerError for any answer but 2xx, and for none
    */
   async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
-    const { method = 'GET', query = {}, body, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
+    const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
     const url = new URL(`${target.address}${path}`);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) {
@@ -87,15 +83,17 @@ export class AgentServerHttp {
     const deadline = AbortSignal.timeout(timeoutMs);
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline;
     try {
-      const response = await request(url, {
-        dispatcher: this.dispatcher,
+      const dispatcher = await this.dispatcher();
+      const response = await dispatcher.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
         method,
         headers: {
           accept: 'application/json',
           'x-session-api-key': target.sessionKey,
-          ...(body !== undefined && !(body instanceof FormData) && { 'content-type': 'application/json' }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
         },
-        body: toBody(body),
+        body: form ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signals,
       });
       const text = await readText(response.body);
@@ -110,13 +108,20 @@ export class AgentServerHttp {
       throw new AgentServerError(null, reasonOf(error), { cause: error });
     }
   }
-}
 
-function toBody(body: unknown): string | FormData | null {
-  if (body === undefined) {
-    return null;
+  /** The library is loaded with the first request: the service starts without it. */
+  private async dispatcher(): Promise<Agent> {
+    const { Agent: Connections } = await import('undici');
+    this.agent ??= new Connections({
+      connections: 16,
+      // Connections are kept for as long as agent servers keep theirs at least.
+      keepAliveTimeout: 30_000,
+      // Every call has a deadline of its own; a clone may take longer than the library would wait.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    return this.agent;
   }
-  return body instanceof FormData ? body : JSON.stringify(body);
 }
 
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
-import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import type { StartJob } from './start-job.js';
 import { startQueue } from './start-queue.js';
@@ -9,16 +8,11 @@ import { startQueue } from './start-queue.js';
 /** Sends the jobs of starts to the hosts of their sandboxes. */
 @Injectable()
 export class StartJobs {
-  constructor(
-    private readonly jobs: DurableJobs,
-    private readonly host: HostIdentity,
-  ) {}
+  constructor(private readonly jobs: DurableJobs) {}
 
-  /** Before the transaction of `send`: another host's queue may not be there yet. */
+  /** To be called before the transaction of `send`: another host's queue may not be there yet. */
   async prepare(hostId: string): Promise<void> {
-    if (hostId !== this.host.id) {
-      await this.jobs.prepare(startQueue(hostId));
-    }
+    await this.jobs.prepare(startQueue(hostId));
   }
 
   /** Has the task walked once the caller's transaction is committed, at once and until it is over. */

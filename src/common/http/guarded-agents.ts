@@ -1,0 +1,41 @@
+import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { checkedLookup, type ResolveHost } from './checked-lookup.js';
+
+/** Open connections per origin; further requests wait in line within their deadline. */
+const MAX_CONNECTIONS_PER_ORIGIN = 64;
+/** How long an idle connection is kept unless the server names a time. */
+const KEEP_ALIVE_MS = 30_000;
+
+/** The connections of a guarded client. A module of its own, so that the library is loaded with the first request. */
+export class GuardedAgents {
+  /** Dials public addresses only. */
+  readonly open: Dispatcher;
+  /** Dials whatever an allowlisted name resolves to. */
+  readonly trusted: Dispatcher;
+  /** Reaches everything through the proxy; null without one. */
+  readonly proxied: Dispatcher | null;
+
+  constructor(resolve: ResolveHost, proxyUrl: string | null) {
+    this.open = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, true) } });
+    this.trusted = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, false) } });
+    this.proxied =
+      proxyUrl === null
+        ? null
+        : new ProxyAgent({ ...agentOptions(), uri: proxyUrl, proxyTls: { allowH2: false } });
+  }
+
+  /** Cuts every connection. */
+  async destroy(): Promise<void> {
+    await Promise.all([this.open.destroy(), this.trusted.destroy(), this.proxied?.destroy()]);
+  }
+}
+
+function agentOptions(): Agent.Options {
+  return {
+    connections: MAX_CONNECTIONS_PER_ORIGIN,
+    // One request at a time per connection: a slow answer never delays another user's.
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
+}
