@@ -8,6 +8,7 @@ import { ConfigModule } from './config/config.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
+import { MetricsModule } from './metrics/metrics.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 import { AgentServerProxyModule } from './v1/agent-server-proxy/agent-server-proxy.module.js';
@@ -44,6 +45,7 @@ export class AppModule {
         PullRequestsModule,
         WebhooksModule,
         HealthModule,
+        MetricsModule,
       ],
     };
   }

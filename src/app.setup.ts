@@ -9,6 +9,9 @@ import { requestLogMiddleware } from './common/requests/request-log.middleware.j
 import { securityHeadersMiddleware } from './common/requests/security-headers.middleware.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
+import { Metrics } from './metrics/metrics.js';
+import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
+import { agentServerPath } from './v1/agent-server-proxy/agent-server-path.js';
 import { AgentServerProxy } from './v1/agent-server-proxy/agent-server.proxy.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
@@ -31,6 +34,13 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
+  if (http.metricsPort !== null) {
+    app.use(
+      requestMetricsMiddleware(app.get(Metrics), (url) =>
+        agentServerPath(url) === null ? null : '/api/v1/sandboxes/:id/agent-server',
+      ),
+    );
+  }
   if (log.requests) {
     app.use(requestLogMiddleware);
   }

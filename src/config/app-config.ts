@@ -8,6 +8,8 @@ export interface HttpConfig {
   corsOrigins: string[];
   /** Requests per key and minute, per replica; 0 = unlimited. */
   rateLimitPerMinute: number;
+  /** Where metrics are told, on the same host; null: nowhere. */
+  metricsPort: number | null;
 }
 
 export interface LogConfig {

@@ -53,6 +53,13 @@ export class Environment {
   HOST: string = '127.0.0.1';
 
   @IsOptional()
+  @Transform(toNumber)
+  @IsInt({ message: 'must be a port number' })
+  @Min(0, { message: 'must be a port number' })
+  @Max(65_535, { message: 'must be a port number' })
+  METRICS_PORT?: number;
+
+  @IsOptional()
   @Matches(/^postgres(ql)?:\/\//, { message: 'must start with postgres:// or postgresql://' })
   DATABASE_URL?: string;
 

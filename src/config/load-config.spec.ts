@@ -14,6 +14,7 @@ describe('parseConfig', () => {
       publicUrl: null,
       corsOrigins: [],
       rateLimitPerMinute: 600,
+      metricsPort: null,
     });
     expect(config.database).toEqual({ url: null, poolSize: 10 });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
@@ -91,6 +92,7 @@ describe('parseConfig', () => {
 
   it.each([
     ['PORT', 'many'],
+    ['METRICS_PORT', '-1'],
     ['PORT', '70000'],
     ['PORT', '80.5'],
     ['DATABASE_URL', 'mysql://localhost/x'],

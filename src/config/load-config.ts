@@ -40,6 +40,7 @@ export function parseConfig(variables: NodeJS.ProcessEnv, terminal: boolean): Ap
       publicUrl: env.PUBLIC_URL === undefined ? null : withoutTrailingSlash(env.PUBLIC_URL),
       corsOrigins: parseOrigins(env.CORS_ORIGINS),
       rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+      metricsPort: env.METRICS_PORT ?? null,
     },
     log: {
       level: env.LOG_LEVEL,

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.module.js';
+import { MetricsModule } from '../../metrics/metrics.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
@@ -13,6 +14,7 @@ import { EventsService } from './events.service.js';
 import { FollowListeners } from './follow-listeners.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { CatchUp } from './following/catch-up.js';
+import { ConversationGauges } from './following/conversation-gauges.js';
 import { FollowLeases } from './following/follow-leases.js';
 import { FollowersService } from './following/followers.service.js';
 import { LogSync } from './following/log-sync.js';
@@ -26,6 +28,7 @@ import { StreamChecks } from './stream/stream-checks.js';
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
     AuthModule,
     DatabaseNotificationsModule,
+    MetricsModule,
     AgentServersModule,
     SandboxesModule,
   ],
@@ -36,6 +39,7 @@ import { StreamChecks } from './stream/stream-checks.js';
     FollowListeners,
     EventStore,
     LogSync,
+    ConversationGauges,
     FollowLeases,
     FollowersService,
     CatchUp,

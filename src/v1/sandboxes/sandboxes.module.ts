@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
+import { MetricsModule } from '../../metrics/metrics.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
@@ -26,6 +27,7 @@ import { SandboxResume } from './sandbox-resume.js';
 import { SandboxAutopsy } from './sandbox-autopsy.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCensus } from './sandbox-census.js';
+import { SandboxGauges } from './sandbox-gauges.js';
 import { SandboxHosts } from './sandbox-hosts.js';
 import { SandboxIdleWatch } from './sandbox-idle-watch.js';
 import { SandboxLaunches } from './sandbox-launches.js';
@@ -54,6 +56,7 @@ import { UserSeparation } from './user-separation.js';
     AgentServersModule,
     SandboxSpecsModule,
     IdempotencyModule,
+    MetricsModule,
     SettingsModule,
   ],
   controllers: [SandboxesController],
@@ -84,6 +87,7 @@ import { UserSeparation } from './user-separation.js';
     SandboxCensus,
     SandboxCreation,
     SandboxHolds,
+    SandboxGauges,
     SandboxHosts,
     SandboxIdleWatch,
     SandboxIdleness,

@@ -4,6 +4,7 @@ import { DatabaseNotificationsModule } from '../../../database/notifications/dat
 import { JobsModule } from '../../../database/jobs/jobs.module.js';
 import { GitProvidersModule } from '../../../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../../../mcp-config/mcp-config.module.js';
+import { MetricsModule } from '../../../metrics/metrics.module.js';
 import { SettingsModule } from '../../../settings/settings.module.js';
 import { AgentServersModule } from '../../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../../events/events.module.js';
@@ -34,6 +35,7 @@ import { SandboxSteps } from './sandbox-steps.js';
 import { SetUpStep } from './set-up.step.js';
 import { StartDrafts } from './start-drafts.js';
 import { StartEnds } from './start-ends.js';
+import { StartGauges } from './start-gauges.js';
 import { StartJobs } from './start-jobs.js';
 import { StartPlaces } from './start-places.js';
 import { StartSandboxMaker } from './start-sandbox.maker.js';
@@ -51,6 +53,7 @@ import { StartWorker } from './start-worker.js';
     TypeOrmModule.forFeature([StartTask, AppConversation, Sandbox]),
     DatabaseNotificationsModule,
     JobsModule,
+    MetricsModule,
     SettingsModule,
     McpConfigModule,
     GitProvidersModule,
@@ -82,6 +85,7 @@ import { StartWorker } from './start-worker.js';
     SetUpStep,
     StartDrafts,
     StartEnds,
+    StartGauges,
     StartJobs,
     StartPlaces,
     StartSandboxMaker,

@@ -1,0 +1,69 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { AppConfig } from '../config/app-config.js';
+import { Metrics } from './metrics.js';
+import type { MetricsRegistry } from './metrics-registry.js';
+
+/** Answers `GET /metrics` on a port of its own, without a key: whoever reaches the port may read. */
+@Injectable()
+export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger('Metrics');
+  private server: Server | null = null;
+
+  constructor(
+    private readonly config: AppConfig,
+    private readonly metrics: Metrics,
+  ) {}
+
+  /** The port that was bound; null while metrics are off. */
+  get port(): number | null {
+    const address = this.server?.address();
+    return typeof address === 'object' && address !== null ? address.port : null;
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    const { host, metricsPort } = this.config.http;
+    if (metricsPort === null) {
+      return;
+    }
+    const registry = await this.metrics.open();
+    const server = createServer((request, response) => void this.answer(registry, request, response));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(metricsPort, host, resolve);
+    });
+    this.server = server;
+    this.logger.log('metrics', { host, port: this.port });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    const { server } = this;
+    if (server === null) {
+      return;
+    }
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+  }
+
+  private async answer(
+    registry: MetricsRegistry,
+    { method, url = '' }: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    if ((method !== 'GET' && method !== 'HEAD') || url.replace(/\?.*$/, '') !== '/metrics') {
+      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Metrics are at GET /metrics.\n');
+      return;
+    }
+    try {
+      const text = await registry.text();
+      response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+    } catch (error) {
+      this.logger.error('metrics could not be told', error instanceof Error ? error.stack : error);
+      response
+        .writeHead(500, { 'Content-Type': 'text/plain' })
+        .end('Metrics could not be told; see the log.\n');
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import type { GaugeSource } from './gauge-source.js';
+import type { MetricsRegistry } from './metrics-registry.js';
+
+/** What the service tells of itself in numbers. Nothing is counted, and no library loaded, until `open`. */
+@Injectable()
+export class Metrics {
+  private readonly gauges: GaugeSource[] = [];
+  private registry: MetricsRegistry | null = null;
+
+  /** Adds numbers to what can be asked for. To be called before the application has started. */
+  offer(gauge: GaugeSource): void {
+    this.gauges.push(gauge);
+  }
+
+  /** Begins to count. */
+  async open(): Promise<MetricsRegistry> {
+    const { MetricsRegistry: Registry } = await import('./metrics-registry.js');
+    this.registry ??= new Registry(this.gauges);
+    return this.registry;
+  }
+
+  /**
+   * Counts an answered request.
+   *
+   * @param route the route's pattern, never the address that was asked for: each one is kept for ever
+   */
+  countRequest(method: string, route: string, status: number, seconds: number): void {
+    this.registry?.countRequest(method, route, status, seconds);
+  }
+}

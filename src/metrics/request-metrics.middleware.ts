@@ -1,0 +1,28 @@
+import type { Request, RequestHandler } from 'express';
+import type { Metrics } from './metrics.js';
+
+/**
+ * Counts every answered request under its route.
+ *
+ * @param unroutedName names what is answered without a route, by its address; null: it has no name
+ */
+export function requestMetricsMiddleware(
+  metrics: Metrics,
+  unroutedName: (url: string) => string | null,
+): RequestHandler {
+  return (request, response, next) => {
+    const startedAt = performance.now();
+    response.once('close', () => {
+      const route = routePattern(request) ?? unroutedName(request.originalUrl) ?? 'none';
+      const seconds = (performance.now() - startedAt) / 1000;
+      metrics.countRequest(request.method, route, response.statusCode, seconds);
+    });
+    next();
+  };
+}
+
+/** Express notes the route that it chose. */
+function routePattern({ route }: Request): string | null {
+  const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;
+  return typeof pattern === 'string' ? pattern : null;
+}
