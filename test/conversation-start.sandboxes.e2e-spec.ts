@@ -139,8 +139,14 @@ describe('starts and the sandboxes they need', () => {
     expect(await statusOf(task)).toBe('finished');
   });
 
-  it('is not given a key for another model server after a resume, but the language of now', async () => {
-    await client.settings({ llm_base_url: 'https://models.example.com/v1', max_budget_per_task: 0 });
+  it.each([
+    [
+      { llm_model: 'openai/a', llm_base_url: 'https://models.example.com/v1' },
+      { llm_base_url: 'https://other.example.com/v1' },
+    ],
+    [{ llm_model: 'openai/a', llm_base_url: '' }, { llm_model: 'anthropic/b' }],
+  ])('is not given a key for another model server after a resume: %j, then %j', async (first, then) => {
+    await client.settings({ ...first, max_budget_per_task: 0 });
     const task = await client.reached(await client.start(say('settings')), 'READY');
     await until(async () => (await statusOf(task)) === 'finished');
     const answers = async (): Promise<string[]> => {
@@ -155,7 +161,7 @@ describe('starts and the sandboxes they need', () => {
     expect(before).toContain('"maxBudget":0');
     await act(task.sandboxId, 'pause');
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
-    await client.settings({ llm_base_url: 'https://other.example.com/v1', language: 'de' });
+    await client.settings({ ...then, language: 'de' });
 
     await act(task.sandboxId, 'resume');
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');

@@ -8,8 +8,8 @@ export interface RemoteConversation {
   id: string;
   status: ConversationStatus;
   title: string | null;
-  /** Where its model is; null: the provider's own address. */
-  llmBaseUrl: string | null;
+  /** Without an address: the provider's own. */
+  model: { model: string | null; baseUrl: string | null };
   metrics: MetricsSnapshot | null;
   /** The server ended while the agent worked, and `run` goes on (our server only). */
   wasRunning: boolean;
@@ -27,7 +27,10 @@ export function toRemoteConversation(value: unknown): RemoteConversation | null 
     id,
     status,
     title: jsonText(value, 'title'),
-    llmBaseUrl: jsonText(value, 'agent', 'llm', 'base_url'),
+    model: {
+      model: jsonText(value, 'agent', 'llm', 'model'),
+      baseUrl: jsonText(value, 'agent', 'llm', 'base_url'),
+    },
     metrics:
       toMetrics(jsonAt(value, 'metrics')) ?? toMetrics(jsonAt(value, 'stats', 'usage_to_metrics', 'agent')),
     wasRunning: jsonAt(value, 'agent_state', 'was_running') === true,

@@ -10,7 +10,7 @@ import { requestSecrets } from '../start/request-secrets.js';
 import { AgentInputsReader } from './agent-inputs.reader.js';
 import { GitAccessReader } from './git-access.reader.js';
 import { mcpServerEntries } from './mcp-server-entries.js';
-import { isSameModelServer } from './is-same-model-server.js';
+import { isSameModelServer, type NamedModel } from './is-same-model-server.js';
 import { secretSources } from './to-agent-request.js';
 
 /** What a conversation has to be given again when its agent server has been started anew: nothing of it is ever written there. */
@@ -29,21 +29,27 @@ export class AgentCredentials {
   /**
    * As the user's settings are now, with the secrets that the conversation was started with.
    *
-   * @param llmBaseUrl where the conversation's model is: a key for another server is not sent there
+   * @param model the conversation's own: a key for another server is not sent there
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async build(
     { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
-    llmBaseUrl: string | null,
+    model: NamedModel,
   ): Promise<CredentialsRequest> {
     const task = await this.tasks.findOneBy({ appConversationId: id, userId });
     const given = task ? requestSecrets(task, this.cipher) : new Map<string, string>();
     const { settings, mcpConfig, secrets } = await this.inputs.read(userId, given);
-    const isForModel = isSameModelServer(llmBaseUrl, settings.llm_base_url);
+    const isForModel = isSameModelServer(model, {
+      model: settings.llm_model,
+      baseUrl: settings.llm_base_url,
+    });
     if (!isForModel) {
-      this.logger.warn('a conversation goes without a key: llm_base_url names another server than its own', {
-        conversation_id: id,
-      });
+      this.logger.warn(
+        'a conversation goes without a key: the settings name another model server than its own',
+        {
+          conversation_id: id,
+        },
+      );
     }
     return {
       llm_api_key: isForModel ? settings.llm_api_key : null,

@@ -1,12 +1,32 @@
-/**
- * Whether two values of `llm_base_url` name the same server, so that a key for one may be sent to the other. Blank or
- * null is the provider's own address.
- */
-export function isSameModelServer(one: string | null, other: string | null): boolean {
-  return originOf(one) === originOf(other);
+/** A model as settings and conversations name it. */
+export interface NamedModel {
+  model: string | null;
+  /** Blank or null: the provider's own address. */
+  baseUrl: string | null;
 }
 
-function originOf(address: string | null): string {
-  const text = address?.trim() ?? '';
+/** Of names that name none. */
+const DEFAULT_PROVIDER = 'openai';
+
+/**
+ * Whether two models are at the same server, so that a key for one may be sent to the other. Without an address the
+ * name says the provider (`anthropic/x`); a model that is not named at all may be anybody's.
+ */
+export function isSameModelServer(one: NamedModel, other: NamedModel): boolean {
+  const [from, to] = [serverOf(one), serverOf(other)];
+  return from === null || to === null ? originOf(one) === originOf(other) : from === to;
+}
+
+function serverOf(named: NamedModel): string | null {
+  const origin = originOf(named);
+  if (origin !== '') {
+    return origin;
+  }
+  const model = named.model?.trim() ?? '';
+  return model === '' ? null : (/^([^/]+)\/./.exec(model)?.[1] ?? DEFAULT_PROVIDER);
+}
+
+function originOf({ baseUrl }: NamedModel): string {
+  const text = baseUrl?.trim() ?? '';
   return URL.canParse(text) ? new URL(text).origin : text;
 }

@@ -59,7 +59,7 @@ export class ConversationRevival {
     await this.agentServers.giveCredentials(
       target,
       id,
-      await this.credentials.build(conversation, remote.llmBaseUrl),
+      await this.credentials.build(conversation, remote.model),
     );
     if (remote.wasRunning) {
       await this.run(target, id);
