@@ -218,6 +218,25 @@ describe('limits of sandboxes', () => {
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
     });
 
+    it('gives up one whose agent server has said nothing for long', async () => {
+      const { id } = await me.running();
+      later(id);
+      const box = backend.box(id);
+      box.launch = { ...box.launch, sessionKey: 'changed' };
+      await look();
+      app.clock.advance(599_000);
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
+      app.clock.advance(2000);
+      await look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'ERROR',
+        status_detail: expect.stringContaining('has not answered for 10 minutes'),
+      });
+      await until(() => backend.box(id).server === null);
+    });
+
     it('does not take questions about its status for activity', async () => {
       const { id } = await me.running();
       later(id);

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
+import type { AgentServerActivity } from '../agent-servers/agent-server.client.js';
 import { durationText } from './duration-text.js';
 import { HostIdentity } from './host-identity.js';
 import { SandboxIdleness } from './sandbox-idleness.js';
@@ -9,10 +10,15 @@ import { SandboxStore } from './sandbox.store.js';
 
 /** How long another host may be late. */
 const PATIENCE_SECONDS = 60;
+/** An agent server that nobody heard of for so long, in a sandbox that nobody used, hangs. */
+const MOST_SILENT_SECONDS = 600;
 
 /** Lets sandboxes of this host rest that nobody uses: first their programs, much later their files. */
 @Injectable()
 export class SandboxRest {
+  /** Since when agent servers do not answer, epoch milliseconds by sandbox and start. */
+  private silent = new Map<string, number>();
+
   constructor(
     private readonly store: SandboxStore,
     private readonly idleness: SandboxIdleness,
@@ -21,13 +27,28 @@ export class SandboxRest {
     private readonly clock: Clock,
   ) {}
 
-  /** Pauses what has been idle for `SANDBOX_IDLE_TIMEOUT_SECONDS`. */
+  /** Pauses what has been idle for `SANDBOX_IDLE_TIMEOUT_SECONDS`, and gives up what hangs for long after that. */
   async pauseIdle(): Promise<void> {
     const { idleTimeoutSeconds } = this.config.sandboxes;
-    if (idleTimeoutSeconds > 0) {
-      const quiet = await this.store.quietSince(this.host.id, this.ago(idleTimeoutSeconds));
-      await Promise.all(quiet.map((sandbox) => this.pauseIfIdle(sandbox, idleTimeoutSeconds)));
+    if (idleTimeoutSeconds === 0) {
+      return;
     }
+    const quiet = await this.store.quietSince(this.host.id, this.ago(idleTimeoutSeconds));
+    const silentBefore = this.silent;
+    this.silent = new Map();
+    await Promise.all(
+      quiet.map(async (sandbox) => {
+        if (this.idleness.isUsed(sandbox)) {
+          return;
+        }
+        const activity = await this.idleness.activity(sandbox);
+        if (activity === null) {
+          await this.giveUpSilent(sandbox, silentBefore);
+        } else {
+          await this.pauseIfIdle(sandbox, activity, idleTimeoutSeconds);
+        }
+      }),
+    );
   }
 
   /** Removes what has not run for `SANDBOX_RETENTION_SECONDS`. */
@@ -74,12 +95,11 @@ export class SandboxRest {
   }
 
   /** Unless its agent server knows of something later than the row does, or begins something in this moment. */
-  private async pauseIfIdle(sandbox: Sandbox, timeoutSeconds: number): Promise<void> {
-    const activity = this.idleness.isUsed(sandbox) ? null : await this.idleness.activity(sandbox);
-    if (!activity) {
-      return;
-    }
-    const { id, generation, lastActivityAt } = sandbox;
+  private async pauseIfIdle(
+    { id, generation, lastActivityAt }: Sandbox,
+    activity: AgentServerActivity,
+    timeoutSeconds: number,
+  ): Promise<void> {
     const asSeen = { status: 'RUNNING' as const, generation, lastActivityAt };
     const idleSeconds = activity.running ? 0 : activity.idleSeconds;
     if (idleSeconds < timeoutSeconds) {
@@ -88,6 +108,21 @@ export class SandboxRest {
     }
     const statusDetail = `Paused after ${durationText(timeoutSeconds)} without activity.`;
     await this.store.move(id, 'pause', { statusDetail }, asSeen);
+  }
+
+  /** It would keep its place for ever. Its program is stopped like that of every error; a resume starts it anew. */
+  private async giveUpSilent(
+    { id, generation, updatedAt }: Sandbox,
+    silentBefore: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    const key = `${id} ${generation}`;
+    const since = silentBefore.get(key) ?? this.clock.now();
+    if (this.clock.now() - since < MOST_SILENT_SECONDS * 1000) {
+      this.silent.set(key, since);
+      return;
+    }
+    const statusDetail = `Its agent server has not answered for ${durationText(MOST_SILENT_SECONDS)}: it was stopped. Resume the sandbox to start it again.`;
+    await this.store.move(id, 'fail', { statusDetail }, { status: 'RUNNING', generation, updatedAt });
   }
 
   private ago(seconds: number): Date {
