@@ -3,6 +3,7 @@ import { SwaggerModule } from '@nestjs/swagger';
 import helmet from 'helmet';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { buildOpenApiDocument } from './common/openapi/build-openapi-document.js';
+import { endConnectionsOnClose } from './common/requests/end-connections-on-close.js';
 import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
 import { requestContextMiddleware } from './common/requests/request-context.middleware.js';
 import { requestLogMiddleware } from './common/requests/request-log.middleware.js';
@@ -30,6 +31,7 @@ export function configureApp(app: NestExpressApplication): void {
   const server = app.getHttpServer();
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
+  endConnectionsOnClose(server);
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');

@@ -11,6 +11,8 @@ import { AppConversationsService } from './app-conversations.service.js';
 import { ConversationActionsController } from './conversation-actions.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationAnswers } from './conversation-answers.js';
+import { ConversationExportController } from './export/conversation-export.controller.js';
+import { ConversationExportService } from './export/conversation-export.service.js';
 import { ConversationRemovalService } from './conversation-removal.service.js';
 import { ConversationTitles } from './conversation-titles.js';
 import { ConversationWorkspaceController } from './conversation-workspace.controller.js';
@@ -42,11 +44,13 @@ import { TaskForges } from './suggested-task/task-forges.js';
     StartTasksController,
     ConversationActionsController,
     ConversationWorkspaceController,
+    ConversationExportController,
   ],
   providers: [
     AppConversationsService,
     ConversationActionsService,
     ConversationAnswers,
+    ConversationExportService,
     ConversationRemovalService,
     ConversationTitles,
     ConversationWorkspaceService,

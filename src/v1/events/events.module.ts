@@ -48,6 +48,6 @@ import { StreamChecks } from './stream/stream-checks.js';
     StreamChecks,
     EventStreamsService,
   ],
-  exports: [ConversationLogs, ConversationPokes, FollowListeners, CatchUp],
+  exports: [ConversationLogs, ConversationPokes, FollowListeners, CatchUp, EventsReader],
 })
 export class EventsModule {}

@@ -1,0 +1,56 @@
+import { Readable } from 'node:stream';
+import { Injectable } from '@nestjs/common';
+import { jsonText } from '../../../common/json-access.js';
+import { parseHexId } from '../../../common/hex-id.js';
+import { EventsReader } from '../../events/events.reader.js';
+import { ConversationAnswers } from '../conversation-answers.js';
+import type { ConversationRow } from '../conversation-row.js';
+import { ConversationsReader } from '../conversations.reader.js';
+import { unknownConversation } from '../unknown-conversation.js';
+import { eventFileName } from './event-file-name.js';
+import type { ZipEntry } from './zip-entries.js';
+
+const EVENTS_AT_ONCE = 100;
+
+/** Packs conversations for those who want to keep them, or to look at them elsewhere. */
+@Injectable()
+export class ConversationExportService {
+  constructor(
+    private readonly conversations: ConversationsReader,
+    private readonly events: EventsReader,
+    private readonly answers: ConversationAnswers,
+  ) {}
+
+  /**
+   * A zip archive with `meta.json` (the conversation without the key of its sandbox) and all its stored events.
+   *
+   * @throws DomainError not_found unless it is a conversation of this user
+   */
+  async pack(userId: string, givenId: string): Promise<Readable> {
+    const id = parseHexId(givenId);
+    const row = id === null ? null : await this.conversations.find(userId, id);
+    if (row === null) {
+      throw unknownConversation();
+    }
+    const { zipEntries } = await import('./zip-entries.js');
+    return Readable.from(zipEntries(this.entries(row)), { objectMode: false });
+  }
+
+  private async *entries(row: ConversationRow): AsyncGenerator<ZipEntry> {
+    const { session_api_key: _key, conversation_url: _url, ...meta } = this.answers.conversation(row);
+    yield { name: 'meta.json', text: JSON.stringify(meta, null, 2) };
+    let index = 0;
+    for (let seq = 0; ;) {
+      const events = await this.events.after(row.id, seq, EVENTS_AT_ONCE);
+      const last = events.at(-1);
+      if (last === undefined) {
+        return;
+      }
+      for (const { body } of events) {
+        yield { name: eventFileName(index, jsonText(JSON.parse(body), 'id') ?? ''), text: body };
+        index += 1;
+      }
+      seq = last.seq;
+    }
+  }
+}
