@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { unzipSync } from 'fflate';
 import request from 'supertest';
 import { ConversationRows } from './support/conversation-rows.js';
@@ -34,7 +35,7 @@ async function download(id: string, user: TestUser = app.user) {
 
 async function conversationWith(events: object[]): Promise<string> {
   const sandbox = await rows.sandbox(app.user.id, {
-    key: 'key-of-the-sandbox',
+    key: `key-of-the-sandbox-${randomUUID()}`,
     address: 'http://127.0.0.1:1',
   });
   const { id, hex } = await rows.conversation(app.user.id, { sandboxId: sandbox.id, title: 'Parser' });

@@ -10,7 +10,8 @@ import { Gates } from './support/gates.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage, shell } from './support/script.js';
 
-jest.setTimeout(180_000);
+const TIMEOUT_MS = 180_000;
+jest.setTimeout(TIMEOUT_MS);
 
 /** Further rounds with a kill at any moment. */
 const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? '1');
@@ -37,7 +38,7 @@ describe('the service, killed', () => {
   beforeAll(async () => {
     world = await JourneyWorld.open();
     gates = await Gates.install(world.databaseUrl);
-    service = await world.start({ DATABASE_POOL_SIZE: '20' });
+    await restart();
     user = await world.createUser();
     await world.giveToken(user);
     await world.git.commit('octo/app', 'main', REPOSITORY);
@@ -49,7 +50,11 @@ describe('the service, killed', () => {
   });
 
   const restart = async () => {
-    service = await world.start({ DATABASE_POOL_SIZE: '20' });
+    const url = new URL(world.databaseUrl);
+    // What a gate holds waits until the last of them has come, on a slow machine for longer than the service would.
+    url.searchParams.set('statement_timeout', String(TIMEOUT_MS));
+    url.searchParams.set('query_timeout', String(TIMEOUT_MS));
+    service = await world.start({ DATABASE_POOL_SIZE: '20', DATABASE_URL: url.href });
   };
   const start = async (title: string): Promise<string> =>
     user.start({ title, selected_repository: 'octo/app', ...message(shell('echo hello')) });

@@ -29,6 +29,8 @@ const CHECKED =
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
+  // Bytes may be any.
+  binary: /^/,
   'date-time': /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
   email: /^[^@\s]+@[^@\s]+$/,

@@ -22,6 +22,7 @@ export interface TurnTools {
 export class SandboxTurn {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
+  private checking: Promise<void> | null = null;
 
   constructor(
     private readonly id: string,
@@ -40,21 +41,30 @@ export class SandboxTurn {
         .release(this.id, RETRY_MS)
         .catch((failure: unknown) => onError('a lease was not given back', this.id, failure));
     }
+    await this.checking;
   }
 
-  /** Keeps the lease, and ends a step that the row's new status overtook. */
-  async check(): Promise<void> {
-    const { step } = this;
-    const status = await this.tools.leases.renew(this.id);
-    if (step && status !== step.status) {
-      step.control.abort(new StepEnded('the sandbox is wanted otherwise'));
-    }
+  /** Keeps the lease, and ends a step that the row's new status overtook. Returns at once: somebody may hold the row. */
+  check(): void {
+    this.checking ??= this.keep()
+      .catch((error: unknown) => this.tools.onError('a lease was not kept', this.id, error))
+      .finally(() => {
+        this.checking = null;
+      });
   }
 
   /** What can go on later does. */
   stop(): void {
     this.stopped = true;
     this.step?.control.abort(new StepEnded('the service stops'));
+  }
+
+  private async keep(): Promise<void> {
+    const { step } = this;
+    const status = await this.tools.leases.renew(this.id);
+    if (step && status !== step.status) {
+      step.control.abort(new StepEnded('the sandbox is wanted otherwise'));
+    }
   }
 
   private async steps(): Promise<void> {

@@ -57,7 +57,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
 
   /** Takes what waits, and sees that what is worked on is still wanted. */
   private async sweep(): Promise<void> {
-    await Promise.all([...this.turns.values()].map(({ turn }) => turn.check()));
+    this.turns.forEach(({ turn }) => turn.check());
     for (const [most, statuses] of [
       [MOST_AT_ONCE - FOR_STOPS, TRANSITIONAL_STATUSES],
       [MOST_AT_ONCE, STOPS],

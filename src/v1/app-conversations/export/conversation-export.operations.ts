@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiProblems } from '../../../common/openapi/api-problems.decorator.js';
+import { invalidInput } from '../../../common/openapi/documented-error.js';
 import { UNKNOWN_CONVERSATION } from '../conversation-problems.js';
 
 /** Documents `GET /api/v1/app-conversations/{id}/download`. */
@@ -14,8 +15,11 @@ export function DownloadOperation(): MethodDecorator & ClassDecorator {
     }),
     ApiOkResponse({
       description: 'The archive',
-      content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } },
+      content: { 'application/zip': { schema: { type: 'string', format: 'binary' }, example: 'PK…' } },
     }),
-    ApiProblems(UNKNOWN_CONVERSATION),
+    ApiProblems(
+      UNKNOWN_CONVERSATION,
+      invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.'),
+    ),
   );
 }
