@@ -203,7 +203,7 @@ describe('limits of sandboxes', () => {
         },
       ],
       [
-        'nobody knows',
+        'it does not say, but answers',
         async (id: string) => {
           const box = backend.box(id);
           box.launch = { ...box.launch, sessionKey: 'changed' };
@@ -221,8 +221,10 @@ describe('limits of sandboxes', () => {
     it('gives up one whose agent server has said nothing for long', async () => {
       const { id } = await me.running();
       later(id);
-      const box = backend.box(id);
-      box.launch = { ...box.launch, sessionKey: 'changed' };
+      backend
+        .box(id)
+        .server?.removeAllListeners('request')
+        .on('request', ({ socket }) => socket.destroy());
       await look();
       app.clock.advance(599_000);
       await look();

@@ -79,7 +79,6 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     this.stopping = true;
     this.deaf?.();
     clearInterval(this.timer);
-    await this.starting;
     // Whatever is being opened right now has to be there to be closed.
     await this.opening?.catch(() => undefined);
     await Promise.all([...this.loops.values()].map((loop) => loop.stop()));
@@ -142,7 +141,9 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     try {
       await task();
     } catch (error) {
-      this.logger.error('jobs cannot be worked on', error instanceof Error ? error.stack : error);
+      if (!this.stopping) {
+        this.logger.error('jobs cannot be worked on', error instanceof Error ? error.stack : error);
+      }
     }
   }
 

@@ -65,6 +65,11 @@ export class SandboxIdleness {
     }
   }
 
+  /** Whether the agent server answers anything at all. */
+  async answers({ address }: Sandbox): Promise<boolean> {
+    return address !== null && (await this.client.isAlive(address));
+  }
+
   /** Somebody needs it right now, whatever its agent server says. */
   isUsed({ heldUntil, trafficAt }: Sandbox): boolean {
     const now = this.clock.now();

@@ -42,10 +42,10 @@ export class SandboxRest {
           return;
         }
         const activity = await this.idleness.activity(sandbox);
-        if (activity === null) {
-          await this.giveUpSilent(sandbox, silentBefore);
-        } else {
+        if (activity !== null) {
           await this.pauseIfIdle(sandbox, activity, idleTimeoutSeconds);
+        } else if (!(await this.idleness.answers(sandbox))) {
+          await this.giveUpSilent(sandbox, silentBefore);
         }
       }),
     );

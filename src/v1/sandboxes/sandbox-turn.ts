@@ -23,6 +23,8 @@ export class SandboxTurn {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
   private checking: Promise<void> | null = null;
+  /** The last check failed: of an outage only the first failure is told. */
+  private failing = false;
 
   constructor(
     private readonly id: string,
@@ -46,11 +48,9 @@ export class SandboxTurn {
 
   /** Keeps the lease, and ends a step that the row's new status overtook. Returns at once: somebody may hold the row. */
   check(): void {
-    this.checking ??= this.keep()
-      .catch((error: unknown) => this.tools.onError('a lease was not kept', this.id, error))
-      .finally(() => {
-        this.checking = null;
-      });
+    this.checking ??= this.keep().finally(() => {
+      this.checking = null;
+    });
   }
 
   /** What can go on later does. */
@@ -61,9 +61,17 @@ export class SandboxTurn {
 
   private async keep(): Promise<void> {
     const { step } = this;
-    const status = await this.tools.leases.renew(this.id);
-    if (step && status !== step.status) {
-      step.control.abort(new StepEnded('the sandbox is wanted otherwise'));
+    try {
+      const status = await this.tools.leases.renew(this.id);
+      this.failing = false;
+      if (step && status !== step.status) {
+        step.control.abort(new StepEnded('the sandbox is wanted otherwise'));
+      }
+    } catch (error) {
+      if (!this.failing) {
+        this.failing = true;
+        this.tools.onError('a lease was not kept', this.id, error);
+      }
     }
   }
 
