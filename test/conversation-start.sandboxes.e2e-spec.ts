@@ -136,6 +136,8 @@ describe('starts and the sandboxes they need', () => {
       return JSON.stringify(await agent?.get(`${path}/events/search`)).includes('"again"');
     });
 
+    // What it said is there a moment before it has ended.
+    await until(async () => (await statusOf(task)) === 'finished');
     expect(await statusOf(task)).toBe('finished');
   });
 

@@ -124,6 +124,28 @@ describe('GET /api/user/suggested-tasks', () => {
     expect(limited.headers['x-provider-status']).toBe('github;status=ok;count=1;truncated=1');
   });
 
+  it('gives the same tasks by pages to clients of V1', async () => {
+    await store(user, hosts.tokens);
+    const { body: whole } = await find();
+    const found: Task[] = [];
+    const sizes: number[] = [];
+    for (let pageId: string | null = ''; pageId !== null;) {
+      const path: string = `/api/v1/git/suggested-tasks/search?limit=7&page_id=${pageId}`;
+      const { body, headers }: request.Response = await request(app.url)
+        .get(path)
+        .set(user.headers)
+        .expect(200);
+      expect(headers['x-provider-status']).toContain('github;status=ok');
+      found.push(...body.items);
+      sizes.push(body.items.length);
+      pageId = body.next_page_id;
+    }
+
+    expect(found).toEqual(whole);
+    expect(sizes.slice(0, -1).every((size) => size === 7)).toBe(true);
+    await request(app.url).get('/api/v1/git/suggested-tasks/search?limit=0').set(user.headers).expect(422);
+  });
+
   it('leaves the status header out when no provider was asked: an empty list has no form of its own', async () => {
     await storeOnly('github');
 

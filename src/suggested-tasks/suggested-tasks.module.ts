@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
+import { SuggestedTaskPagesController } from './suggested-task-pages.controller.js';
 import { SuggestedTasksController } from './suggested-tasks.controller.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
 import { WorkCache } from './work-cache.js';
@@ -7,7 +8,7 @@ import { WorkReader } from './work.reader.js';
 
 @Module({
   imports: [GitProvidersModule],
-  controllers: [SuggestedTasksController],
+  controllers: [SuggestedTasksController, SuggestedTaskPagesController],
   providers: [SuggestedTasksService, WorkReader, WorkCache],
 })
 export class SuggestedTasksModule {}

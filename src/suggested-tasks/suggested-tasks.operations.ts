@@ -2,8 +2,9 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiHeader, ApiOkResponse, ApiOperation, ApiQuery, ApiResponse } from '@nestjs/swagger';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.types.js';
 import { ApiProblems } from '../common/openapi/api-problems.decorator.js';
-import { invalidInput } from '../common/openapi/documented-error.js';
+import { type DocumentedProblem, invalidInput } from '../common/openapi/documented-error.js';
 import { SuggestedTaskDto } from './dto/suggested-task.dto.js';
+import { SuggestedTaskPageDto } from './dto/suggested-task-page.dto.js';
 import { SUGGESTED_TASKS_EXAMPLE } from './dto/suggested-tasks.example.js';
 import { TASK_TYPES } from './task-type.js';
 
@@ -66,6 +67,8 @@ const ALL_SLOW = {
   extensions: { errors: [{ provider: 'github', code: 'timeout', retry_after: null }] },
 } as const;
 
+const PROBLEMS: DocumentedProblem[] = [NO_PROVIDERS, ALL_REFUSED, ALL_LIMITED, ALL_FAILED, ALL_SLOW];
+
 /** Documents `GET /api/user/suggested-tasks`. */
 export function SuggestedTasksOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
@@ -97,12 +100,29 @@ export function SuggestedTasksOperation(): MethodDecorator & ClassDecorator {
       headers: { ETag: ETAG, 'X-Provider-Status': PROVIDER_STATUS },
     }),
     ApiProblems(
-      NO_PROVIDERS,
-      ALL_REFUSED,
-      ALL_LIMITED,
-      ALL_FAILED,
-      ALL_SLOW,
+      ...PROBLEMS,
       invalidInput(['query', 'task_types'], 'enum', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/git/suggested-tasks/search`. */
+export function SearchSuggestedTasksOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'search_suggested_tasks',
+      summary: 'Suggested tasks by pages',
+      description: 'The tasks of GET /api/user/suggested-tasks, in the same order.',
+    }),
+    ApiOkResponse({
+      type: SuggestedTaskPageDto,
+      description: 'A page of tasks',
+      headers: { 'X-Provider-Status': PROVIDER_STATUS },
+      example: { items: SUGGESTED_TASKS_EXAMPLE, next_page_id: null },
+    }),
+    ApiProblems(
+      ...PROBLEMS,
+      invalidInput(['query', 'limit'], 'less_than_equal', 'Expected a number of at most 100.'),
     ),
   );
 }

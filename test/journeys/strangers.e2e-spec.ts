@@ -79,6 +79,11 @@ const ATTEMPTS: Attempt[] = [
   },
   { method: 'POST', route: `${C}/{id}/pause`, path: ({ conversation }) => `${C}/${conversation}/pause` },
   { method: 'POST', route: `${C}/{id}/run`, path: ({ conversation }) => `${C}/${conversation}/run` },
+  {
+    method: 'GET',
+    route: `${C}/{id}/download`,
+    path: ({ conversation }) => `${C}/${conversation}/download`,
+  },
   { method: 'GET', route: `${C}/{id}/file`, path: ({ conversation }) => `${C}/${conversation}/file` },
   {
     method: 'GET',
@@ -154,7 +159,11 @@ const ATTEMPTS: Attempt[] = [
   },
 ];
 /** Routes that name nothing of a user: specifications, keys and accounts have tests of their own. */
-const WITHOUT_IDS = [/^\/api\/v1\/(api-keys|users|sandbox-specs)(\/|$)/, /^\/api\/v1\/sandboxes\/search$/];
+const WITHOUT_IDS = [
+  /\/git\/suggested-tasks\/search$/,
+  /^\/api\/v1\/(api-keys|users|sandbox-specs)(\/|$)/,
+  /^\/api\/v1\/sandboxes\/search$/,
+];
 /** What the agent server of a sandbox is asked through the service. */
 const AGENT_SERVER = '/agent-server';
 
