@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { hasVariable, type ProcessFacts, readProcesses, userOf } from './process-table.js';
+import { hasVariable, isBecoming, type ProcessFacts, readProcesses, userOf } from './process-table.js';
 
 const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
@@ -57,7 +57,12 @@ export async function endProcesses(tree: ProcessTree): Promise<boolean> {
       return tree.root !== null && sendSignal(-tree.root, 'SIGKILL');
     }
     if (members.length === 0) {
-      return true;
+      // One that has just left its group and is not to be recognized for a moment would be missed.
+      if (readProcesses()?.some(isBecoming) !== true) {
+        return true;
+      }
+      await wait(ROUND_PAUSE_MS);
+      continue;
     }
     // Stopped first: a parent that is killed before its child is seen would take the trace to it along.
     members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));

@@ -11,6 +11,8 @@ export interface ProcessFacts {
 }
 
 const START_TIME_FIELD = 19;
+/** Parent of all kernel threads. */
+const KERNEL_THREADS = 2;
 
 /** All living processes that can be seen; zombies count as dead. Null where there is no `/proc`. */
 export function readProcesses(): ProcessFacts[] | null {
@@ -54,6 +56,15 @@ export function hasVariable(pid: number, beginning: string): boolean {
     .some((variable) => variable.startsWith(beginning));
 }
 
+/**
+ * Whether a process is in the middle of becoming another program (execve(2)). For that moment the kernel shows neither its
+ * arguments nor its environment, whatever they are going to be; kernel threads never have any.
+ */
+export function isBecoming({ pid, parent }: ProcessFacts): boolean {
+  const isKernels = pid === KERNEL_THREADS || parent === KERNEL_THREADS;
+  return !isKernels && readIfThere(`/proc/${pid}/environ`) === '' && isBare(pid);
+}
+
 /** The user that a process belongs to; null when it is not to be seen. */
 export function userOf(pid: number): number | null {
   const user = /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
@@ -69,6 +80,11 @@ export function namespacePids(pid: number): number[] {
 /** Names this start of the machine; empty where the kernel does not tell. */
 export function bootId(): string {
   return readIfThere('/proc/sys/kernel/random/boot_id').trim();
+}
+
+/** Lives, and has no arguments. */
+function isBare(pid: number): boolean {
+  return readIfThere(`/proc/${pid}/cmdline`) === '' && readProcess(pid) !== null;
 }
 
 /** From the state on; what stands before it, the name, is in brackets and may hold anything, brackets too. */
