@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
+import { isIPv4 } from 'node:net';
 import path from 'node:path';
+import { jsonList, jsonText } from '../src/common/json-access.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/connect-engine.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/sandbox-names.js';
-
-/** Of an engine on this machine, unless it was told otherwise. */
-const BRIDGE = 'docker0';
 
 /** Where the sandboxes of the demonstration run. */
 export interface DemoBackend {
@@ -23,8 +21,8 @@ export interface DemoBackend {
  *
  * @throws Error when containers would not reach this machine
  */
-export function demoBackend(): DemoBackend {
-  return process.env['SANDBOX_BACKEND'] === 'docker' ? containers() : processes();
+export async function demoBackend(): Promise<DemoBackend> {
+  return process.env['SANDBOX_BACKEND'] === 'docker' ? await containers() : processes();
 }
 
 function processes(): DemoBackend {
@@ -38,15 +36,17 @@ function processes(): DemoBackend {
   };
 }
 
-function containers(): DemoBackend {
-  const host = networkInterfaces()[BRIDGE]?.find(({ family }) => family === 'IPv4')?.address;
-  if (host === undefined) {
-    throw new Error(
-      `SANDBOX_BACKEND=docker: this machine has no network ${BRIDGE} for containers to reach the stand-ins by; the demonstration needs a Docker engine on this machine, with its default network`,
-    );
-  }
+async function containers(): Promise<DemoBackend> {
   const dockerHost = process.env['DOCKER_HOST'] ?? null;
   const engine = connectEngine(dockerHost);
+  // Where this machine is in the network that containers get unless they are given another.
+  const bridge: unknown = await engine.getNetwork('bridge').inspect();
+  const host = jsonText(jsonList(bridge, 'IPAM', 'Config')[0], 'Gateway');
+  if (host === null || !isIPv4(host)) {
+    throw new Error(
+      'SANDBOX_BACKEND=docker: containers would not reach the stand-ins; the demonstration needs a Docker engine on this machine, with its default network',
+    );
+  }
   const instance = `slipway-demo-${process.pid}`;
   return {
     environment: {

@@ -37,12 +37,12 @@ export interface Demo {
 
 /** Starts everything on this machine, on an embedded database in a folder that is removed at the end. */
 export async function startDemo(): Promise<Demo> {
+  const backend = await demoBackend();
   const apiKey = 'demo-key-of-nadia';
   const worlds = demoWorld(Date.now());
   const github = await startFakeGithub(worlds.github, { latencyMs: LATENCY_MS });
   const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
   const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
-  const backend = demoBackend();
   const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`, backend.host);
   await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
   const model = await ScriptedLlm.start(demoModel, {
