@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { isIPv4 } from 'node:net';
 import path from 'node:path';
+import ipaddr from 'ipaddr.js';
 import { jsonList, jsonText } from '../src/common/json-access.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/connect-engine.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/sandbox-names.js';
@@ -39,10 +39,9 @@ function processes(): DemoBackend {
 async function containers(): Promise<DemoBackend> {
   const dockerHost = process.env['DOCKER_HOST'] ?? null;
   const engine = connectEngine(dockerHost);
-  // Where this machine is in the network that containers get unless they are given another.
   const bridge: unknown = await engine.getNetwork('bridge').inspect();
-  const host = jsonText(jsonList(bridge, 'IPAM', 'Config')[0], 'Gateway');
-  if (host === null || !isIPv4(host)) {
+  const host = hostAddress(jsonList(bridge, 'IPAM', 'Config')[0]);
+  if (host === null) {
     throw new Error(
       'SANDBOX_BACKEND=docker: containers would not reach the stand-ins; the demonstration needs a Docker engine on this machine, with its default network',
     );
@@ -62,4 +61,15 @@ async function containers(): Promise<DemoBackend> {
       return found.length + volumes.length;
     },
   };
+}
+
+/** Where this machine is in a network of the engine: its gateway, by default the first address. */
+function hostAddress(config: unknown): string | null {
+  const subnet = jsonText(config, 'Subnet') ?? '';
+  const gateway = jsonText(config, 'Gateway');
+  if (gateway !== null || !ipaddr.IPv4.isValidCIDR(subnet)) {
+    return gateway;
+  }
+  const octets = ipaddr.IPv4.networkAddressFromCIDR(subnet).octets;
+  return octets.with(3, (octets[3] ?? 0) + 1).join('.');
 }
