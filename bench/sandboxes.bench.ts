@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { jsonText } from '../src/common/json-access.js';
 import { BareAgentServer } from './support/bare-agent-server.js';
 import { BareContainer } from './support/bare-container.js';
@@ -14,6 +15,8 @@ const ROUNDS = 7;
 const MOST_OF_PROCESS = 2;
 const MOST_OF_CONTAINER = 1.5;
 const PAGE = 100;
+/** An agent server loads its routes after its first answer: one that is stopped meanwhile has to end that first. */
+const LOADED_MS = 1_500;
 const SANDBOXES = '/api/v1/sandboxes';
 
 const PHASES = ['start', 'pause', 'resume'] as const;
@@ -87,6 +90,7 @@ async function ofService(service: SandboxService): Promise<Times> {
     id = jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
     await untilStatus(service, id, 'RUNNING');
   });
+  await wait(LOADED_MS);
   const pause = await timed(async () => {
     await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/pause` });
     await untilStatus(service, id, 'PAUSED');
@@ -102,6 +106,7 @@ async function ofService(service: SandboxService): Promise<Times> {
 async function ofBare(bare: BareProgram): Promise<Times> {
   try {
     const start = await timed(() => bare.start());
+    await wait(LOADED_MS);
     const pause = await timed(() => bare.stop());
     const resume = await timed(() => bare.restart());
     return { start, pause, resume };
