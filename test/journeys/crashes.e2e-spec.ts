@@ -2,13 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ascending } from '../../src/common/compare.js';
 import { jsonList, jsonText } from '../../src/common/json-access.js';
-import { call } from '../fakes/scripted-llm.answers.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import { type ApiClient, idsOf, type Started, text } from './support/api-client.js';
 import { Gates } from './support/gates.js';
 import { JourneyWorld } from './support/journey-world.js';
-import { message, onMessage, shell } from './support/script.js';
+import { message, onLongWork, shell } from './support/script.js';
 
 const TIMEOUT_MS = 180_000;
 jest.setTimeout(TIMEOUT_MS);
@@ -95,18 +94,7 @@ describe('the service, killed', () => {
   };
 
   it('finishes what it was at: starts in every status, a pause, a resume, a removal, an agent at work', async () => {
-    let goOn = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    onMessage('work on', async (results) => {
-      if (results.length === 3) {
-        await held;
-      }
-      return results.length < STEPS
-        ? call('think', { thought: `Step ${results.length}.` })
-        : call('finish', { message: 'Done.' });
-    });
+    const goOn = onLongWork(STEPS);
     const [pausing, resuming, removing, working] = await Promise.all([
       user.started({}),
       user.started({}),

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonText } from '../../src/common/json-access.js';
-import { call } from '../fakes/scripted-llm.answers.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { type ApiClient, eventually, idsOf, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
-import { message, onMessage, shell } from './support/script.js';
+import { message, onLongWork, shell } from './support/script.js';
 
 jest.setTimeout(180_000);
 
@@ -39,18 +38,7 @@ describe('two processes of one service', () => {
 
   it('do each start once, answer alike, and one goes on alone when the other is killed', async () => {
     const [here, there] = [user.at(first.url), user.at(second.url)];
-    let goOn = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    onMessage('work on', async (results) => {
-      if (results.length === 3) {
-        await held;
-      }
-      return results.length < STEPS
-        ? call('think', { thought: `Step ${results.length}.` })
-        : call('finish', { message: 'Done.' });
-    });
+    const goOn = onLongWork(STEPS);
     const watched = await here.started(message('work on'));
     const stream = await there.stream(watched.id);
     await eventually(() => stream.events.filter(({ event }) => event === 'ObservationEvent').length === 3);

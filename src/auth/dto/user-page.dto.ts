@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../common/openapi/next-page-id.decorator.js';
 import type { Page } from '../../common/pagination/page.js';
 import type { User } from '../user.entity.js';
 import { toUserDto, UserDto } from './user.dto.js';
@@ -9,12 +10,7 @@ export class UserPageDto {
   @ApiProperty({ type: [UserDto] })
   items: UserDto[];
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  })
+  @NextPageId()
   next_page_id: string | null;
 }
 

@@ -21,6 +21,24 @@ export function message(words: string): object {
   return { initial_message: { role: 'user', content: [{ type: 'text', text: words }], run: true } };
 }
 
+/**
+ * What a message with `work on` asks for: so many thoughts, of which the one after the third waits.
+ *
+ * @returns lets it go on
+ */
+export function onLongWork(steps: number): () => void {
+  const held = Promise.withResolvers<void>();
+  onMessage('work on', async (results) => {
+    if (results.length === 3) {
+      await held.promise;
+    }
+    return results.length < steps
+      ? call('think', { thought: `Step ${results.length}.` })
+      : call('finish', { message: 'Done.' });
+  });
+  return held.resolve;
+}
+
 /** Decides by the last message of the user; without a state of its own, so that conversations do not disturb each other. */
 export async function script(request: ChatRequest): Promise<ScriptedAnswer> {
   const { messages } = request;

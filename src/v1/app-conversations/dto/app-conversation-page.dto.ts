@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../../common/openapi/next-page-id.decorator.js';
 import { AppConversationDto } from './app-conversation.dto.js';
 
 /** A page of conversations. */
@@ -7,11 +8,6 @@ export class AppConversationPageDto {
   @ApiProperty({ type: [AppConversationDto] })
   items: AppConversationDto[];
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  })
+  @NextPageId()
   next_page_id: string | null;
 }

@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../../common/openapi/next-page-id.decorator.js';
 import { StartTaskDto } from './start-task.dto.js';
 
 /** A page of start tasks. */
@@ -7,11 +8,6 @@ export class StartTaskPageDto {
   @ApiProperty({ type: [StartTaskDto] })
   items: StartTaskDto[];
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  })
+  @NextPageId()
   next_page_id: string | null;
 }

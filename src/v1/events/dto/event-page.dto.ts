@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../../common/openapi/next-page-id.decorator.js';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import type { Page } from '../../../common/pagination/page.js';
 import { ConversationEventDto } from './conversation-event.dto.js';
@@ -9,12 +10,7 @@ export class EventPageDto {
   @ApiProperty({ type: [ConversationEventDto] })
   items: AgentEvent[];
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  })
+  @NextPageId()
   next_page_id: string | null;
 }
 

@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../../common/openapi/next-page-id.decorator.js';
 import type { Page } from '../../../common/pagination/page.js';
 import type { SandboxSpec } from '../sandbox-spec.js';
 import { SandboxSpecDto, toSandboxSpecDto } from './sandbox-spec.dto.js';
@@ -9,12 +10,7 @@ export class SandboxSpecPageDto {
   @ApiProperty({ type: [SandboxSpecDto] })
   items: SandboxSpecDto[];
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  })
+  @NextPageId()
   next_page_id: string | null;
 }
 
