@@ -162,7 +162,8 @@ describe('sandboxes and several processes', () => {
       const { id } = await me.running();
       const { id: well } = await me.running();
       await first.dataSource.query(
-        `UPDATE sandboxes SET status = 'STARTING', host_id = 'gone', deadline_at = now() + interval '60 s' WHERE id = $1`,
+        `UPDATE sandboxes SET status = 'STARTING', host_id = 'gone', deadline_at = now() + interval '60 s',
+           lease_owner = NULL, lease_until = NULL WHERE id = $1`,
         [id],
       );
       const watch = first.app.get(SandboxIdleWatch);
