@@ -8,8 +8,8 @@ import type { Outcome } from './support/outcome.js';
 import { pageOutcome } from './support/page-outcome.js';
 import { print } from './support/print.js';
 import { removeSandboxes, type SandboxService, withSandboxService } from './support/sandbox-service.js';
+import { SandboxStatuses } from './support/sandbox-statuses.js';
 import { median, spread } from './support/statistics.js';
-import { untilTrue } from './support/until-true.js';
 
 const ROUNDS = 7;
 const MOST_OF_PROCESS = 2;
@@ -56,14 +56,15 @@ async function compare(
   most: number,
   makeBare: () => BareProgram,
 ): Promise<Outcome[]> {
+  const statuses = await SandboxStatuses.watch(service.database);
   // Once without counting: what is loaded at first use is loaded then.
-  await ofService(service);
+  await ofService(service, statuses);
   await ofBare(makeBare());
   const ours: Times[] = [];
   const theirs: Times[] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
     const bare = await ofBare(makeBare());
-    const sandbox = await ofService(service);
+    const sandbox = await ofService(service, statuses);
     ours.push(sandbox);
     theirs.push(bare);
     const line = PHASES.map(
@@ -83,21 +84,21 @@ async function compare(
   });
 }
 
-async function ofService(service: SandboxService): Promise<Times> {
+async function ofService(service: SandboxService, statuses: SandboxStatuses): Promise<Times> {
   const [client] = service.clients;
   let id = '';
   const start = await timed(async () => {
     id = jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
-    await untilStatus(service, id, 'RUNNING');
+    await statuses.until(id, 'RUNNING');
   });
   await wait(LOADED_MS);
   const pause = await timed(async () => {
     await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/pause` });
-    await untilStatus(service, id, 'PAUSED');
+    await statuses.until(id, 'PAUSED');
   });
   const resume = await timed(async () => {
     await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/resume` });
-    await untilStatus(service, id, 'RUNNING');
+    await statuses.until(id, 'RUNNING');
   });
   await removeSandboxes(client, service.database);
   return { start, pause, resume };
@@ -113,20 +114,6 @@ async function ofBare(bare: BareProgram): Promise<Times> {
   } finally {
     await bare.remove();
   }
-}
-
-/** Asks the row, which is what the API answers from, but for one thing: there a sandbox that is being paused is PAUSED. */
-async function untilStatus({ database }: SandboxService, id: string, wanted: string): Promise<void> {
-  await untilTrue(async () => {
-    const { rows } = await database.query<{ status: string; status_detail: string | null }>(
-      'SELECT status, status_detail FROM sandboxes WHERE id = $1',
-      [id],
-    );
-    if (rows[0]?.status === 'ERROR') {
-      throw new Error(`the sandbox failed: ${rows[0].status_detail}`);
-    }
-    return rows[0]?.status === wanted;
-  }, `status ${wanted}`);
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

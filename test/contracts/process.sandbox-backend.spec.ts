@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { treeMembers } from '../../src/common/processes/end-processes.js';
+import { viewTree } from '../../src/common/processes/end-processes.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';
@@ -33,7 +33,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   const at = (id: string, ...names: string[]) => path.join(harness.options.folder, id, ...names);
   const processesOf = (id: string) =>
-    treeMembers({ root: null, marker: `SLIPWAY_SANDBOX=instance-of-a-test/${id}`, user: null }) ?? [];
+    viewTree({ root: null, marker: `SLIPWAY_SANDBOX=instance-of-a-test/${id}`, user: null })?.members ?? [];
   const shell = (script: string, changes: Partial<SandboxLaunch> = {}) =>
     sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
 

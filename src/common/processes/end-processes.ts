@@ -1,5 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { hasVariable, isBecoming, type ProcessFacts, readProcesses, userOf } from './process-table.js';
+import {
+  environmentOf,
+  isBare,
+  isKernelThread,
+  type ProcessFacts,
+  readProcesses,
+  userOf,
+} from './process-table.js';
 
 const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
@@ -14,33 +21,44 @@ export interface ProcessTree {
   user: number | null;
 }
 
+/** What is seen of a tree at one moment. */
+export interface TreeView {
+  members: ProcessFacts[];
+  /**
+   * Some process is becoming another program (execve(2)): for that moment the kernel shows neither its arguments nor its
+   * environment, and it may be a member.
+   */
+  isUnsure: boolean;
+}
+
 /**
  * Living processes of a tree, ours left out: the root's group and session, whatever carries the marker or runs as the
  * user, and all their descendants. Null where there is no `/proc`.
  */
-export function treeMembers({ root, marker, user }: ProcessTree): ProcessFacts[] | null {
-  const processes = readProcesses();
-  if (processes === null) {
+export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
+  const processes = readProcesses()?.filter((each) => !isKernelThread(each));
+  if (processes === undefined) {
     return null;
   }
-  const found = new Set(
-    processes
-      .filter(
-        ({ pid, group, session }) =>
-          pid === root ||
-          group === root ||
-          session === root ||
-          (user !== null && userOf(pid) === user) ||
-          hasVariable(pid, marker),
-      )
-      .map(({ pid }) => pid),
-  );
+  const found = new Set<number>();
+  let isUnsure = false;
+  for (const { pid, group, session } of processes) {
+    if (pid === root || group === root || session === root || (user !== null && userOf(pid) === user)) {
+      found.add(pid);
+      continue;
+    }
+    const environment = environmentOf(pid);
+    if (environment.some((variable) => variable.startsWith(marker))) {
+      found.add(pid);
+    }
+    isUnsure ||= environment.length === 0 && isBare(pid);
+  }
   for (let grown = true; grown;) {
     const children = processes.filter(({ pid, parent }) => found.has(parent) && !found.has(pid));
     children.forEach(({ pid }) => found.add(pid));
     grown = children.length > 0;
   }
-  return processes.filter(({ pid }) => found.has(pid) && pid !== process.pid);
+  return { members: processes.filter(({ pid }) => found.has(pid) && pid !== process.pid), isUnsure };
 }
 
 /**
@@ -52,25 +70,23 @@ export function treeMembers({ root, marker, user }: ProcessTree): ProcessFacts[]
  */
 export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const members = treeMembers(tree);
-    if (members === null) {
+    const view = viewTree(tree);
+    if (view === null) {
       return tree.root !== null && sendSignal(-tree.root, 'SIGKILL');
     }
-    if (members.length === 0) {
-      // One that has just left its group and is not to be recognized for a moment would be missed.
-      if (readProcesses()?.some(isBecoming) !== true) {
-        return true;
-      }
-      await wait(ROUND_PAUSE_MS);
-      continue;
+    const { members, isUnsure } = view;
+    if (members.length === 0 && !isUnsure) {
+      return true;
     }
-    // Stopped first: a parent that is killed before its child is seen would take the trace to it along.
-    members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));
-    const all = new Set([...members, ...(treeMembers(tree) ?? [])].map(({ pid }) => pid));
-    all.forEach((pid) => sendSignal(pid, 'SIGKILL'));
+    if (members.length > 0) {
+      // Stopped first: a parent that is killed before its child is seen would take the trace to it along.
+      members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));
+      const all = new Set([...members, ...(viewTree(tree)?.members ?? [])].map(({ pid }) => pid));
+      all.forEach((pid) => sendSignal(pid, 'SIGKILL'));
+    }
     await wait(ROUND_PAUSE_MS);
   }
-  return treeMembers(tree)?.length === 0;
+  return viewTree(tree)?.members.length === 0;
 }
 
 /** @returns whether there was something to signal, and it was ours */

@@ -41,28 +41,39 @@ export function readProcess(pid: number): ProcessFacts | null {
   };
 }
 
+/**
+ * Pids of a process's living children; of a program with one thread, when the kernel lists them (proc(5),
+ * `/proc/PID/task/TID/children`), without looking through all processes.
+ */
+export function childrenOf(pid: number): number[] {
+  try {
+    const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return listed.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return (readProcesses() ?? []).filter(({ parent }) => parent === pid).map((child) => child.pid);
+  }
+}
+
 /** Start time of a process, also of a zombie; null when there is none of this pid. */
 export function startTimeOf(pid: number): string | null {
   return statFields(pid)[START_TIME_FIELD] ?? null;
 }
 
-/**
- * Whether a process was given, when it started, a variable that begins like this (`NAME=beginning of the value`); false
- * too where that is not to be seen.
- */
-export function hasVariable(pid: number, beginning: string): boolean {
-  return readIfThere(`/proc/${pid}/environ`)
-    .split('\0')
-    .some((variable) => variable.startsWith(beginning));
+/** Whether it is the kernel's own: without a program, an environment or a user who started it. */
+export function isKernelThread({ pid, parent }: ProcessFacts): boolean {
+  return pid === KERNEL_THREADS || parent === KERNEL_THREADS;
 }
 
-/**
- * Whether a process is in the middle of becoming another program (execve(2)). For that moment the kernel shows neither its
- * arguments nor its environment, whatever they are going to be; kernel threads never have any.
- */
-export function isBecoming({ pid, parent }: ProcessFacts): boolean {
-  const isKernels = pid === KERNEL_THREADS || parent === KERNEL_THREADS;
-  return !isKernels && readIfThere(`/proc/${pid}/environ`) === '' && isBare(pid);
+/** The variables that a process was given when it started, as `NAME=value`; none where they are not to be seen. */
+export function environmentOf(pid: number): string[] {
+  return readIfThere(`/proc/${pid}/environ`)
+    .split('\0')
+    .filter((variable) => variable !== '');
+}
+
+/** Whether a process lives and has no arguments, as in the middle of becoming another program (execve(2)). */
+export function isBare(pid: number): boolean {
+  return readIfThere(`/proc/${pid}/cmdline`) === '' && readProcess(pid) !== null;
 }
 
 /** The user that a process belongs to; null when it is not to be seen. */
@@ -80,11 +91,6 @@ export function namespacePids(pid: number): number[] {
 /** Names this start of the machine; empty where the kernel does not tell. */
 export function bootId(): string {
   return readIfThere('/proc/sys/kernel/random/boot_id').trim();
-}
-
-/** Lives, and has no arguments. */
-function isBare(pid: number): boolean {
-  return readIfThere(`/proc/${pid}/cmdline`) === '' && readProcess(pid) !== null;
 }
 
 /** From the state on; what stands before it, the name, is in brackets and may hold anything, brackets too. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Clock } from '../../common/clock.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
@@ -9,8 +10,10 @@ import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
 /** How long a lease holds that is not renewed: after this another process takes over what a dead one left. */
 export const LEASE_MS = 15_000;
 
-const TAKE_DUE = `
-  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
+/** Each process asks once a second. */
+const TAKE_DUE = new NamedStatement<{ id: string }>(
+  'sandboxes_take_due',
+  `UPDATE sandboxes SET lease_owner = $1, lease_until = $2
   FROM (
     SELECT id FROM sandboxes
     WHERE host_id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
@@ -19,7 +22,8 @@ const TAKE_DUE = `
     FOR UPDATE SKIP LOCKED
   ) due
   WHERE sandboxes.id = due.id
-  RETURNING sandboxes.id`;
+  RETURNING sandboxes.id`,
+);
 
 const TAKE_ONE = `
   UPDATE sandboxes SET lease_owner = $1, lease_until = $2
@@ -47,7 +51,7 @@ export class SandboxLeases {
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
   ): Promise<string[]> {
     const now = this.clock.now();
-    const [rows] = await this.dataSource.query<[{ id: string }[], number]>(TAKE_DUE, [
+    const rows = await TAKE_DUE.run(this.dataSource, [
       this.host.processId,
       new Date(now + LEASE_MS),
       this.host.id,

@@ -45,13 +45,12 @@ export class CatchUp implements OnModuleInit {
   }
 
   private async catchUpSandbox(sandboxId: string): Promise<void> {
-    const target = await this.running.lastTarget(sandboxId);
-    if (!target) {
-      return;
-    }
-    const signal = AbortSignal.timeout(PATIENCE_MS);
     const conversations = await this.inSandbox.run(this.dataSource, [sandboxId]);
-    await Promise.all(conversations.map(({ id }) => this.read(target, id, signal)));
+    const target = conversations.length === 0 ? null : await this.running.lastTarget(sandboxId);
+    if (target) {
+      const signal = AbortSignal.timeout(PATIENCE_MS);
+      await Promise.all(conversations.map(({ id }) => this.read(target, id, signal)));
+    }
   }
 
   private async read(target: AgentServerTarget, conversationId: string, signal: AbortSignal): Promise<void> {

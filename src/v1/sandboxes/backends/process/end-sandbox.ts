@@ -1,14 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { endProcesses, sendSignal } from '../../../../common/processes/end-processes.js';
-import { namespacePids, readProcesses } from '../../../../common/processes/process-table.js';
+import { type ProcessFacts, readProcess } from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { findNamespace } from './program-namespace.js';
 import { lives, type ProgramRecord } from './program-record.js';
 
-const POLL_MS = 10;
+const POLL_MS = 5;
+/** The kernel needs this long at most for what was killed. */
+const KILL_MS = 5_000;
 
 export interface EndInput {
   /** Which program runs; null when none was ever written down. */
   record: ProgramRecord | null;
+  /** Resolves soon after the program ended, where this process started it; null: it is looked for. */
+  ended: Promise<void> | null;
   /** The variable that all processes of the sandbox were given, as `NAME=value`. */
   marker: string;
   /** The user that only this sandbox runs as. */
@@ -22,35 +27,50 @@ export interface EndInput {
  *
  * @throws SandboxBackendError when some of them do not go
  */
-export async function endSandbox({ record, marker, user, graceMs }: EndInput): Promise<void> {
-  if (record !== null && graceMs > 0 && lives(record)) {
-    await ask(record, graceMs);
-  }
+export async function endSandbox(input: EndInput): Promise<void> {
+  const { record, marker, user } = input;
+  const isGone = record !== null && lives(record) && (await endProgram(input, record));
   // A pid whose process is gone may be another's by now.
   const root = record !== null && lives(record) ? record.pid : null;
-  if (!(await endProcesses({ root, marker, user }))) {
+  if (!isGone && !(await endProcesses({ root, marker, user }))) {
     throw new SandboxBackendError('Processes of the sandbox cannot be ended.');
   }
 }
 
-async function ask(record: ProgramRecord, graceMs: number): Promise<void> {
-  const program = record.namespaced ? programInNamespace(record.pid) : record.pid;
+/**
+ * Asks the program to end, and ends its namespace.
+ *
+ * @returns whether nothing can be left of it; false where there is no namespace that would say so
+ */
+async function endProgram({ ended, graceMs }: EndInput, record: ProgramRecord): Promise<boolean> {
+  const namespace = record.namespaced ? findNamespace(record.pid) : null;
   // In a namespace that is still being made there is none to ask.
-  if (program === null || !sendSignal(program, 'SIGTERM')) {
-    return;
+  const program = record.namespaced ? (namespace?.program ?? null) : record.pid;
+  if (graceMs > 0 && program !== null && sendSignal(program, 'SIGTERM')) {
+    await Promise.race([until(() => !lives(record), graceMs), ...(ended === null ? [] : [ended])]);
   }
-  const deadline = performance.now() + graceMs;
-  while (lives(record) && performance.now() < deadline) {
-    await wait(POLL_MS);
+  if (namespace === null) {
+    return false;
   }
+  const { init } = namespace;
+  if (isAlive(init)) {
+    sendSignal(init.pid, 'SIGKILL');
+  }
+  // The processes around the namespace end when it has.
+  return await until(() => !isAlive(init) && !lives(record), KILL_MS);
 }
 
-/** In its pid namespace, bubblewrap is the first process and the program the second; both stay in its session. */
-function programInNamespace(root: number): number | null {
-  const ours = namespacePids(process.pid).length;
-  const program = readProcesses()?.find(({ pid, session }) => {
-    const pids = session === root ? namespacePids(pid) : [];
-    return pids.length === ours + 1 && pids.at(-1) === 2;
-  });
-  return program?.pid ?? null;
+function isAlive({ pid, startTime }: ProcessFacts): boolean {
+  return readProcess(pid)?.startTime === startTime;
+}
+
+async function until(condition: () => boolean, mostMs: number): Promise<boolean> {
+  const deadline = performance.now() + mostMs;
+  while (!condition()) {
+    if (performance.now() >= deadline) {
+      return false;
+    }
+    await wait(POLL_MS);
+  }
+  return true;
 }

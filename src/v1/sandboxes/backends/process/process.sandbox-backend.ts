@@ -27,6 +27,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #queue = new KeyedQueue();
   /** Programs that this process started: resolves when their end is written down. */
   readonly #ends = new Map<string, Promise<void>>();
+  /** Sandboxes that are just being ended, with all that their programs leave behind. */
+  readonly #ending = new Set<string>();
   #prepared: { isolation: Isolation; starter: SandboxStarter } | null = null;
 
   constructor(options: ProcessBackendOptions) {
@@ -138,8 +140,14 @@ export class ProcessSandboxBackend extends SandboxBackend {
       return;
     }
     const [record, user] = await Promise.all([files.program(), this.#ready().starter.ownUser(files)]);
-    await endSandbox({ record, marker: this.#marker(id), user, graceMs });
-    await this.#ends.get(id);
+    const ended = this.#ends.get(id) ?? null;
+    this.#ending.add(id);
+    try {
+      await endSandbox({ record, ended, marker: this.#marker(id), user, graceMs });
+    } finally {
+      this.#ending.delete(id);
+    }
+    await ended;
   }
 
   /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
@@ -151,10 +159,13 @@ export class ProcessSandboxBackend extends SandboxBackend {
       if (this.#ends.get(id) === written) {
         this.#ends.delete(id);
       }
+      if (this.#ending.has(id)) {
+        return;
+      }
       // Not the next start's, which another process may have begun already. What cannot be ended now is ended before
       // the next start, or with the sandbox.
       const marker = programMarker(this.#options.instanceId, id, record.run);
-      await endSandbox({ record: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
+      await endSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
     };
     const written = write();
     this.#ends.set(id, written);

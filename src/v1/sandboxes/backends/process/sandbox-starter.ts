@@ -101,7 +101,7 @@ export class SandboxStarter {
     if (existed) {
       // Left by a program that died, or whose start was cut off before it was written down.
       const marker = sandboxMarker(instanceId, id);
-      await endSandbox({ record: null, marker, user: await this.ownUser(files), graceMs: 0 });
+      await endSandbox({ record: null, ended: null, marker, user: await this.ownUser(files), graceMs: 0 });
     }
     await files.forgetReports();
     return await this.#userOf(files);
