@@ -1,5 +1,7 @@
 import type { AgentEvent } from './events.js';
 
+const ASCII = /^[ -~]*$/;
+
 /** A title made of the first thing the user wrote: its first line, cut between words; null before that. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
   for (const event of events) {
@@ -25,11 +27,22 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
 }
 
 function shorten(line: string, maxLength: number): string {
-  const letters = Array.from(new Intl.Segmenter().segment(line), ({ segment }) => segment);
+  // No letter has less than one unit.
+  if (line.length <= maxLength) {
+    return line;
+  }
+  const letters = lettersOf(line);
   if (letters.length <= maxLength) {
     return line;
   }
   const cut = letters.slice(0, Math.max(maxLength - 1, 1)).join('');
   const space = cut.lastIndexOf(' ');
   return `${space > cut.length / 2 ? cut.slice(0, space) : cut}…`;
+}
+
+/** What people take for one letter; the tables for other than plain ones cost 20 ms when they are used first. */
+function lettersOf(line: string): string[] {
+  return ASCII.test(line)
+    ? line.split('')
+    : Array.from(new Intl.Segmenter().segment(line), ({ segment }) => segment);
 }
