@@ -31,6 +31,25 @@ describe('NamedStatement', () => {
     expect(prepared).toEqual([{ name: 'test_double' }]);
   });
 
+  it('runs in a transaction, on its connection', async () => {
+    const note = new NamedStatement('test_note', 'INSERT INTO notes VALUES ($1) RETURNING text');
+    const count = new NamedStatement<{ count: number }>(
+      'test_notes',
+      'SELECT count(*)::int AS count FROM notes',
+    );
+    await dataSource.query('CREATE TABLE notes (text text)');
+
+    const undone = dataSource.transaction(async (manager) => {
+      expect(await note.within(manager, ['hello'])).toEqual([{ text: 'hello' }]);
+      expect(await count.within(manager, [])).toEqual([{ count: 1 }]);
+      throw new Error('not kept');
+    });
+
+    await expect(undone).rejects.toThrow('not kept');
+    expect(await count.run(dataSource, [])).toEqual([{ count: 0 }]);
+    await expect(count.within(dataSource.manager, [])).rejects.toThrow('test_notes belongs in a transaction');
+  });
+
   it('fails like every other statement, without its values', async () => {
     const broken = new NamedStatement('test_broken', 'SELECT $1::text FROM no_such_table');
 

@@ -1,5 +1,8 @@
 import type { EntityManager } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
+import { NamedStatement } from '../database/named-statement.js';
+
+const LOCK = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE');
 
 /**
  * Makes transactions that write several of one user's rows take turns. The user's own row is locked, so rows that do
@@ -8,9 +11,7 @@ import { DomainError } from '../common/errors/domain-error.js';
  * @throws DomainError unauthorized when the user has been removed since the request was let in
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
-  const rows = await manager.query<unknown[]>('SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE', [
-    userId,
-  ]);
+  const rows = await LOCK.within(manager, [userId]);
   if (rows.length === 0) {
     throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
   }

@@ -1,5 +1,5 @@
-import type { Pool, QueryResultRow } from 'pg';
-import { type DataSource, QueryFailedError } from 'typeorm';
+import type { ClientBase, Pool, QueryResultRow } from 'pg';
+import { type DataSource, type EntityManager, QueryFailedError } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 
 /**
@@ -18,13 +18,31 @@ export class NamedStatement<Row extends QueryResultRow> {
    * @throws QueryFailedError like every statement that goes through TypeORM; it holds none of the values
    */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
+    return this.on(poolOf(dataSource), values);
+  }
+
+  /**
+   * Runs in the transaction of a manager, on its connection.
+   *
+   * @throws QueryFailedError as `run` does
+   */
+  async within({ queryRunner }: EntityManager, values: readonly unknown[]): Promise<Row[]> {
+    if (!queryRunner?.isTransactionActive) {
+      throw new Error(`${this.name} belongs in a transaction`);
+    }
+    // What TypeORM calls connecting is, in a transaction, handing out the connection that it has.
+    const connection: ClientBase = await queryRunner.connect();
+    return this.on(connection, values);
+  }
+
+  private async on(connection: Pick<ClientBase, 'query'>, values: readonly unknown[]): Promise<Row[]> {
     try {
-      const result = await poolOf(dataSource).query<Row>({
+      const { rows } = await connection.query<Row>({
         name: this.name,
         text: this.text,
         values: [...values],
       });
-      return result.rows;
+      return rows;
     } catch (error) {
       throw error instanceof Error ? new QueryFailedError(this.text, undefined, error) : error;
     }

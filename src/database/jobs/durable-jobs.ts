@@ -105,7 +105,8 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   }
 
   private hear(queue: string): void {
-    this.loops.get(queue)?.wake();
+    // Whoever has just sent the job from here answers first.
+    setImmediate(() => this.loops.get(queue)?.wake());
     if (this.handlers.has(queue)) {
       this.inTurn(() => this.startLoops());
     }

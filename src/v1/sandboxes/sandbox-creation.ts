@@ -2,13 +2,22 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './sandbox-session-key.js';
 import { deadlineSeconds } from './sandbox-transitions.js';
-import { Sandbox, type SandboxWishes } from './sandbox.entity.js';
+import type { SandboxWishes } from './sandbox.entity.js';
+
+const INSERT = new NamedStatement(
+  'sandbox_insert',
+  `INSERT INTO sandboxes
+     (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, wishes, deadline_at, held_until,
+      last_activity_at, updated_at)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $11)`,
+);
 
 export interface NewSandbox {
   /** Of `newSandboxId()`. */
@@ -38,33 +47,31 @@ export class SandboxCreation {
    * Inserts a STARTING row as part of the caller's transaction, which has claimed a place (`SandboxPlaces`) before.
    * Call `kick` once that is committed.
    */
-  async insert(manager: EntityManager, sandbox: NewSandbox): Promise<Sandbox> {
-    const now = this.clock.now();
+  async insert(manager: EntityManager, sandbox: NewSandbox): Promise<void> {
+    const now = new Date(this.clock.now());
     const sessionKey = newSessionKey();
     const seconds = deadlineSeconds('STARTING', sandbox.spec.startTimeoutSeconds);
-    const repository = manager.getRepository(Sandbox);
-    const row = repository.create({
-      id: sandbox.id,
-      userId: sandbox.userId,
-      specId: sandbox.spec.id,
-      status: 'STARTING',
-      backend: this.backend.kind,
-      hostId: sandbox.hostId ?? this.host.id,
-      sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
-      sessionKeyHash: sessionKeyHash(sessionKey),
-      wishes: sandbox.wishes,
-      deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
-      heldUntil: sandbox.heldSeconds > 0 ? new Date(now + sandbox.heldSeconds * 1000) : null,
-      lastActivityAt: new Date(now),
-      updatedAt: new Date(now),
-    });
-    // Its id is new: nothing has to be looked up before.
-    await repository.insert(row);
-    return row;
+    await INSERT.within(manager, [
+      sandbox.id,
+      sandbox.userId,
+      sandbox.spec.id,
+      this.backend.kind,
+      sandbox.hostId ?? this.host.id,
+      this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
+      sessionKeyHash(sessionKey),
+      sandbox.wishes === null ? null : JSON.stringify(sandbox.wishes),
+      seconds === null ? null : secondsAfter(now, seconds),
+      sandbox.heldSeconds > 0 ? secondsAfter(now, sandbox.heldSeconds) : null,
+      now,
+    ]);
   }
 
   /** Has the new row worked on at once; without it the next sweep finds it, within a second. */
   kick(_id: string): void {
     this.kicks.kick();
   }
+}
+
+function secondsAfter(moment: Date, seconds: number): Date {
+  return new Date(moment.getTime() + seconds * 1000);
 }

@@ -33,13 +33,8 @@ export class SandboxOrders {
     const { resourceId } = await this.store.transaction((manager) =>
       this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
         await this.places.require(manager, userId, spare);
-        const { id } = await this.creation.insert(manager, {
-          id: newSandboxId(),
-          userId,
-          spec,
-          wishes,
-          heldSeconds: 0,
-        });
+        const id = newSandboxId();
+        await this.creation.insert(manager, { id, userId, spec, wishes, heldSeconds: 0 });
         return id;
       }),
     );

@@ -1,13 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, In, Not, Repository } from 'typeorm';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, In, Not, Repository } from 'typeorm';
 import { lockUser } from '../../auth/lock-user.js';
 import { AppConfig } from '../../config/app-config.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import { SandboxIdleness } from './sandbox-idleness.js';
 import { allSandboxesBusy } from './sandbox-problems.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 import { UserSeparation } from './user-separation.js';
+
+const COUNT_TAKEN = new NamedStatement<{ count: number }>(
+  'sandboxes_count_taken',
+  `SELECT count(*)::int AS count FROM sandboxes
+   WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING') AND id <> $2`,
+);
 
 /** `free`: there was a place; `paused`: this idle sandbox gave up its place; `busy`: there is none. */
 export type SandboxPlace = 'free' | 'busy' | { paused: string };
@@ -16,6 +23,7 @@ export type SandboxPlace = 'free' | 'busy' | { paused: string };
 @Injectable()
 export class SandboxPlaces {
   constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly config: AppConfig,
     private readonly store: SandboxStore,
@@ -31,8 +39,8 @@ export class SandboxPlaces {
    * @returns idle ones, the longest idle first; null while there is a free place
    */
   async findSpare(userId: string, exceptSandboxId: string | null = null): Promise<Sandbox[] | null> {
-    const rows = await taken(this.sandboxes, userId, exceptSandboxId);
-    return this.surplus(rows) > 0 ? await this.idleness.idle(rows) : null;
+    const counted = await COUNT_TAKEN.run(this.dataSource, [userId, exceptSandboxId ?? '']);
+    return this.surplus(counted) > 0 ? await this.idle(this.sandboxes, userId, exceptSandboxId) : null;
   }
 
   /**
@@ -53,13 +61,13 @@ export class SandboxPlaces {
     // In this order, as where a repeatable request has locked the user before: two that lock crosswise fail.
     await lockUser(manager, userId);
     await this.separation.check(manager, userId);
-    const rows = await taken(manager.getRepository(Sandbox), userId, exceptSandboxId);
-    const surplus = this.surplus(rows);
+    const surplus = this.surplus(await COUNT_TAKEN.within(manager, [userId, exceptSandboxId ?? '']));
     if (surplus <= 0) {
       return 'free';
     }
     // Only one that lost the last place just now has to ask while others wait.
-    return this.pauseIdle(manager, spare ?? (await this.idleness.idle(rows)), surplus);
+    const idle = spare ?? (await this.idle(manager.getRepository(Sandbox), userId, exceptSandboxId));
+    return this.pauseIdle(manager, idle, surplus);
   }
 
   /**
@@ -79,8 +87,19 @@ export class SandboxPlaces {
   }
 
   /** How many would have to go for one more to come. */
-  private surplus(rows: readonly Sandbox[]): number {
-    return rows.length - this.config.sandboxes.maxRunning + 1;
+  private surplus([taken]: readonly { count: number }[]): number {
+    return (taken?.count ?? 0) - this.config.sandboxes.maxRunning + 1;
+  }
+
+  private async idle(
+    sandboxes: Pick<Repository<Sandbox>, 'findBy'>,
+    userId: string,
+    exceptId: string | null,
+  ): Promise<Sandbox[]> {
+    const status = In(['STARTING', 'RUNNING']);
+    return this.idleness.idle(
+      await sandboxes.findBy({ userId, status, ...(exceptId !== null && { id: Not(exceptId) }) }),
+    );
   }
 
   private async pauseIdle(
@@ -113,16 +132,4 @@ export class SandboxPlaces {
     const [first] = paused;
     return first === undefined || paused.length < surplus ? 'busy' : { paused: first };
   }
-}
-
-function taken(
-  sandboxes: Pick<Repository<Sandbox>, 'findBy'>,
-  userId: string,
-  exceptId: string | null,
-): Promise<Sandbox[]> {
-  return sandboxes.findBy({
-    userId,
-    status: In(['STARTING', 'RUNNING']),
-    ...(exceptId !== null && { id: Not(exceptId) }),
-  });
 }

@@ -71,7 +71,8 @@ export class ConversationStarter {
       throw gone();
     }
     if (made !== null && task.sandboxMade) {
-      this.sandboxes.kick(task.sandboxId);
+      // The answer goes first.
+      setImmediate(() => this.sandboxes.kick(task.sandboxId));
     }
     return task;
   }
