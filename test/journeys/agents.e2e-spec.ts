@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
@@ -5,6 +6,7 @@ import { RemoteMcpServer } from '../fakes/mcp-servers/remote-mcp-server.js';
 import { call, calls, fails, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { until } from '../support/until.js';
 import { type ApiClient, type Json, type Started, text } from './support/api-client.js';
+import { commandLines } from './support/command-lines.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage, shell } from './support/script.js';
 import { STDIO_MCP_SERVER } from './support/stdio-mcp-server.js';
@@ -132,14 +134,16 @@ describe('what agents do, seen through the service', () => {
 
   it('goes on after arguments that are no JSON, and after a command that takes too long', async () => {
     onMessage('mumble', (results) => (results.length === 0 ? call('terminal', '{"command": "ec') : END));
+    const sleep = `sleep ${randomInt(100_000, 999_999)}.5`;
     onMessage('sleep long', (results) =>
-      results.length === 0 ? call('terminal', { command: 'sleep 1000', timeout: 0.5 }) : END,
+      results.length === 0 ? call('terminal', { command: sleep, timeout: 0.5 }) : END,
     );
     const [mumbled, slept] = await Promise.all([converse('mumble'), converse('sleep long')]);
     await user.conversationIn(mumbled.id, 'finished');
     await user.conversationIn(slept.id, 'finished');
     expect(await user.eventsOfKind(mumbled.id, 'AgentErrorEvent')).toHaveLength(1);
     expect((await observations(slept.id))[0]).toMatchObject({ is_error: true, timeout: true });
+    expect(commandLines().filter((line) => line.includes(sleep))).toEqual([]);
   });
 
   it('uses tool servers of all three kinds, and goes on without a dead one', async () => {

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { readPostmasterPid } from '../../src/database/embedded-postgres/postmaster-pid.js';
 import { type ApiClient, eventually, type Started, text } from './support/api-client.js';
+import { commandLines } from './support/command-lines.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';
 import { message, shell } from './support/script.js';
 
@@ -119,17 +120,4 @@ describe.each(HAS_BUBBLEWRAP ? (['bwrap', 'none'] as const) : (['none'] as const
 
 function reversed(value: string): string {
   return Array.from(value).toReversed().join('');
-}
-
-function commandLines(): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-      } catch {
-        // It has just ended.
-        return '';
-      }
-    });
 }

@@ -1,12 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import {
-  environmentOf,
-  isBare,
-  isKernelThread,
-  type ProcessFacts,
-  readProcesses,
-  userOf,
-} from './process-table.js';
+import { environmentOf, isBare, type ProcessFacts, readProcesses, userOf } from './process-table.js';
 
 const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
@@ -36,7 +29,7 @@ export interface TreeView {
  * user, and all their descendants. Null where there is no `/proc`.
  */
 export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
-  const processes = readProcesses()?.filter((each) => !isKernelThread(each));
+  const processes = readProcesses()?.filter(({ isKernelThread }) => !isKernelThread);
   if (processes === undefined) {
     return null;
   }

@@ -8,11 +8,15 @@ export interface ProcessFacts {
   session: number;
   /** Clock ticks from the machine's start to the process's; with the pid and the boot it names one process for good. */
   startTime: string;
+  /** The kernel's own: without a program, an environment or a user who started it. */
+  isKernelThread: boolean;
 }
 
+/** Fields are counted from the state on, which is the third one of the manual. */
+const FLAGS_FIELD = 6;
 const START_TIME_FIELD = 19;
-/** Parent of all kernel threads. */
-const KERNEL_THREADS = 2;
+/** `PF_KTHREAD` of the kernel's sched.h. */
+const KERNEL_THREAD = 0x0020_0000;
 
 /** All living processes that can be seen; zombies count as dead. Null where there is no `/proc`. */
 export function readProcesses(): ProcessFacts[] | null {
@@ -27,7 +31,12 @@ export function readProcesses(): ProcessFacts[] | null {
 
 /** One process; null when it is dead or a zombie. */
 export function readProcess(pid: number): ProcessFacts | null {
-  const fields = statFields(pid);
+  return parseProcess(pid, readIfThere(`/proc/${pid}/stat`));
+}
+
+/** What `/proc/PID/stat` says; null when the process is dead or a zombie. */
+export function parseProcess(pid: number, stat: string): ProcessFacts | null {
+  const fields = fieldsOf(stat);
   const [state, parent, group, session] = fields;
   if (!state || state === 'Z' || state === 'X') {
     return null;
@@ -38,6 +47,7 @@ export function readProcess(pid: number): ProcessFacts | null {
     group: Number(group),
     session: Number(session),
     startTime: fields[START_TIME_FIELD] ?? '',
+    isKernelThread: (Number(fields[FLAGS_FIELD]) & KERNEL_THREAD) !== 0,
   };
 }
 
@@ -56,12 +66,7 @@ export function childrenOf(pid: number): number[] {
 
 /** Start time of a process, also of a zombie; null when there is none of this pid. */
 export function startTimeOf(pid: number): string | null {
-  return statFields(pid)[START_TIME_FIELD] ?? null;
-}
-
-/** Whether it is the kernel's own: without a program, an environment or a user who started it. */
-export function isKernelThread({ pid, parent }: ProcessFacts): boolean {
-  return pid === KERNEL_THREADS || parent === KERNEL_THREADS;
+  return fieldsOf(readIfThere(`/proc/${pid}/stat`))[START_TIME_FIELD] ?? null;
 }
 
 /** The variables that a process was given when it started, as `NAME=value`; none where they are not to be seen. */
@@ -94,8 +99,7 @@ export function bootId(): string {
 }
 
 /** From the state on; what stands before it, the name, is in brackets and may hold anything, brackets too. */
-function statFields(pid: number): string[] {
-  const stat = readIfThere(`/proc/${pid}/stat`);
+function fieldsOf(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
