@@ -290,10 +290,18 @@ describe('conversations of the agent server', () => {
     await small.client.post(`/api/conversations/${first}/pause`);
     await small.client.untilStatus(third, 'finished');
     expect(await small.client.answers(third)).toEqual(['third']);
-    await small.client.say(first, 'step');
-    await small.client.post(`/api/conversations/${second}/run`);
+    await small.stop();
+  });
+
+  it('begins no more work when it is stopped', async () => {
+    const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
+    const working = await small.client.start();
+    await small.client.say(working, 'step');
+    const waiting = await Promise.all(Array.from({ length: 12 }, () => small.client.start()));
+    await Promise.all(waiting.map((id) => small.client.say(id, 'say something')));
     await small.restart();
-    for (const id of [first, second]) {
+
+    for (const id of [working, ...waiting]) {
       expect(await small.client.get(`/api/conversations/${id}`)).toMatchObject({
         execution_status: 'paused',
         agent_state: { was_running: true },

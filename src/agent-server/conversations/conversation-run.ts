@@ -167,7 +167,8 @@ export class ConversationRun {
 
   async #work(work: Work, signal: AbortSignal): Promise<void> {
     this.#waitsForPlace = true;
-    const giveBack = await this.#places.take(signal);
+    // A place that becomes free while the server ends is for nobody.
+    const giveBack = await this.#places.take(AbortSignal.any([signal, this.#stopped.signal]));
     this.#waitsForPlace = false;
     if (giveBack === null) {
       return;
@@ -193,7 +194,8 @@ export class ConversationRun {
         await closeOpenCalls(this.#state, 'The run ended before the tool had answered.');
       }
       if (status === 'running') {
-        await this.#state.setStatus(signal.aborted || this.#state.pauseRequested() ? 'paused' : 'idle');
+        const isCut = signal.aborted || this.#stopping || this.#state.pauseRequested();
+        await this.#state.setStatus(isCut ? 'paused' : 'idle');
       }
     } catch (error) {
       log('error', 'the end of a run could not be written', { reason: describeFailure(error).message });
