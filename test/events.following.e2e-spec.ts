@@ -79,6 +79,20 @@ describe('following a log', () => {
     expect(await row()).toMatchObject({ event_count: 280, last_event_id: later.at(-1) });
   });
 
+  it('shows no state before the events that led to it', async () => {
+    agent.socketsWork = false;
+    let last = '';
+    agent.beforeState = () => {
+      agent.beforeState = () => undefined;
+      last = agent.append(id);
+      agent.open(id, { execution_status: 'finished' }, agent.conversations.get(id)?.events);
+    };
+    await openLog(service, service.user.id, sandbox, id);
+    await until(async () => (await row())['execution_status'] === 'finished');
+
+    expect(await ids()).toEqual([last]);
+  });
+
   it('goes on from the last stored event', async () => {
     const known = agent.append(id);
     await openLog(service, service.user.id, sandbox, id);

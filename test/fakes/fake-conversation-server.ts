@@ -28,6 +28,8 @@ export class FakeConversationServer {
   readonly faults: ('hang' | 'reset' | number)[] = [];
   /** Answers wait for it. */
   gate: Promise<void> = Promise.resolve();
+  /** Happens right before a conversation's state is told. */
+  beforeState: () => void = () => undefined;
   /** Whether sockets are accepted and hear of new events. */
   socketsWork = true;
   private readonly sockets = new WebSocketServer({ noServer: true });
@@ -61,11 +63,8 @@ export class FakeConversationServer {
     return this.clients.size;
   }
 
-  open(id: string, info: Json = {}): void {
-    this.conversations.set(id, {
-      info: { id, execution_status: 'idle', title: null, ...info },
-      events: [],
-    });
+  open(id: string, info: Json = {}, events: Json[] = []): void {
+    this.conversations.set(id, { info: { id, execution_status: 'idle', title: null, ...info }, events });
   }
 
   /** Writes an event, and tells the sockets. Answers its id. */
@@ -136,7 +135,8 @@ export class FakeConversationServer {
     } else if (rest === '/events/search') {
       send(200, page(conversation.events, url.searchParams));
     } else {
-      send(200, conversation.info);
+      this.beforeState();
+      send(200, this.conversations.get(id)?.info);
     }
   }
 }

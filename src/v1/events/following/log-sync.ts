@@ -20,6 +20,9 @@ const MOST_AT_ONCE = 32;
 /** Of these, from one agent server, which may hang. */
 const MOST_PER_SERVER = 4;
 
+/** How often a state is asked for that events came after. */
+const STATE_LOOKS = 3;
+
 /** new: events were stored; nothing: there were none; gone: the conversation was removed here. */
 export type SyncResult = 'new' | 'nothing' | 'gone';
 
@@ -51,15 +54,20 @@ export class LogSync {
   }
 
   /**
-   * Takes over status, metrics and title: not every agent server writes them into its log.
+   * Takes over status, metrics and title: not every agent server writes them into its log. Whoever sees a state here
+   * finds the events that led to it; of a conversation that writes faster than it is read only the events are taken.
    *
    * @throws AgentServerError
    */
   async state(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<void> {
-    await this.store.observe(
-      conversationId,
-      stateOf(await this.client.findConversation(target, conversationId, signal)),
-    );
+    for (let look = 0; look < STATE_LOOKS; look += 1) {
+      const state = stateOf(await this.client.findConversation(target, conversationId, signal));
+      const result = await this.events(target, conversationId, signal);
+      if (result !== 'new') {
+        await this.store.observe(conversationId, state);
+        return;
+      }
+    }
   }
 
   private async readEvents(
