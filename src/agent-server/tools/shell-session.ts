@@ -65,16 +65,21 @@ export class ShellSession {
     const changes = exportChanges(this.#environment, command.environment);
     this.#environment = command.environment;
     const output = this.#unread;
-    const ending = await execute(shell, { ...command, command: changes + command.command }, output);
-    this.#unread = new OutputWindow();
-    shell.output = (chunk) => this.#unread.push(chunk);
+    const mark = randomUUID();
+    const scanner = new MarkScanner(mark);
+    const given = { ...command, command: changes + command.command };
+    const ending = await execute(shell, given, { mark, scanner, output });
     if (ending.how === 'command') {
       this.#lastDir = ending.end.workingDir;
     } else {
       this.#shell = null;
       await shell.kill();
+      // What it printed until then belongs to the command, read or not.
       await shell.ended;
+      output.push(scanner.flush());
     }
+    this.#unread = new OutputWindow();
+    shell.output = (chunk) => this.#unread.push(chunk);
     return {
       output: output.text(),
       exitCode:
@@ -115,10 +120,18 @@ export class ShellSession {
   }
 }
 
-async function execute(shell: LiveShell, command: ShellCommand, output: OutputWindow): Promise<Ending> {
-  const mark = randomUUID();
-  const scanner = new MarkScanner(mark);
-  const ending = await new Promise<Ending>((resolve) => {
+interface CommandOutput {
+  mark: string;
+  scanner: MarkScanner;
+  output: OutputWindow;
+}
+
+async function execute(
+  shell: LiveShell,
+  command: ShellCommand,
+  { mark, scanner, output }: CommandOutput,
+): Promise<Ending> {
+  return await new Promise<Ending>((resolve) => {
     const abort = (): void => settle({ how: 'aborted' });
     const timer = setTimeout(() => settle({ how: 'timeout' }), command.timeoutMs);
     const settle = (how: Ending): void => {
@@ -143,10 +156,6 @@ async function execute(shell: LiveShell, command: ShellCommand, output: OutputWi
       shell.send(mark, command.command);
     }
   });
-  if (ending.how !== 'command') {
-    output.push(scanner.flush());
-  }
-  return ending;
 }
 
 function isFolder(path: string): boolean {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,13 +100,21 @@ describe('the terminal', () => {
     await run(
       'echo $$ > shell; setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & until [ -s escaped ]; do :; done',
     );
-    const result = await run('echo begun; sleep 1000', { timeout: 0.3 });
+    const result = await run('echo begun; sleep 1000', { timeout: 2 });
     expect(result).toMatchObject({ exit_code: -1, timeout: true, is_error: true });
-    expect(result.text).toContain('begun\n[The command was ended after 0.3 s');
+    expect(result.text).toContain('begun\n[The command was ended after 2 s');
     for (const name of ['shell', 'escaped']) {
       expect(await lives(Number(await readFile(join(folder, name), 'utf8')))).toBe(false);
     }
     expect((await run('echo fine')).text).toContain('fine');
+  });
+
+  it('shows what a command printed before its time was over, read by then or not', async () => {
+    const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
+    await until(() => existsSync(join(folder, 'begun')));
+    // When this is over, timers come before output.
+    spawnSync('bash', ['-c', `until [ -e '${folder}/printed' ]; do sleep 0.1; done; sleep 2`]);
+    expect((await ended).text).toContain('printed\n[The command was ended');
   });
 
   it('ends a command that is aborted', async () => {
