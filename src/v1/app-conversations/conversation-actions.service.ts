@@ -13,8 +13,8 @@ import { sandboxNotRunning } from './sandbox-not-running.js';
 import { StartTasksReader } from './start-tasks.reader.js';
 import { unknownConversation } from './unknown-conversation.js';
 
-/** How long an action waits for a resumed agent server to be given its credentials again. */
-const RESTORE_WAIT_MS = 5_000;
+/** How long an action waits for a resumed agent server to be given its credentials again; that is tried every 5 s. */
+const RESTORE_WAIT_MS = 12_000;
 const RESTORE_POLL_MS = 50;
 
 /** What is done at a conversation's agent server. */

@@ -64,7 +64,8 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     ] as const) {
       const places = most - this.turns.size;
       const ids = places > 0 ? await this.leases.takeDue(places, statuses) : [];
-      ids.forEach((id) => this.begin(id));
+      // After a stall of this process its own leases may look like those of a dead one.
+      ids.filter((id) => !this.turns.has(id)).forEach((id) => this.begin(id));
       if (ids.length < places) {
         return;
       }

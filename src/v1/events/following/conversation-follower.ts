@@ -96,7 +96,9 @@ export class ConversationFollower {
     if (performance.now() - this.stateAt >= STATE_MS) {
       this.stateAt = performance.now();
       this.stateIsDue = false;
-      await sync.state(target, conversationId, signal);
+      if (!(await sync.state(target, conversationId, signal))) {
+        this.stateIsDue = true;
+      }
     }
   }
 

@@ -57,17 +57,19 @@ export class LogSync {
    * Takes over status, metrics and title: not every agent server writes them into its log. Whoever sees a state here
    * finds the events that led to it; of a conversation that writes faster than it is read only the events are taken.
    *
+   * @returns whether the state is known now
    * @throws AgentServerError
    */
-  async state(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<void> {
+  async state(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<boolean> {
     for (let look = 0; look < STATE_LOOKS; look += 1) {
       const state = stateOf(await this.client.findConversation(target, conversationId, signal));
       const result = await this.events(target, conversationId, signal);
       if (result !== 'new') {
         await this.store.observe(conversationId, state);
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   private async readEvents(
