@@ -9,6 +9,7 @@ import { createTestApp, type TestApp, type TestUser } from './support/create-tes
 import { say, StartsClient } from './support/starts-client.js';
 import { storeProviderToken } from './support/store-provider-token.js';
 import { createTestDatabase, type TestDatabase } from './support/test-database.js';
+import { forgetWorkers } from './support/forget-workers.js';
 import { until } from './support/until.js';
 
 const TOKEN = 'ghp_takeover4217';
@@ -101,11 +102,11 @@ describe('a start whose process ends', () => {
     await until(async () => (await runs(task.sandboxId)) !== '');
 
     // As if nothing had been heard of the process for a while; it goes on all the same.
-    await first.dataSource.query(
-      `UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '1 hour' WHERE state = 'active'`,
-    );
-    await first.app.get(DurableJobs).supervise();
-    await until(async () => (await client.read(task.id)).attempt === 2);
+    await until(async () => {
+      await forgetWorkers(first.dataSource);
+      await first.app.get(DurableJobs).supervise();
+      return (await client.read(task.id)).attempt === 2;
+    });
     await writeFile(path.join(clone(task.sandboxId), 'go'), '');
 
     const ready = await client.reached(task, 'READY');

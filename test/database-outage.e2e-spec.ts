@@ -15,7 +15,7 @@ describe('a database that goes away', () => {
     proxy = await DatabaseProxy.start(database.url);
     const url = new URL(proxy.urlOf(database.url));
     // Stands in for the service's own, longer patience.
-    url.searchParams.set('query_timeout', '300');
+    url.searchParams.set('query_timeout', '3000');
     app = await createTestApp({}, url.href);
   });
 

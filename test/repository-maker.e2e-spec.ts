@@ -65,6 +65,7 @@ describe('RepositoryMaker', () => {
 
   describe.each<[AgentDialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
     it('clones, makes the branch, says who commits, and leaves the token nowhere', async () => {
+      const before = await readdir('/tmp');
       await make(dialect);
 
       expect(await inClone('rev-parse', 'HEAD')).toBe(head);
@@ -75,7 +76,8 @@ describe('RepositoryMaker', () => {
         (error: { code: number }) => error.code,
       );
       expect(found).toBe(1);
-      expect((await readdir('/tmp')).filter((name) => /^slipway-[0-9a-f-]{36}$/.test(name))).toEqual([]);
+      const made = (await readdir('/tmp')).filter((name) => !before.includes(name));
+      expect(made.filter((name) => /^slipway-[0-9a-f-]{36}$/.test(name))).toEqual([]);
     });
 
     it('leaves a repository alone that is there', async () => {

@@ -226,10 +226,10 @@ describe('limits of sandboxes', () => {
         .server?.removeAllListeners('request')
         .on('request', ({ socket }) => socket.destroy());
       await look();
-      app.clock.advance(599_000);
+      app.clock.advance(590_000);
       await look();
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
-      app.clock.advance(2000);
+      app.clock.advance(11_000);
       await look();
 
       expect(await me.get(id)).toMatchObject({
@@ -255,9 +255,14 @@ describe('limits of sandboxes', () => {
     await anew();
     const [paused, running] = [await me.running(), await me.running()];
     await me.pause(paused.id);
-    await until(
-      async () => (await me.get(paused.id))?.status === 'PAUSED' && backend.box(paused.id).server === null,
-    );
+    // The API says so while it is still being stopped.
+    await until(async () => {
+      const [row] = await app.dataSource.query<{ status: string }[]>(
+        'SELECT status FROM sandboxes WHERE id = $1',
+        [paused.id],
+      );
+      return row?.status === 'PAUSED';
+    });
     app.clock.advance(3_600_001);
     const fresh = await me.running();
     await me.pause(fresh.id);

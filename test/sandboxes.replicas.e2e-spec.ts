@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../src/config/config.error.js';
 import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
+import { SandboxHosts } from '../src/v1/sandboxes/sandbox-hosts.js';
 import { SandboxIdleWatch } from '../src/v1/sandboxes/sandbox-idle-watch.js';
 import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
@@ -78,9 +79,9 @@ describe('sandboxes and several processes', () => {
 
   it('nobody takes what another process works on', async () => {
     const { id } = await me.running();
+    const second = await join();
     const before = backend.calls.length;
     await leaveBehind(id, 'PAUSING');
-    const second = await join();
     second.clock.advance(10_000);
     await new SandboxesClient(second.url, me.user).running();
 
@@ -167,10 +168,10 @@ describe('sandboxes and several processes', () => {
         [id],
       );
       const watch = first.app.get(SandboxIdleWatch);
-      first.clock.advance(119_000);
+      first.clock.advance(110_000);
       await watch.look();
       expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
-      first.clock.advance(2_000);
+      first.clock.advance(11_000);
       await watch.look();
 
       expect(await me.get(id)).toMatchObject({
@@ -210,8 +211,10 @@ describe('sandboxes and several processes', () => {
     });
 
     it('are welcome when this one is gone', async () => {
+      // It says no more that it is there.
+      await first.app.get(SandboxHosts).beforeApplicationShutdown();
       await first.dataSource.query(
-        `UPDATE sandbox_hosts SET seen_at = now() - interval '1 minute' WHERE id = 'test-host'`,
+        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('test-host', NULL, now() - interval '1 minute')`,
       );
 
       await expect(join({ HOST_ID: 'second-host' })).resolves.toBeDefined();

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,6 +11,9 @@ import { startFakeGithub } from './fakes/fake-github.js';
 import { sampleWorld } from './fakes/sample-world.js';
 import { until } from './support/until.js';
 import { startService, type RunningService } from '../src/start-service.js';
+
+// A cluster is made with all its files on the disk.
+jest.setTimeout(120_000);
 
 const quiet = new AppLogger({ level: 'error', format: 'json' });
 

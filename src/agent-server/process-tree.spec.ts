@@ -79,7 +79,7 @@ describe('runCommand', () => {
   it('ends the whole tree when the time is over, a setsid child too', async () => {
     await inFolder(async (folder) => {
       const result = await run(`setsid bash -c 'echo $$ > ${folder}/pid; exec sleep 1000' & sleep 1000`, {
-        timeoutMs: 300,
+        timeoutMs: 3_000,
       });
       expect(result).toMatchObject({ exitCode: null, timedOut: true });
       expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);

@@ -129,15 +129,17 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   /** Its agent server listens somewhere else from now on. */
   async move(id: string): Promise<string> {
     const box = this.box(id);
-    await this.end(id, null);
+    const old = box.server;
+    // At no moment it does not run.
     box.server = await serve(box, false);
+    old?.closeAllConnections();
+    old?.close();
     return addressOf(box.server);
   }
 
   /** Something that nobody's row knows. */
   async stranger(launch: SandboxLaunch, createdAt: number): Promise<void> {
-    await this.run(launch, new AbortController().signal);
-    this.box(launch.id).createdAt = createdAt;
+    await this.run(launch, new AbortController().signal, createdAt);
   }
 
   box(id: string): ScriptedBox {
@@ -156,7 +158,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     await Promise.all([...this.boxes.keys()].map((id) => this.end(id, null)));
   }
 
-  private async run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+  private async run(launch: SandboxLaunch, signal: AbortSignal, createdAt = Date.now()): Promise<void> {
     const { failure, exit, mute, gate, progress } = this.script;
     progress.forEach((line) => launch.onProgress?.(line));
     await until(gate, signal);
@@ -167,7 +169,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       launch,
       server: null,
       exit: null,
-      createdAt: Date.now(),
+      createdAt,
       starts: 0,
       idleSeconds: 1,
       conversationRuns: false,

@@ -11,7 +11,7 @@ import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage, shell } from './support/script.js';
 import { STDIO_MCP_SERVER } from './support/stdio-mcp-server.js';
 
-jest.setTimeout(120_000);
+jest.setTimeout(180_000);
 
 const END = call('finish', { message: 'Done.' });
 const NO_LIMITS = {
@@ -28,7 +28,7 @@ describe('what agents do, seen through the service', () => {
 
   beforeAll(async () => {
     world = await JourneyWorld.open();
-    await world.start({ LLM_TIMEOUT_SECONDS: '3' });
+    await world.start({ LLM_TIMEOUT_SECONDS: '10' });
     user = await world.createUser();
     ({ sandboxId } = await user.started({}));
   });
@@ -125,7 +125,7 @@ describe('what agents do, seen through the service', () => {
     await Promise.all([
       failing('wrong key', fails(401, 'bad key for acme'), 'LlmAuthenticationFailed', 'bad key for acme'),
       failing('broken provider', fails(500, 'acme is on fire'), 'LlmUnavailable', 'acme is on fire'),
-      failing('silent provider', { kind: 'hang' }, 'LlmTimeout', '3'),
+      failing('silent provider', { kind: 'hang' }, 'LlmTimeout', '10'),
       recovering('busy provider', fails(429, 'slow down', { 'retry-after': '0' })),
       recovering('cut provider', { kind: 'cut', text: 'I wan' }),
     ]);

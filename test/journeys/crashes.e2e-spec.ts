@@ -9,7 +9,7 @@ import { Gates } from './support/gates.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onLongWork, shell } from './support/script.js';
 
-const TIMEOUT_MS = 180_000;
+const TIMEOUT_MS = 300_000;
 jest.setTimeout(TIMEOUT_MS);
 
 /** Further rounds with a kill at any moment. */

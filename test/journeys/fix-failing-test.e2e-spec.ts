@@ -7,7 +7,7 @@ import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { onMessage, shell } from './support/script.js';
 
-jest.setTimeout(120_000);
+jest.setTimeout(180_000);
 
 const REPOSITORY = {
   'add.sh': 'echo $(($1 - $2))\n',

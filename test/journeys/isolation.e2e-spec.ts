@@ -8,7 +8,7 @@ import { commandLines } from './support/command-lines.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';
 import { message, shell } from './support/script.js';
 
-jest.setTimeout(120_000);
+jest.setTimeout(180_000);
 
 const HAS_BUBBLEWRAP =
   spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-pid', '--proc', '/proc', 'true']).status === 0;

@@ -5,7 +5,7 @@ import { type ApiClient, eventually, idsOf, text } from './support/api-client.js
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onLongWork, shell } from './support/script.js';
 
-jest.setTimeout(180_000);
+jest.setTimeout(300_000);
 
 const STARTS = 10;
 const STEPS = 8;

@@ -5,7 +5,7 @@ import { type ApiAnswer, type ApiClient, type Json, type Started, text } from '.
 import { JourneyWorld } from './support/journey-world.js';
 import { message, shell } from './support/script.js';
 
-jest.setTimeout(120_000);
+jest.setTimeout(180_000);
 
 /** What identifies things of a user. */
 interface Ids {

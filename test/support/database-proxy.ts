@@ -5,6 +5,7 @@ import { startListening } from './start-listening.js';
 export class DatabaseProxy {
   private readonly sockets = new Set<Socket>();
   private server: Server | undefined;
+  private frozen = false;
 
   private constructor(
     private readonly target: NetConnectOpts,
@@ -35,6 +36,7 @@ export class DatabaseProxy {
   async goAway(): Promise<void> {
     const { server } = this;
     this.server = undefined;
+    this.frozen = false;
     const closed = new Promise<void>((resolve) => {
       server?.close(() => {
         resolve();
@@ -46,8 +48,9 @@ export class DatabaseProxy {
     await (server && closed);
   }
 
-  /** Keeps connections open but lets nothing through any more, like a host that hangs. */
+  /** Keeps connections open, and takes new ones, but lets nothing through any more, like a host that hangs. */
   freeze(): void {
+    this.frozen = true;
     for (const socket of this.sockets) {
       socket.pause();
       socket.unpipe();
@@ -56,6 +59,12 @@ export class DatabaseProxy {
 
   async comeBack(): Promise<void> {
     const server = createServer((client) => {
+      if (this.frozen) {
+        this.sockets.add(client);
+        client.on('close', () => this.sockets.delete(client));
+        client.on('error', () => undefined);
+        return;
+      }
       const upstream = connect(this.target);
       for (const socket of [client, upstream]) {
         this.sockets.add(socket);

@@ -4,7 +4,7 @@ import { stopPostmaster } from './postmaster.js';
 import { LEASE_NAME, probe, type EmbeddedConnection } from './probe.js';
 
 /** How long connections that were just closed may take to disappear from the server's list. */
-const GRACE_MS = 500;
+const GRACE_MS = 2_000;
 
 /**
  * Ends our use of the cluster's server and stops it, unless somebody else is connected or it cannot be seen from here;

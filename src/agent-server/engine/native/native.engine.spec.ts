@@ -304,11 +304,11 @@ describe('a model that fails', () => {
     ['sends no byte', { kind: 'hang' } as const],
     ['falls silent in the middle', { kind: 'stall', text: 'Well, I think' } as const],
   ])('counts as failed when it %s', async (_, answer) => {
-    const host = await run(inOrder(answer), { llmTimeoutMs: 150 });
+    const host = await run(inOrder(answer), { llmTimeoutMs: 1_500 });
     expect(host.status).toBe('error');
     expect(llm.requests).toHaveLength(1);
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-      { code: 'LlmTimeout', detail: 'The model sent nothing for 0.15 s.' },
+      { code: 'LlmTimeout', detail: 'The model sent nothing for 1.5 s.' },
     ]);
   });
 

@@ -113,6 +113,8 @@ describe('tool servers', () => {
       gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
       silent: { command: 'sleep', args: ['1000'] },
     };
+    // The one that works may take its time.
+    await toolbox.connect(stdio(), options());
     const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
     expect(failures.map(({ server }) => server).toSorted()).toEqual(['gone', 'missing', 'silent']);
     expect(failures.find(({ server }) => server === 'missing')?.reason).toContain('ENOENT');
