@@ -52,8 +52,8 @@ export function parseProcess(pid: number, stat: string): ProcessFacts | null {
 }
 
 /**
- * Pids of a process's living children; of a program with one thread, when the kernel lists them (proc(5),
- * `/proc/PID/task/TID/children`), without looking through all processes.
+ * Pids of the children of a process with one thread. Where the kernel lists them (proc(5), `/proc/PID/task/TID/children`)
+ * no other process is looked at; dead ones that nobody has waited for may be among them.
  */
 export function childrenOf(pid: number): number[] {
   try {
