@@ -11,7 +11,7 @@ import { removeSandboxes, type SandboxService, withSandboxService } from './supp
 import { SandboxStatuses } from './support/sandbox-statuses.js';
 import { median, spread } from './support/statistics.js';
 
-const ROUNDS = 7;
+const ROUNDS = 15;
 const MOST_OF_PROCESS = 2;
 const MOST_OF_CONTAINER = 1.5;
 const PAGE = 100;

@@ -4,6 +4,7 @@ import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
 import { SandboxHosts } from '../src/v1/sandboxes/sandbox-hosts.js';
 import { SandboxIdleWatch } from '../src/v1/sandboxes/sandbox-idle-watch.js';
 import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
+import { SandboxWorker } from '../src/v1/sandboxes/sandbox-worker.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SandboxesClient } from './support/sandboxes-client.js';
@@ -42,6 +43,14 @@ describe('sandboxes and several processes', () => {
        WHERE id = $1`,
       [id, status],
     );
+  }
+
+  async function statusOf(id: string): Promise<string | undefined> {
+    const [row] = await first.dataSource.query<{ status: string }[]>(
+      'SELECT status FROM sandboxes WHERE id = $1',
+      [id],
+    );
+    return row?.status;
   }
 
   it('a sandbox that runs is adopted by a new process, at the address that it has then', async () => {
@@ -96,6 +105,36 @@ describe('sandboxes and several processes', () => {
 
     expect(ids.map((id) => backend.callsOf(id))).toEqual(ids.map(() => ['start']));
     expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it('an order to a process that stops is left to the others', async () => {
+    const { id } = await me.running();
+    const second = await join();
+    await second.app.get(SandboxWorker).beforeApplicationShutdown();
+    await new SandboxesClient(second.url, me.user).pause(id);
+
+    // The clock stands still: a lease that was kept would never be over.
+    await expect(until(async () => (await statusOf(id)) === 'PAUSED')).resolves.toBeUndefined();
+  });
+
+  it('a process does one thing at a time with a sandbox, also after its lease ran out meanwhile', async () => {
+    const { id } = await me.running();
+    const gate = Promise.withResolvers<void>();
+    backend.pauseGate = gate.promise;
+    await me.pause(id);
+    await until(() => backend.callsOf(id).includes('pause'));
+    await first.dataSource.query(
+      'UPDATE sandboxes SET lease_owner = NULL, lease_until = NULL WHERE id = $1',
+      [id],
+    );
+    await me.remove(id);
+    // The same worker has been through its work since.
+    await me.running();
+    expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+
+    gate.resolve();
+    await until(() => !backend.boxes.has(id));
+    expect(backend.callsOf(id)).toEqual(['start', 'pause', 'remove']);
   });
 
   it('a removal through another process ends a start', async () => {

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Clock } from '../../common/clock.js';
+import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
+import { Sandbox } from './sandbox.entity.js';
 
 /** How long a lease holds that is not renewed: after this another process takes over what a dead one left. */
 export const LEASE_MS = 15_000;
 
-/** Each process asks once a second. */
-const TAKE_DUE = new NamedStatement<{ id: string }>(
-  'sandboxes_take_due',
-  `UPDATE sandboxes SET lease_owner = $1, lease_until = $2
+const TAKE_DUE = `
+  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
   FROM (
     SELECT id FROM sandboxes
     WHERE host_id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
@@ -22,8 +22,7 @@ const TAKE_DUE = new NamedStatement<{ id: string }>(
     FOR UPDATE SKIP LOCKED
   ) due
   WHERE sandboxes.id = due.id
-  RETURNING sandboxes.id`,
-);
+  RETURNING `;
 
 const TAKE_ONE = `
   UPDATE sandboxes SET lease_owner = $1, lease_until = $2
@@ -36,22 +35,37 @@ const RENEW = `
 const RELEASE = `
   UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
 
+/** What an update of a row sets so that the lease is taken with it, where it is free and the row is of this host. */
+export interface LeaseClaim {
+  /** @param param makes a parameter of a value, and returns its place in the statement */
+  assignments: (param: (value: unknown) => string) => string[];
+  /** Whether that happened, told by the row after the update. */
+  isTaken: (sandbox: Sandbox) => boolean;
+}
+
 /** Which process works on which sandbox: at most one, told by the row. */
 @Injectable()
 export class SandboxLeases {
+  private readonly rows: EntityRows<Sandbox>;
+  /** Each process asks once a second. */
+  private readonly takeDueRows: NamedStatement<Record<string, unknown>>;
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.rows = new EntityRows(dataSource.getRepository(Sandbox), 'sandboxes');
+    this.takeDueRows = new NamedStatement('sandboxes_take_due', TAKE_DUE + this.rows.columns);
+  }
 
   /** Takes sandboxes of this host that wait for a worker in one of these statuses; those longest unchanged first. */
   async takeDue(
     most: number,
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
-  ): Promise<string[]> {
+  ): Promise<Sandbox[]> {
     const now = this.clock.now();
-    const rows = await TAKE_DUE.run(this.dataSource, [
+    const rows = await this.takeDueRows.run(this.dataSource, [
       this.host.processId,
       new Date(now + LEASE_MS),
       this.host.id,
@@ -59,7 +73,25 @@ export class SandboxLeases {
       new Date(now),
       most,
     ]);
-    return rows.map(({ id }) => id);
+    return rows.map((row) => this.rows.entity(row));
+  }
+
+  /** For the process that changes a row so that there is work, and begins with that at once. */
+  claim(): LeaseClaim {
+    const now = this.clock.now();
+    const { processId, id: hostId } = this.host;
+    const until = new Date(now + LEASE_MS);
+    return {
+      assignments: (param) => {
+        const isFree = `host_id = ${param(hostId)} AND (lease_until IS NULL OR lease_until < ${param(new Date(now))})`;
+        return [
+          `lease_owner = CASE WHEN ${isFree} THEN ${param(processId)} ELSE lease_owner END`,
+          `lease_until = CASE WHEN ${isFree} THEN ${param(until)} ELSE lease_until END`,
+        ];
+      },
+      isTaken: ({ leaseOwner, leaseUntil }) =>
+        leaseOwner === processId && leaseUntil?.getTime() === until.getTime(),
+    };
   }
 
   /** Takes one sandbox while it has one of these statuses; false when another process has it. */

@@ -1,6 +1,7 @@
 import type { SandboxLeases } from './sandbox-leases.js';
 import type { SandboxSteps } from './sandbox-steps.js';
 import { isTransitional } from './sandbox-transitions.js';
+import type { Sandbox } from './sandbox.entity.js';
 import type { SandboxStore } from './sandbox.store.js';
 
 /** After a step that failed for no reason of the sandbox's own. */
@@ -31,11 +32,15 @@ export class SandboxTurn {
     private readonly tools: TurnTools,
   ) {}
 
-  /** Never throws. */
-  async run(): Promise<void> {
+  /**
+   * Never throws.
+   *
+   * @param taken the row as it was when the lease was taken, where that was just now
+   */
+  async run(taken: Sandbox | null): Promise<void> {
     const { leases, onError } = this.tools;
     try {
-      await this.steps();
+      await this.steps(taken);
       await leases.release(this.id);
     } catch (error) {
       onError('a step failed, and is tried again', this.id, error);
@@ -75,10 +80,12 @@ export class SandboxTurn {
     }
   }
 
-  private async steps(): Promise<void> {
+  private async steps(taken: Sandbox | null): Promise<void> {
     const { store, steps, processId } = this.tools;
+    let known = taken;
     while (!this.stopped) {
-      const sandbox = await store.read(this.id);
+      const sandbox = known ?? (await store.read(this.id));
+      known = null;
       if (!sandbox || sandbox.leaseOwner !== processId || !isTransitional(sandbox.status)) {
         return;
       }

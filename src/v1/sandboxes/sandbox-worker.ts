@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import {
   type BeforeApplicationShutdown,
   Injectable,
@@ -11,6 +12,7 @@ import { SandboxLeases } from './sandbox-leases.js';
 import { SandboxSteps } from './sandbox-steps.js';
 import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
 import { SandboxTurn } from './sandbox-turn.js';
+import type { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 
 const SWEEP_MS = 1_000;
@@ -24,7 +26,10 @@ const STOPS = ['PAUSING', 'DELETING'] as const;
 @Injectable()
 export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
-  private readonly turns = new Map<string, { turn: SandboxTurn; done: Promise<void> }>();
+  private readonly turns = new Set<{ id: string; turn: SandboxTurn; done: Promise<void> }>();
+  /** Turns belong to nobody's request, whoever asked for them: their log lines must not say so. */
+  private readonly scope = new AsyncResource('SandboxWorker');
+  private stopped = false;
   private readonly loop = new RepeatedWork(
     SWEEP_MS,
     () => this.sweep(),
@@ -42,15 +47,18 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
   ) {}
 
   onApplicationBootstrap(): void {
-    this.kicks.onKick(() => void this.loop.now());
+    this.kicks.onKick((taken) => {
+      void (taken === null ? this.loop.now() : this.scope.runInAsyncScope(() => this.accept(taken)));
+    });
     this.loop.start();
     this.kicks.kick();
   }
 
   /** Gives up what can go on later or elsewhere. Programs of sandboxes live on. */
   async beforeApplicationShutdown(): Promise<void> {
+    this.stopped = true;
     await this.loop.stop();
-    const turns = [...this.turns.values()];
+    const turns = [...this.turns];
     turns.forEach(({ turn }) => turn.stop());
     await Promise.all(turns.map(({ done }) => done));
   }
@@ -63,17 +71,45 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
       [MOST_AT_ONCE, STOPS],
     ] as const) {
       const places = most - this.turns.size;
-      const ids = places > 0 ? await this.leases.takeDue(places, statuses) : [];
-      // After a stall of this process its own leases may look like those of a dead one.
-      ids.filter((id) => !this.turns.has(id)).forEach((id) => this.begin(id));
-      if (ids.length < places) {
+      const due = places > 0 ? await this.leases.takeDue(places, statuses) : [];
+      due.forEach((sandbox) => this.begin(sandbox));
+      if (due.length < places) {
         return;
       }
     }
   }
 
-  private begin(id: string): void {
-    const turn = new SandboxTurn(id, {
+  /** Works on what an order to this process took the lease of; where it cannot now, that is given back. Never throws. */
+  private async accept(taken: Sandbox): Promise<void> {
+    if (!this.stopped && this.turns.size < MOST_AT_ONCE) {
+      this.begin(taken);
+      return;
+    }
+    try {
+      await this.leases.release(taken.id);
+    } catch (error) {
+      this.logger.warn('a lease was not given back', { sandbox_id: taken.id, error: String(error) });
+    }
+  }
+
+  /** Begins a turn with a sandbox whose lease was just taken. */
+  private begin(taken: Sandbox): void {
+    const { id } = taken;
+    const turn = this.turnWith(id);
+    // One that has just given its lease back; or, after a stall of this process, one whose lease looked like a dead one's.
+    const before = [...this.turns].findLast((other) => other.id === id);
+    const run = before === undefined ? turn.run(taken) : before.done.then(() => turn.run(null));
+    const done = run.finally(() => {
+      this.turns.delete(entry);
+      // A place became free, and the sandbox itself may have been changed just now.
+      this.kicks.kick();
+    });
+    const entry = { id, turn, done };
+    this.turns.add(entry);
+  }
+
+  private turnWith(id: string): SandboxTurn {
+    return new SandboxTurn(id, {
       leases: this.leases,
       store: this.store,
       steps: this.steps,
@@ -86,11 +122,5 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
         );
       },
     });
-    const done = turn.run().finally(() => {
-      this.turns.delete(id);
-      // A place became free, and the sandbox itself may have been changed just now.
-      this.kicks.kick();
-    });
-    this.turns.set(id, { turn, done });
   }
 }

@@ -1,18 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import {
-  type EntityManager,
-  type FindOptionsWhere,
-  In,
-  IsNull,
-  LessThan,
-  Not,
-  Or,
-  Repository,
-} from 'typeorm';
+import { type EntityManager, In, IsNull, LessThan, Not, Or, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SandboxKicks } from './sandbox-kicks.js';
+import { SandboxLeases } from './sandbox-leases.js';
 import { isSandboxId } from './sandbox-session-key.js';
+import { SandboxUpdates } from './sandbox-updates.js';
 import { Sandbox } from './sandbox.entity.js';
 import {
   deadlineSeconds,
@@ -30,30 +23,23 @@ const DEFAULT_START_SECONDS = 60;
 
 /** What a transition may set besides the status. */
 export type SandboxChange = Partial<
-  Pick<
-    Sandbox,
-    | 'statusDetail'
-    | 'address'
-    | 'generation'
-    | 'leaseOwner'
-    | 'leaseUntil'
-    | 'deadlineAt'
-    | 'heldUntil'
-    | 'lastActivityAt'
-  >
+  Pick<Sandbox, 'statusDetail' | 'address' | 'generation' | 'deadlineAt' | 'heldUntil' | 'lastActivityAt'>
 >;
 
 /** What must hold for a transition besides the status before. */
-export type SandboxCondition = Pick<
-  FindOptionsWhere<Sandbox>,
-  'userId' | 'status' | 'generation' | 'leaseOwner' | 'lastActivityAt' | 'updatedAt' | 'address'
->;
+export type SandboxCondition = {
+  [
+    Property in 'userId' | 'status' | 'generation' | 'leaseOwner' | 'lastActivityAt' | 'updatedAt'
+  ]?: NonNullable<Sandbox[Property]>;
+};
 
 /** Reads rows of sandboxes, and changes them by conditional updates only. */
 @Injectable()
 export class SandboxStore {
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
+    private readonly updates: SandboxUpdates,
+    private readonly leases: SandboxLeases,
     private readonly clock: Clock,
     private readonly kicks: SandboxKicks,
   ) {}
@@ -96,20 +82,19 @@ export class SandboxStore {
     const { from, to } = transitionRule(transition);
     const now = this.clock.now();
     const seconds = deadlineSeconds(to, DEFAULT_START_SECONDS);
-    const { affected } = await (manager?.getRepository(Sandbox) ?? this.sandboxes).update(
-      { status: In([...from]), ...condition, id },
-      {
-        deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
-        ...(!ADDRESSED.includes(to) && { address: null }),
-        ...change,
-        status: to,
-        updatedAt: new Date(now),
-      },
-    );
-    if (affected === 1 && manager === undefined && isTransitional(to)) {
-      this.kicks.kick();
+    const set = {
+      deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
+      ...(!ADDRESSED.includes(to) && { address: null }),
+      ...change,
+      status: to,
+      updatedAt: new Date(now),
+    };
+    const claim = manager === undefined && isTransitional(to) ? this.leases.claim() : null;
+    const moved = await this.updates.run({ id, from, where: condition, set, claim }, manager ?? null);
+    if (moved && claim) {
+      this.kicks.kick(claim.isTaken(moved) ? moved : null);
     }
-    return affected === 1;
+    return moved !== null;
   }
 
   /** Changes a row without a transition. */

@@ -37,6 +37,7 @@ import { SandboxRepairs } from './sandbox-repairs.js';
 import { SandboxRest } from './sandbox-rest.js';
 import { SandboxStarter } from './sandbox-starter.js';
 import { SandboxSteps } from './sandbox-steps.js';
+import { SandboxUpdates } from './sandbox-updates.js';
 import { SandboxWorker } from './sandbox-worker.js';
 import { SandboxAddresses } from './sandbox-addresses.js';
 import { SandboxAnswers } from './sandbox-answers.js';
@@ -104,6 +105,7 @@ import { UserSeparation } from './user-separation.js';
     SandboxStarter,
     SandboxSteps,
     SandboxStore,
+    SandboxUpdates,
     SandboxWorker,
     SandboxesReader,
     SandboxesService,

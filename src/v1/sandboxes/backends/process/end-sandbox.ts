@@ -12,8 +12,8 @@ const KILL_MS = 5_000;
 export interface EndInput {
   /** Which program runs; null when none was ever written down. */
   record: ProgramRecord | null;
-  /** Resolves soon after the program ended, where this process started it; null: it is looked for. */
-  ended: Promise<void> | null;
+  /** Resolves when the program has ended, where this process started it; null: it is looked for. */
+  ended: Promise<unknown> | null;
   /** The variable that all processes of the sandbox were given, as `NAME=value`. */
   marker: string;
   /** The user that only this sandbox runs as. */

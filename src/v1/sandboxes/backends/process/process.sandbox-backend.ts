@@ -25,8 +25,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #options: ProcessBackendOptions;
   /** One thing at a time per sandbox. */
   readonly #queue = new KeyedQueue();
-  /** Programs that this process started: resolves when their end is written down. */
-  readonly #ends = new Map<string, Promise<void>>();
+  /** Programs that this process started: when they have ended, and when that is written down. */
+  readonly #ends = new Map<string, { ended: Promise<unknown>; written: Promise<void> }>();
   /** Sandboxes that are just being ended, with all that their programs leave behind. */
   readonly #ending = new Set<string>();
   #prepared: { isolation: Isolation; starter: SandboxStarter } | null = null;
@@ -88,7 +88,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const address = port === null ? null : programAddress(this.#options.listenAddress, port);
       return { ...nothing, state: 'running', address, createdAt };
     }
-    await this.#ends.get(id);
+    await this.#ends.get(id)?.written;
     const exit =
       parseStatus(await readIfThere(files.paths.status)) ??
       parseExit(await readIfThere(files.paths.exit), record);
@@ -136,30 +136,36 @@ export class ProcessSandboxBackend extends SandboxBackend {
   /** Ends what runs, politely where there is time; nothing happens when there is nothing. */
   async #end(id: string, graceMs: number): Promise<void> {
     const files = this.#files(id);
-    if (!(await files.exist())) {
+    const { starter } = this.#ready();
+    const [exists, record, user] = await Promise.all([
+      files.exist(),
+      files.program(),
+      starter.ownUser(files),
+    ]);
+    if (!exists) {
       return;
     }
-    const [record, user] = await Promise.all([files.program(), this.#ready().starter.ownUser(files)]);
-    const ended = this.#ends.get(id) ?? null;
+    const ended = this.#ends.get(id)?.ended ?? null;
     this.#ending.add(id);
     try {
       await endSandbox({ record, ended, marker: this.#marker(id), user, graceMs });
+      await ended;
     } finally {
       this.#ending.delete(id);
     }
-    await ended;
   }
 
   /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
   #watch(id: string, files: SandboxFiles, { record, ended }: SpawnedProgram): void {
     const write = async (): Promise<void> => {
       const text = JSON.stringify({ ...(await ended), run: record.run });
+      const isWanted = this.#ending.has(id);
       // Where it cannot be written, how the program ended is not known, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
-      if (this.#ends.get(id) === written) {
+      if (this.#ends.get(id) === end) {
         this.#ends.delete(id);
       }
-      if (this.#ending.has(id)) {
+      if (isWanted) {
         return;
       }
       // Not the next start's, which another process may have begun already. What cannot be ended now is ended before
@@ -167,8 +173,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const marker = programMarker(this.#options.instanceId, id, record.run);
       await endSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
     };
-    const written = write();
-    this.#ends.set(id, written);
+    const end = { ended, written: write() };
+    this.#ends.set(id, end);
   }
 
   #files(id: string): SandboxFiles {
