@@ -45,12 +45,12 @@ describe('sandboxes and several processes', () => {
     );
   }
 
-  async function statusOf(id: string): Promise<string | undefined> {
-    const [row] = await first.dataSource.query<{ status: string }[]>(
-      'SELECT status FROM sandboxes WHERE id = $1',
+  async function rowOf(id: string): Promise<{ status: string; lease_owner: string | null }> {
+    const [row] = await first.dataSource.query<[{ status: string; lease_owner: string | null }]>(
+      'SELECT status, lease_owner FROM sandboxes WHERE id = $1',
       [id],
     );
-    return row?.status;
+    return row;
   }
 
   it('a sandbox that runs is adopted by a new process, at the address that it has then', async () => {
@@ -109,12 +109,15 @@ describe('sandboxes and several processes', () => {
 
   it('an order to a process that stops is left to the others', async () => {
     const { id } = await me.running();
-    const second = await join();
-    await second.app.get(SandboxWorker).beforeApplicationShutdown();
-    await new SandboxesClient(second.url, me.user).pause(id);
+    await first.app.get(SandboxWorker).beforeApplicationShutdown();
+    await me.pause(id);
+    // A lease that has run out has its owner still.
+    await until(async () => (await rowOf(id)).lease_owner === null);
+    expect((await rowOf(id)).status).toBe('PAUSING');
 
-    // The clock stands still: a lease that was kept would never be over.
-    await expect(until(async () => (await statusOf(id)) === 'PAUSED')).resolves.toBeUndefined();
+    const second = await join();
+    expect(await new SandboxesClient(second.url, me.user).reach(id, 'PAUSED')).toMatchObject({ id });
+    await until(async () => (await rowOf(id)).status === 'PAUSED');
   });
 
   it('a process does one thing at a time with a sandbox, also after its lease ran out meanwhile', async () => {

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { viewTree } from '../../src/common/processes/end-processes.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';
 import { inheritedEnvironment } from '../support/service-process.js';
@@ -209,5 +210,14 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   it('refuses to be prepared where its programs cannot be reached', async () => {
     const agentServer = { node: process.execPath, entry: '/no/such/dist/agent-server/main.js', args: [] };
     await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
+  });
+
+  it('stops and removes what has no files before it is prepared', async () => {
+    const unprepared = new ProcessSandboxBackend(harness.options);
+    await expect(unprepared.pause('neverThere')).resolves.toBeUndefined();
+    await expect(unprepared.remove('neverThere')).resolves.toBeUndefined();
+    const { id } = harness.launch();
+    await mkdir(at(id));
+    await expect(unprepared.remove(id)).rejects.toThrow(SandboxBackendError);
   });
 });

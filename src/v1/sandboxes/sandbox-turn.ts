@@ -19,7 +19,7 @@ export interface TurnTools {
   onError: (message: string, sandboxId: string, error: unknown) => void;
 }
 
-/** One process's turn with one sandbox: from the taken lease, through as many steps as it takes, to giving it back. */
+/** One process's turns with one sandbox: from the taken lease, through as many steps as it takes, to giving it back. */
 export class SandboxTurn {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
@@ -33,9 +33,9 @@ export class SandboxTurn {
   ) {}
 
   /**
-   * Never throws.
+   * One turn after another. Never throws.
    *
-   * @param taken the row as it was when the lease was taken, where that was just now
+   * @param taken the row as it was when the lease was taken; null: it is read, since that was a while ago
    */
   async run(taken: Sandbox | null): Promise<void> {
     const { leases, onError } = this.tools;

@@ -38,8 +38,12 @@ export class SandboxUpdates {
     const { id, from, where, set, claim } = update;
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
-    const equals = ([property, value]: [string, unknown]): string =>
-      `${this.rows.column(property)} = ${param(value)}`;
+    const equals = ([property, value]: [string, unknown]): string => {
+      if (value === undefined) {
+        throw new Error(`an update of a sandbox without a value for ${property}`);
+      }
+      return `${this.rows.column(property)} = ${param(value)}`;
+    };
     const assignments = [...Object.entries(set).map(equals), ...(claim?.assignments(param) ?? [])];
     const conditions = [
       `status = ANY(${param([...from])}::text[])`,

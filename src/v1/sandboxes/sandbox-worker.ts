@@ -16,17 +16,27 @@ import type { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 
 const SWEEP_MS = 1_000;
-/** Sandboxes that one process works on at a time; starting more at once makes none of them faster. */
+/**
+ * Sandboxes that one process works on at a time, and a few more when orders come while it looks for work; starting more
+ * at once makes none of them faster.
+ */
 const MOST_AT_ONCE = 16;
 /** Of these, places that no start takes: a start may pull an image for an hour, and stops are over soon. */
 const FOR_STOPS = 4;
 const STOPS = ['PAUSING', 'DELETING'] as const;
 
+interface Work {
+  turn: SandboxTurn;
+  /** Its lease was taken once more meanwhile: there is another turn after this one. */
+  isTakenAgain: boolean;
+  done: Promise<void>;
+}
+
 /** Brings sandboxes of this host out of their transitional statuses, several at a time, each in one process. */
 @Injectable()
 export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
-  private readonly turns = new Set<{ id: string; turn: SandboxTurn; done: Promise<void> }>();
+  private readonly turns = new Map<string, Work>();
   /** Turns belong to nobody's request, whoever asked for them: their log lines must not say so. */
   private readonly scope = new AsyncResource('SandboxWorker');
   private stopped = false;
@@ -58,7 +68,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
     await this.loop.stop();
-    const turns = [...this.turns];
+    const turns = [...this.turns.values()];
     turns.forEach(({ turn }) => turn.stop());
     await Promise.all(turns.map(({ done }) => done));
   }
@@ -81,7 +91,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
 
   /** Works on what an order to this process took the lease of; where it cannot now, that is given back. Never throws. */
   private async accept(taken: Sandbox): Promise<void> {
-    if (!this.stopped && this.turns.size < MOST_AT_ONCE) {
+    if (this.turns.has(taken.id) || (!this.stopped && this.turns.size < MOST_AT_ONCE)) {
       this.begin(taken);
       return;
     }
@@ -90,22 +100,34 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     } catch (error) {
       this.logger.warn('a lease was not given back', { sandbox_id: taken.id, error: String(error) });
     }
+    // A place may have become free meanwhile.
+    await this.loop.now();
   }
 
-  /** Begins a turn with a sandbox whose lease was just taken. */
+  /** Works on a sandbox whose lease was just taken. */
   private begin(taken: Sandbox): void {
     const { id } = taken;
-    const turn = this.turnWith(id);
-    // One that has just given its lease back; or, after a stall of this process, one whose lease looked like a dead one's.
-    const before = [...this.turns].findLast((other) => other.id === id);
-    const run = before === undefined ? turn.run(taken) : before.done.then(() => turn.run(null));
-    const done = run.finally(() => {
-      this.turns.delete(entry);
-      // A place became free, and the sandbox itself may have been changed just now.
-      this.kicks.kick();
-    });
-    const entry = { id, turn, done };
-    this.turns.add(entry);
+    const known = this.turns.get(id);
+    if (known) {
+      // It has just given its lease back; or that looked like a dead one's after a stall of this process.
+      known.isTakenAgain = true;
+      known.turn.check();
+      return;
+    }
+    const work: Work = { turn: this.turnWith(id), isTakenAgain: false, done: Promise.resolve() };
+    this.turns.set(id, work);
+    work.done = this.run(work, taken);
+  }
+
+  private async run(work: Work, taken: Sandbox): Promise<void> {
+    await work.turn.run(taken);
+    while (work.isTakenAgain) {
+      work.isTakenAgain = false;
+      await work.turn.run(null);
+    }
+    this.turns.delete(taken.id);
+    // A place became free, and the sandbox itself may have been changed just now.
+    this.kicks.kick();
   }
 
   private turnWith(id: string): SandboxTurn {

@@ -66,7 +66,7 @@ export class SandboxStore {
    * follow from the new status where `change` does not give them.
    *
    * @param manager the transaction that it is part of; its owner calls `SandboxCreation.kick` after the end of it.
-   *   Without one the worker is told here
+   *   Without one the worker is told here, and where nobody works on the sandbox it is this process's own from then on
    * @returns whether it happened
    */
   async move(

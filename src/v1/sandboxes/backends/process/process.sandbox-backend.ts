@@ -136,15 +136,15 @@ export class ProcessSandboxBackend extends SandboxBackend {
   /** Ends what runs, politely where there is time; nothing happens when there is nothing. */
   async #end(id: string, graceMs: number): Promise<void> {
     const files = this.#files(id);
-    const { starter } = this.#ready();
     const [exists, record, user] = await Promise.all([
       files.exist(),
       files.program(),
-      starter.ownUser(files),
+      this.#prepared?.starter.ownUser(files) ?? null,
     ]);
     if (!exists) {
       return;
     }
+    this.#ready();
     const ended = this.#ends.get(id)?.ended ?? null;
     this.#ending.add(id);
     try {
