@@ -4,7 +4,7 @@ import { KeyedQueue } from '../../../../common/keyed-queue.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
-import { endSandbox } from './end-sandbox.js';
+import { type EndInput, endSandbox } from './end-sandbox.js';
 import { findPlatform } from './find-platform.js';
 import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
 import { programAddress } from './program-address.js';
@@ -13,8 +13,7 @@ import { removeTree } from './remove-tree.js';
 import { programMarker, sandboxMarker } from './sandbox-environment.js';
 import { isSandboxId, readIfThere, REMOVED_PREFIX, SandboxFiles, sandboxIds } from './sandbox-files.js';
 import { capLog, readLogTail } from './sandbox-log.js';
-import { SandboxStarter } from './sandbox-starter.js';
-import type { SpawnedProgram } from './spawn-program.js';
+import { SandboxStarter, type StartedProgram } from './sandbox-starter.js';
 
 /**
  * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; all that is known of
@@ -25,8 +24,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #options: ProcessBackendOptions;
   /** One thing at a time per sandbox. */
   readonly #queue = new KeyedQueue();
-  /** Programs that this process started: when they have ended, and when that is written down. */
-  readonly #ends = new Map<string, { ended: Promise<unknown>; written: Promise<void> }>();
+  /** Programs that this process started, until their end is written down. */
+  readonly #programs = new Map<string, StartedProgram & { written: Promise<void> }>();
   /** Sandboxes that are just being ended, with all that their programs leave behind. */
   readonly #ending = new Set<string>();
   #prepared: { isolation: Isolation; starter: SandboxStarter } | null = null;
@@ -88,7 +87,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const address = port === null ? null : programAddress(this.#options.listenAddress, port);
       return { ...nothing, state: 'running', address, createdAt };
     }
-    await this.#ends.get(id)?.written;
+    await this.#programs.get(id)?.written;
     const exit =
       parseStatus(await readIfThere(files.paths.status)) ??
       parseExit(await readIfThere(files.paths.exit), record);
@@ -126,44 +125,51 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const files = this.#files(id);
     const { starter } = this.#ready();
     await this.#queue.run(id, async () => {
-      const spawned = await starter.start(launch, signal, create);
-      if (spawned !== null) {
-        this.#watch(id, files, spawned);
+      const started = await starter.start(launch, signal, create);
+      if (started !== null) {
+        this.#watch(id, files, started);
       }
     });
   }
 
   /** Ends what runs, politely where there is time; nothing happens when there is nothing. */
   async #end(id: string, graceMs: number): Promise<void> {
-    const files = this.#files(id);
-    const [exists, record, user] = await Promise.all([
-      files.exist(),
-      files.program(),
-      this.#prepared?.starter.ownUser(files) ?? null,
-    ]);
-    if (!exists) {
+    const known = this.#programs.get(id);
+    // Of several processes of this host, another one may have started it since.
+    const program = known !== undefined && lives(known.record) ? known : await this.#find(this.#files(id));
+    if (program === null) {
       return;
     }
-    this.#ready();
-    const ended = this.#ends.get(id)?.ended ?? null;
+    const ended = known?.ended ?? null;
     this.#ending.add(id);
     try {
-      await endSandbox({ record, ended, marker: this.#marker(id), user, graceMs });
+      await endSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
       await ended;
     } finally {
       this.#ending.delete(id);
     }
   }
 
+  /** What the files say of a sandbox's program; null when there is no such sandbox. */
+  async #find(files: SandboxFiles): Promise<Pick<EndInput, 'record' | 'user'> | null> {
+    if (!(await files.exist())) {
+      return null;
+    }
+    const { starter } = this.#ready();
+    const [record, user] = await Promise.all([files.program(), starter.ownUser(files)]);
+    return { record, user };
+  }
+
   /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
-  #watch(id: string, files: SandboxFiles, { record, ended }: SpawnedProgram): void {
+  #watch(id: string, files: SandboxFiles, started: StartedProgram): void {
+    const { record, ended } = started;
     const write = async (): Promise<void> => {
       const text = JSON.stringify({ ...(await ended), run: record.run });
       const isWanted = this.#ending.has(id);
       // Where it cannot be written, how the program ended is not known, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
-      if (this.#ends.get(id) === end) {
-        this.#ends.delete(id);
+      if (this.#programs.get(id) === program) {
+        this.#programs.delete(id);
       }
       if (isWanted) {
         return;
@@ -173,8 +179,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const marker = programMarker(this.#options.instanceId, id, record.run);
       await endSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
     };
-    const end = { ended, written: write() };
-    this.#ends.set(id, end);
+    const program = { ...started, written: write() };
+    this.#programs.set(id, program);
   }
 
   #files(id: string): SandboxFiles {

@@ -19,6 +19,11 @@ import { type SpawnedProgram, spawnProgram } from './spawn-program.js';
 
 const MEGABYTE = 1024 * 1024;
 
+export interface StartedProgram extends SpawnedProgram {
+  /** The user that nothing but this sandbox runs as; null when there is none. */
+  user: number | null;
+}
+
 /** Starts programs of sandboxes, and makes their folders. */
 export class SandboxStarter {
   readonly #options: ProcessBackendOptions;
@@ -35,7 +40,7 @@ export class SandboxStarter {
    * @param create whether a sandbox that is not there is made
    * @throws SandboxBackendError when it cannot be started
    */
-  async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<SpawnedProgram | null> {
+  async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
     signal.throwIfAborted();
     const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
@@ -64,7 +69,7 @@ export class SandboxStarter {
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
-    return await spawnProgram({
+    const spawned = await spawnProgram({
       command: [...wrapper, ...command],
       cwd: isolated ? '/' : paths.box,
       env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port }),
@@ -73,12 +78,16 @@ export class SandboxStarter {
       paths,
       record: { run, port, namespaced: isolated },
     });
+    return { ...spawned, user: this.#own(user) };
   }
 
   /** The user that nothing but this sandbox runs as; null when there is none. */
   async ownUser(files: SandboxFiles): Promise<number | null> {
+    return this.#platform.users === null ? null : this.#own(await files.owner());
+  }
+
+  #own(owner: number | null): number | null {
     const { users } = this.#platform;
-    const owner = users === null ? null : await files.owner();
     return users !== null && owner !== null && isOfRange(owner, users) ? owner : null;
   }
 
