@@ -248,6 +248,9 @@ describe('starting a conversation', () => {
     await client.settings({ remote_runtime_resource_factor: 4 });
     const task = await client.reached(await client.start(), 'READY');
     expect(task.notes).toEqual([expect.stringContaining('remote_runtime_resource_factor 4')]);
+
+    const another = await client.reached(await client.start({ sandbox_id: task.sandboxId }), 'READY');
+    expect(another.notes).toEqual(task.notes);
   });
 
   it('ends when the task is deleted meanwhile, and leaves nothing behind', async () => {

@@ -29,6 +29,7 @@ describe('/api/v1/sandboxes', () => {
 
   beforeEach(async () => {
     backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    backend.shortfalls = [];
     me = new SandboxesClient(app.url, await app.createUser());
     other = new SandboxesClient(app.url, await app.createUser());
   });
@@ -115,10 +116,12 @@ describe('/api/v1/sandboxes', () => {
           sandbox_runtime_container_image: 'mine:1',
         }),
       });
+      backend.shortfalls = ['The engine has 1 processor.'];
       const { status_detail: detail } = await me.running();
 
       expect(detail).toContain('remote_runtime_resource_factor 2 has no effect');
       expect(detail).toContain('mine:1');
+      expect(detail).toContain('The engine has 1 processor.');
     });
   });
 

@@ -53,6 +53,7 @@ export class DockerHarness implements SandboxBackendHarness {
       instanceId: this.instanceId,
       listenAddress: null,
       defaultImage: AGENT_IMAGE,
+      environment: {},
       network: null,
       pidsLimit: 256,
       cpu: 1,

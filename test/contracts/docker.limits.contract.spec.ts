@@ -124,7 +124,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
 
   it('says so when the engine has fewer processors than were asked for', async () => {
     const said: string[] = [];
-    await started(harness.launch({ cpu: 1000, onProgress: (line) => said.push(line) }));
-    expect(said).toEqual([expect.stringMatching(/^the engine has \d+ processors: .* instead of 1000$/)]);
+    await started(harness.launch({ cpu: 1000, onShortfall: (line) => said.push(line) }));
+    expect(said).toEqual([expect.stringMatching(/^The engine has \d+ processors: .* instead of 1000\.$/)]);
   });
 });

@@ -165,7 +165,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   it('says what it cannot do, and refuses what it must not', async () => {
     const { backend } = harness;
     const lines: string[] = [];
-    const launch = shell('exit 0', { cpu: 2, onProgress: (line) => lines.push(line) });
+    const launch = shell('exit 0', { cpu: 2, onShortfall: (line) => lines.push(line) });
     await backend.start(launch, SIGNAL);
     expect(lines).toEqual([
       'The process backend cannot apply the processor limit of the sandbox specification.',

@@ -52,6 +52,8 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   broken: string | null = null;
   /** `pause` waits for it. */
   pauseGate: Promise<void> | null = null;
+  /** What each start says it cannot have. */
+  shortfalls: string[] = [];
 
   constructor(
     readonly kind: 'process' | 'docker' = 'process',
@@ -161,6 +163,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   private async run(launch: SandboxLaunch, signal: AbortSignal, createdAt = Date.now()): Promise<void> {
     const { failure, exit, mute, gate, progress } = this.script;
     progress.forEach((line) => launch.onProgress?.(line));
+    this.shortfalls.forEach((sentence) => launch.onShortfall?.(sentence));
     await until(gate, signal);
     if (failure !== null) {
       throw new SandboxBackendError(failure);

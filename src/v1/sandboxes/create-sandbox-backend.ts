@@ -30,6 +30,7 @@ export async function createSandboxBackend(
       network: sandboxes.dockerNetwork,
       pidsLimit: MOST_PROCESSES,
       ...CONTAINER_DEFAULTS,
+      environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });
   }

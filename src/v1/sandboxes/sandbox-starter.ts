@@ -18,7 +18,7 @@ const LOOK_SHARE = 0.1;
 /** A start that succeeded. */
 export interface StartedSandbox {
   address: string;
-  /** What of the user's settings has no effect; null: nothing. */
+  /** What of the specification or of the user's settings has no effect; null: nothing. */
   detail: string | null;
 }
 
@@ -54,17 +54,22 @@ export class SandboxStarter {
   ): Promise<StartedSandbox> {
     const { launch, notes, startTimeoutSeconds } = this.launches.plan(sandbox);
     await this.readiness.ready();
+    const shortfalls: string[] = [];
     const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
     try {
       onProgress({ detail: null, deadlineAt: deadline.extend() });
       await this.launch(
         sandbox,
-        { ...launch, onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }) },
+        {
+          ...launch,
+          onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }),
+          onShortfall: (sentence) => shortfalls.push(sentence),
+        },
         deadline.signal,
       );
       deadline.extend();
       const address = await this.answering(launch, deadline, startTimeoutSeconds);
-      return { address, detail: notes.length === 0 ? null : notes.join(' ') };
+      return { address, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
       // A backend whose work was cut short may say so in its own way; the cause is ours.
       signal.throwIfAborted();

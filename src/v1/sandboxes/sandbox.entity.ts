@@ -17,6 +17,8 @@ export interface SandboxWishes {
   resourceFactor: number | null;
   /** `sandbox_runtime_container_image`, else `sandbox_base_container_image`. */
   image: string | null;
+  /** `sandbox_base_container_image`, where the other one is set too. */
+  unusedImage?: string;
 }
 
 /** A sandbox: this row is the truth about what should be; the backend tells what is. */

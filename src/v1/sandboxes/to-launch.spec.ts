@@ -66,6 +66,7 @@ describe('toLaunch', () => {
     ['process', { resourceFactor: 1, image: 'mine:1' }, ['mine:1']],
     ['process', { resourceFactor: 4, image: 'mine:1' }, ['remote_runtime_resource_factor 4', 'mine:1']],
     ['docker', { resourceFactor: null, image: 'mine:1' }, ['mine:1']],
+    ['docker', { resourceFactor: null, image: null, unusedImage: 'base:1' }, ['base:1']],
   ] as const)('%s says what it cannot do about %j', (backend, wishes, named) => {
     const spec: SandboxSpec = { ...SPEC, program: { kind: 'command', command: 'serve', args: [] } };
     const { launch, notes } = toLaunch(spec, wishes, backend);
@@ -99,7 +100,7 @@ describe('toWishes', () => {
     ],
     [
       { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: 'run' },
-      { resourceFactor: null, image: 'run' },
+      { resourceFactor: null, image: 'run', unusedImage: 'base' },
     ],
     [
       { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: '' },

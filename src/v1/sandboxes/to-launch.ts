@@ -46,6 +46,11 @@ export function toLaunch(
       );
     }
   }
+  if (wishes.unusedImage !== undefined) {
+    notes.push(
+      `sandbox_base_container_image ${wishes.unusedImage} has no effect: sandbox_runtime_container_image is set.`,
+    );
+  }
   if (wishes.image !== null) {
     if (backend === 'process') {
       notes.push(

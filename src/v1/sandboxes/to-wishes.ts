@@ -12,10 +12,12 @@ export function toWishes(settings: SandboxSettings | null): SandboxWishes | null
   if (settings === null) {
     return null;
   }
+  const { sandbox_base_container_image: base, sandbox_runtime_container_image: runtime } = settings;
   const wishes = {
     resourceFactor: settings.remote_runtime_resource_factor,
     // An image that is ready to run wins over one that would have to be made ready.
-    image: settings.sandbox_runtime_container_image || settings.sandbox_base_container_image || null,
+    image: runtime || base || null,
+    ...(runtime && base && runtime !== base && { unusedImage: base }),
   };
   return wishes.resourceFactor === null && wishes.image === null ? null : wishes;
 }

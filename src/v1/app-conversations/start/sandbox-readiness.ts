@@ -33,7 +33,7 @@ export class SandboxReadiness {
       const standing = sandboxStanding(await this.reader.find(task.sandboxId), task.sandboxMade);
       switch (standing.do) {
         case 'go-on':
-          return task;
+          return await this.tasks.note(task, { notes: withDetail(task.notes, standing.detail) });
         case 'fail':
           throw new StartFailure(standing.reason);
         case 'wait':
@@ -51,4 +51,9 @@ export class SandboxReadiness {
       }
     }
   }
+}
+
+/** What the sandbox says of itself holds the notes that it was made with. */
+function withDetail(notes: readonly string[], detail: string | null): string[] {
+  return detail === null ? [...notes] : [detail, ...notes.filter((note) => !detail.includes(note))];
 }

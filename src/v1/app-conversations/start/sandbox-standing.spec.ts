@@ -7,7 +7,7 @@ describe('sandboxStanding', () => {
   it.each([
     [null, false, { do: 'make' }],
     [null, true, { do: 'fail', reason: 'The sandbox has been deleted.' }],
-    ['RUNNING', true, { do: 'go-on' }],
+    ['RUNNING', true, { do: 'go-on', detail: DETAIL }],
     ['STARTING', true, { do: 'wait', detail: DETAIL }],
     ['PAUSING', true, { do: 'wait', detail: expect.stringMatching(/paused/) }],
     ['PAUSED', true, { do: 'resume' }],

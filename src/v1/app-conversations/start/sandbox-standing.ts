@@ -9,7 +9,8 @@ export interface SandboxSight {
 
 /** What a start does next about its sandbox. */
 export type SandboxStanding =
-  | { do: 'go-on' }
+  /** `detail`: what of the settings has no effect in it. */
+  | { do: 'go-on'; detail: string | null }
   | { do: 'make' }
   | { do: 'resume' }
   | { do: 'wait'; detail: string | null }
@@ -21,7 +22,7 @@ export function sandboxStanding({ status, statusDetail }: SandboxSight, made: bo
     case null:
       return made ? { do: 'fail', reason: 'The sandbox has been deleted.' } : { do: 'make' };
     case 'RUNNING':
-      return { do: 'go-on' };
+      return { do: 'go-on', detail: statusDetail };
     case 'STARTING':
       return { do: 'wait', detail: statusDetail };
     case 'PAUSING':

@@ -27,6 +27,8 @@ export interface SandboxLaunch {
   callbackUrl: string | null;
   /** A line for people about long work (an image being pulled). */
   onProgress?: (detail: string) => void;
+  /** A sentence for people on what of this cannot be had, while the sandbox starts all the same. */
+  onShortfall?: (sentence: string) => void;
 }
 
 /** How a program ended. */

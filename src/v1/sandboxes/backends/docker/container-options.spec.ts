@@ -23,14 +23,27 @@ function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   };
 }
 
-function made(changes: Partial<SandboxLaunch> = {}, network: string | null = null, engine = ENGINE) {
+function made(
+  changes: Partial<SandboxLaunch> = {},
+  network: string | null = null,
+  engine = ENGINE,
+  environment: Record<string, string> = {},
+) {
   const given = launch(changes);
-  const options = { instanceId: 'test', network, pidsLimit: 512, cpu: 2, memoryMb: 1024 };
+  const options = { instanceId: 'test', network, pidsLimit: 512, cpu: 2, memoryMb: 1024, environment };
   const reach = sandboxReach({ network, listenAddress: null });
   return containerOptions(given, sandboxLayout(given, 'agent-image'), options, reach, engine, 1234);
 }
 
 describe('containerOptions', () => {
+  it("hands the operator's proxy on, and of the service's other variables none", () => {
+    const environment = { HTTPS_PROXY: 'http://proxy:3128', PATH: '/opt/bin' };
+    const { Env = [] } = made({ env: { NO_PROXY: 'of-the-spec' } }, null, ENGINE, environment);
+    expect(Env).toEqual(expect.arrayContaining(['HTTPS_PROXY=http://proxy:3128', 'NODE_USE_ENV_PROXY=1']));
+    expect(Env).toContain('NO_PROXY=of-the-spec');
+    expect(Env).not.toContain('PATH=/opt/bin');
+  });
+
   it('takes everything away that a sandbox does not need', () => {
     expect(made()).toMatchObject({
       name: 'slipway-AbCdEfGhIjKlMnOpQrStUv',

@@ -1,5 +1,6 @@
 import type { ContainerCreateOptions } from 'dockerode';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { proxyVariables } from '../proxy-variables.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { AGENT_PORT } from './container-facts.js';
 import type { DockerSandboxOptions } from './docker-options.js';
@@ -26,7 +27,10 @@ const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
 export function containerOptions(
   launch: SandboxLaunch,
   layout: SandboxLayout,
-  options: Pick<DockerSandboxOptions, 'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb'>,
+  options: Pick<
+    DockerSandboxOptions,
+    'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
+  >,
   reach: SandboxReach,
   engine: EngineFacts,
   createdAt: number,
@@ -34,11 +38,12 @@ export function containerOptions(
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
   const network = networkOf(launch, options.network);
   const port = `${AGENT_PORT}/tcp`;
+  const env = { ...proxyVariables(options.environment, launch.callbackUrl, false), ...layout.env };
   return {
     name: sandboxName(launch.id),
     Image: layout.image,
     Cmd: layout.args,
-    Env: Object.entries(layout.env).map(([name, value]) => `${name}=${value}`),
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
     User: USER,
     WorkingDir: layout.folder,
     Labels: {

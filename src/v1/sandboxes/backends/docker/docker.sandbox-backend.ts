@@ -166,8 +166,8 @@ export class DockerSandboxBackend extends SandboxBackend {
     await ensureImage(this.#docker, wanted, onProgress, signal);
     const engine = await this.#engineFacts();
     if (launch.cpu !== null && launch.cpu > engine.processors) {
-      onProgress(
-        `the engine has ${engine.processors} processors: the sandbox gets these instead of ${launch.cpu}`,
+      launch.onShortfall?.(
+        `The engine has ${engine.processors} processors: the sandbox gets these instead of ${launch.cpu}.`,
       );
     }
     signal.throwIfAborted();

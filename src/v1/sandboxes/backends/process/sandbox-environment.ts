@@ -1,3 +1,4 @@
+import { proxyVariables } from '../proxy-variables.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import type { SandboxPaths } from './sandbox-paths.js';
 
@@ -43,6 +44,7 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
+    ...proxyVariables(own, launch.callbackUrl, true),
     HOME: paths.home,
     TMPDIR: tmp,
     ...(port === null ? {} : protocolVariables(launch, paths, port)),

@@ -64,7 +64,7 @@ export class SandboxStarter {
     await requireSpace(folder, fileLimits.minFreeBytes);
     const user = await this.#prepareFiles(launch.id, files, before === null, create);
     const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
-    unmetWishes(launch).forEach((line) => launch.onProgress?.(line));
+    unmetWishes(launch).forEach((line) => launch.onShortfall?.(line));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
