@@ -222,6 +222,84 @@ describe('conversations of the agent server', () => {
     expect(files.join('')).not.toMatch(/first-secret|third-secret|search-secret|llm-key-of-a-test/);
   });
 
+  it('changes limits, also while it works, and keeps them on the disk', async () => {
+    const own = await startTestAgentServer();
+    const id = await own.client.start({ max_iterations: 3, slipway: { max_budget: 2 } });
+    const change = async (limits: object) =>
+      (await own.client.post(`/api/conversations/${id}/credentials`, limits)).status;
+    const limits = async (): Promise<unknown[]> => {
+      const info = await own.client.get(`/api/conversations/${id}`);
+      return [jsonAt(info, 'max_iterations'), jsonAt(info, 'metrics', 'max_budget_per_task')];
+    };
+    await own.client.say(id, 'step');
+    expect(await change({ max_iterations: 7, max_budget: 5.5 })).toBe(200);
+    expect(await limits()).toEqual([7, 5.5]);
+    await own.client.post(`/api/conversations/${id}/pause`);
+    await own.client.untilStatus(id, 'paused');
+    for (const wrong of [{ max_iterations: 0 }, { max_iterations: null }, { max_budget: -1 }]) {
+      expect(await change(wrong)).toBe(422);
+    }
+    await own.restart();
+    expect(await limits()).toEqual([7, 5.5]);
+    // What is not given stays, and null is no limit.
+    expect(await change({ max_budget: null, llm_api_key: 'llm-key-of-a-test' })).toBe(200);
+    expect(await limits()).toEqual([7, null]);
+    await own.client.say(id, 'settings');
+    await own.client.untilStatus(id, 'finished');
+    expect(JSON.parse(String((await own.client.answers(id))[0]))).toMatchObject({
+      maxIterations: 7,
+      maxBudget: null,
+    });
+    await own.stop();
+  });
+
+  it('refuses work while its key is withheld, and says why and what to do', async () => {
+    const own = await startTestAgentServer();
+    const interrupted = await own.client.start();
+    const ended = await own.client.start();
+    await own.client.say(ended, 'say hello');
+    await own.client.untilStatus(ended, 'finished');
+    await own.client.say(interrupted, 'step');
+    await own.client.untilStatus(interrupted, 'running');
+    await own.restart();
+    const give = async (id: string, credentials: object) =>
+      await own.client.post(`/api/conversations/${id}/credentials`, credentials);
+    const refusal =
+      /another model server .*\(openai\/fake at http:\/\/llm\.example\).* in the settings again/;
+    const problems = async (id: string) => await own.client.events(id, '&kind=ConversationErrorEvent');
+
+    for (const id of [interrupted, interrupted, ended]) {
+      await give(id, { llm_key_withheld: true });
+      expect(await own.client.say(id, 'say hello')).toEqual({
+        status: 400,
+        body: { detail: expect.stringMatching(refusal) },
+      });
+    }
+    // Nobody is asked for anything where work should go on by itself: there it is told, once.
+    expect(await problems(interrupted)).toMatchObject([
+      { code: 'LlmKeyWithheld', detail: expect.stringMatching(refusal) },
+    ]);
+    expect(await problems(ended)).toEqual([]);
+
+    await give(interrupted, { llm_api_key: 'llm-key-of-a-test' });
+    await own.client.say(interrupted, 'say hello');
+    await own.client.untilStatus(interrupted, 'finished');
+    await own.stop();
+  });
+
+  it('goes on with the key it has when another one is withheld, and without where none was needed', async () => {
+    const keyless = await server.client.start({ agent: { kind: 'Agent', llm: { model: 'openai/fake' } } });
+    for (const [id, apiKey] of [
+      [await server.client.start(), '<secret-hidden>'],
+      [keyless, null],
+    ] as const) {
+      await server.client.post(`/api/conversations/${id}/credentials`, { llm_key_withheld: true });
+      await server.client.say(id, 'settings');
+      await server.client.untilStatus(id, 'finished');
+      expect(JSON.parse(String((await server.client.answers(id))[0]))).toMatchObject({ llm: { apiKey } });
+    }
+  });
+
   it('changes policies and refuses what it cannot do', async () => {
     const id = await server.client.start();
     const policy = { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true };

@@ -14,6 +14,25 @@ afterEach(async () => {
   await llm.close();
 });
 
+it('goes on when the budget that stopped it was raised', async () => {
+  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent, slipway: { max_budget: 0 } }));
+  await client.say(id, 'Do it.');
+  await client.untilStatus(id, 'error');
+  expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+    { code: 'MaxBudgetReached', detail: expect.stringContaining('Raise it in the settings') },
+  ]);
+  expect(llm.requests).toEqual([]);
+
+  await client.post(`/api/conversations/${id}/credentials`, { max_budget: 1 });
+  await client.say(id, 'Go on.');
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+});
+
 it('works for a user: a command in the workspace, its result to the model, an answer', async () => {
   llm = await ScriptedLlm.start(
     inOrder(

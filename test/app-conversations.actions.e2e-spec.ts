@@ -6,6 +6,7 @@ import request from 'supertest';
 import type { AgentEvent } from '../src/agent-protocol/events.js';
 import { jsonText } from '../src/common/json-access.js';
 import { initialTitle } from '../src/v1/app-conversations/conversation-title.js';
+import { FollowedConversation } from '../src/v1/events/followed-conversation.entity.js';
 import { FollowListeners } from '../src/v1/events/follow-listeners.js';
 import { newSessionKey } from '../src/v1/sandboxes/sandbox-session-key.js';
 import type { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
@@ -318,6 +319,89 @@ describe('after a resume', () => {
     await app.dataSource.query('UPDATE app_conversations SET sandbox_generation = 2 WHERE id = $1', [id]);
 
     expect((await sending).status).toBe(200);
+    expect(await userTexts(id)).toHaveLength(1);
+  });
+});
+
+describe('settings that were changed meanwhile', () => {
+  const SERVER = {
+    llm_model: 'openai/other',
+    llm_base_url: 'http://llm.example/v2',
+    llm_api_key: 'llm-key-of-a-test',
+  };
+
+  const settings = (members: object): request.Test =>
+    request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
+  const seen = (id: string, members: Partial<FollowedConversation>): Promise<unknown> =>
+    app.dataSource.getRepository(FollowedConversation).update({ id }, members);
+  /** What the agent works with, as it answers `settings`. */
+  const lastAnswer = async (id: string): Promise<unknown> => {
+    await untilStatus(id, 'finished');
+    return JSON.parse(String((await agent.client.answers(id)).at(-1)));
+  };
+
+  it.each<[string, Partial<FollowedConversation>]>([
+    ['that ended with an error', { executionStatus: 'error' }],
+    [
+      'whose budget is spent',
+      {
+        executionStatus: 'finished',
+        metrics: {
+          model_name: 'openai/fake',
+          accumulated_cost: 1,
+          max_budget_per_task: 1,
+          accumulated_token_usage: null,
+        },
+      },
+    ],
+  ])('are told to a conversation %s, with the next message', async (_, state) => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
+    await seen(id, state);
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
+  });
+
+  it('are not looked at when nothing is in the way', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5 });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null, maxIterations: 500 });
+  });
+
+  it('leave a conversation its key when they name another model server', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1', max_budget_per_task: 5 });
+    await seen(id, { executionStatus: 'error' });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, llm: { apiKey: '<secret-hidden>' } });
+  });
+
+  it('are told to a conversation that refuses work without its key, which then does it', async () => {
+    const { id, hex } = await begin();
+    await agent.restart();
+    await app.dataSource.query('UPDATE sandboxes SET address = $2 WHERE id = $1', [
+      sandbox.id,
+      `http://127.0.0.1:${agent.port}`,
+    ]);
+    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+
+    const { body } = await say(hex, 'settings').expect(409);
+    expect(body).toMatchObject({
+      code: 'conflict',
+      detail: expect.stringContaining("another model server than this conversation's (openai/fake at"),
+    });
+    expect(await userTexts(id)).toEqual([]);
+    await settings(SERVER);
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ llm: { apiKey: '<secret-hidden>' } });
     expect(await userTexts(id)).toHaveLength(1);
   });
 });

@@ -121,6 +121,33 @@ describe('starts and the sandboxes they need', () => {
     expect(await statusOf(task)).toBe('running');
   });
 
+  it('tells a conversation that was running why it does not go on after a resume', async () => {
+    await client.settings({ llm_base_url: 'https://models.example.com/v1' });
+    const task = await busy();
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await client.settings({ llm_base_url: 'https://other.example.com/v1' });
+
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+
+    const problems = async (): Promise<unknown[]> =>
+      (await backend.boxes
+        .get(task.sandboxId)
+        ?.server.client.events(task.appConversationId, '&kind=ConversationErrorEvent')) ?? [];
+    await until(async () => (await problems()).length > 0);
+    expect(await problems()).toMatchObject([{ code: 'LlmKeyWithheld' }]);
+    expect(await statusOf(task)).toBe('paused');
+    // It was given all that there is: nobody tries again, and no action waits for it.
+    await until(async () => {
+      const [row] = await app.dataSource.query<{ sandbox_generation: number }[]>(
+        'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
+        [task.appConversationId],
+      );
+      return row?.sandbox_generation === 2;
+    });
+  });
+
   it('answers again after a resume', async () => {
     const task = await client.reached(await client.start(say('say hello')), 'READY');
     await until(async () => (await statusOf(task)) === 'finished');
@@ -169,12 +196,17 @@ describe('starts and the sandboxes they need', () => {
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
     const path = `/api/v1/app-conversations/${task.appConversationId}/send-message`;
     const message = { content: [{ type: 'text', text: 'settings' }] };
+    const { body } = await request(app.url).post(path).set(user.headers).send(message).expect(409);
+    expect(body.detail).toMatch(/another model server than this conversation's .* in the settings again/);
+
+    // As it says: with the server named again it goes on, and with the limits of now.
+    await client.settings({ ...first, max_budget_per_task: 7 });
     await request(app.url).post(path).set(user.headers).send(message).expect(200);
     await until(async () => (await answers()).filter((text) => text.includes('apiKey')).length === 2);
-
     const after = (await answers()).at(-1);
-    expect(after).toContain('"apiKey":null');
+    expect(after).not.toContain('"apiKey":null');
     expect(after).toContain('"language":"de"');
+    expect(after).toContain('"maxBudget":7');
   });
 
   // Last: the clock stays ahead.

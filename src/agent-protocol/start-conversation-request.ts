@@ -78,15 +78,20 @@ export interface StartConversationRequest {
 
 /**
  * Body of `POST /api/conversations/{id}/credentials` (ours alone): what a conversation lost when its server ended,
- * since none of it is ever written. Only what is given is replaced.
+ * since no secret is ever written, and what may be another one by now. Only what is given is replaced.
  */
 export interface CredentialsRequest {
   llm_api_key?: string | null;
+  /** There is a key, but for another server than the conversation's: it goes on needing its own. */
+  llm_key_withheld?: boolean;
   search_api_key?: string | null;
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
-  /** These two are kept; they may have changed meanwhile. */
+  /** These are kept, and used from the next step on. */
+  max_iterations?: number;
+  /** USD per conversation; null: no limit. */
+  max_budget?: number | null;
   language?: string | null;
   outbound_allowlist?: string[] | null;
 }

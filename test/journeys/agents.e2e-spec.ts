@@ -82,7 +82,7 @@ describe('what agents do, seen through the service', () => {
     expect(await problems(id)).toHaveLength(1);
   });
 
-  it('stops when the money is spent, and spends no more after a message', async () => {
+  it('stops when the money is spent, and spends no more after a message until the limit is raised', async () => {
     const usage = { promptTokens: 100_000, completionTokens: 10 };
     onMessage('spend money', () => call('think', { thought: 'Much.' }, { usage }));
     await user.saveSettings({ max_budget_per_task: 0.1 });
@@ -97,6 +97,12 @@ describe('what agents do, seen through the service', () => {
     );
     expect(world.llm.requests).toHaveLength(asked);
     expect(jsonAt(await user.conversation(id), 'metrics', 'accumulated_cost')).toBeGreaterThan(0.1);
+
+    await user.saveSettings({ max_budget_per_task: 100 });
+    await user.say(id, 'Thank you.');
+    const ended = await user.conversationIn(id, 'finished');
+    expect(jsonAt(ended, 'metrics', 'max_budget_per_task')).toBe(100);
+    expect(await problems(id)).toHaveLength(2);
   });
 
   it('says why a model does not answer, and tries again with the next message', async () => {

@@ -5,13 +5,15 @@ import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { toConversationInfo } from './conversation-info.js';
-import { type ConversationRecord, describeSecrets } from './conversation-record.js';
+import type { ConversationRecord } from './conversation-record.js';
 import { ConversationRun } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
 import type { RunPlaces } from './run-places.js';
 import { updateCredentials } from './credentials.js';
 import type { IncomingMessage } from './message-schema.js';
+import { KEY_WITHHELD, missingKeyDetail } from './missing-key.js';
 import { openCalls } from './open-calls.js';
+import { recordChanges } from './record-changes.js';
 import type { CredentialsUpdate } from './start-schema.js';
 
 const ENDED: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
@@ -171,15 +173,11 @@ export class Conversation {
     await this.#state.change({ securityAnalyzer: analyzer });
   }
 
-  /** Replaces what is given; none of it is written. */
+  /** Replaces what is given; nothing secret of it is written. A run that goes on has it with its next step. */
   async updateCredentials(update: CredentialsUpdate): Promise<void> {
     this.#state.setCredentials(updateCredentials(this.#state.credentials, update));
-    await this.#state.change({
-      llmKeyNeeded: update.llm_api_key === undefined ? this.record.llmKeyNeeded : Boolean(update.llm_api_key),
-      secrets: { ...this.record.secrets, ...describeSecrets(update.secrets ?? {}) },
-      ...(update.language !== undefined && { language: update.language }),
-      ...(update.outbound_allowlist !== undefined && { outboundAllowlist: update.outbound_allowlist }),
-    });
+    await this.#state.change(recordChanges(this.record, update));
+    await this.#tellWithheldKey();
   }
 
   /** Ends the run within a time, remembers that there was one, and lets go of files and processes. */
@@ -188,12 +186,28 @@ export class Conversation {
     await this.log.close();
   }
 
+  get #lacksKey(): boolean {
+    return this.record.llmKeyNeeded && this.#state.credentials.llmApiKey === null;
+  }
+
   #requireCredentials(): void {
-    if (this.record.llmKeyNeeded && this.#state.credentials.llmApiKey === null) {
-      throw new HttpError(
-        400,
-        `The LLM key is not kept over a restart: give it again with POST /api/conversations/${this.id}/credentials.`,
-      );
+    if (this.#lacksKey) {
+      throw new HttpError(400, missingKeyDetail(this.record, this.#state.credentials.llmKeyWithheld));
+    }
+  }
+
+  /** Whoever waits for interrupted work to go on asks for nothing that could be refused with the reason. */
+  async #tellWithheldKey(): Promise<void> {
+    const last = this.log.entries.at(-1);
+    const isTold = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
+    if (this.record.wasRunning && this.#lacksKey && this.#state.credentials.llmKeyWithheld && !isTold) {
+      await this.#state.append({
+        kind: 'ConversationErrorEvent',
+        source: 'environment',
+        code: KEY_WITHHELD,
+        detail: missingKeyDetail(this.record, true),
+      });
+      await this.log.sync();
     }
   }
 

@@ -7,6 +7,8 @@ import type { CredentialsUpdate, ParsedSecret, StartRequest } from './start-sche
 /** What a conversation knows but never writes: after a restart it has to be given again. */
 export interface Credentials {
   llmApiKey: string | null;
+  /** Whoever gives credentials has a key only for another server than the conversation's. */
+  llmKeyWithheld: boolean;
   searchApiKey: string | null;
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
@@ -15,6 +17,7 @@ export interface Credentials {
 
 export const NO_CREDENTIALS: Credentials = {
   llmApiKey: null,
+  llmKeyWithheld: false,
   searchApiKey: null,
   mcpServers: null,
   secrets: {},
@@ -25,6 +28,7 @@ export const NO_CREDENTIALS: Credentials = {
 export function credentialsOf(request: StartRequest): Credentials {
   return {
     llmApiKey: request.agent.llm.api_key ?? null,
+    llmKeyWithheld: false,
     searchApiKey: request.slipway.search_api_key ?? null,
     mcpServers: toMcpServers(request.agent.mcp_config?.mcpServers),
     secrets: request.secrets,
@@ -36,6 +40,7 @@ export function credentialsOf(request: StartRequest): Credentials {
 export function updateCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   return {
     llmApiKey: update.llm_api_key === undefined ? old.llmApiKey : update.llm_api_key,
+    llmKeyWithheld: update.llm_key_withheld ?? (update.llm_api_key === undefined && old.llmKeyWithheld),
     searchApiKey: update.search_api_key === undefined ? old.searchApiKey : update.search_api_key,
     mcpServers: update.mcp_config ? toMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
     secrets: { ...old.secrets, ...update.secrets },

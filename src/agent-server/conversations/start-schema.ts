@@ -70,8 +70,11 @@ const agent = z.looseObject({
   agent_context: z.looseObject({ system_message_suffix: z.string().nullish() }).nullish(),
 });
 
+const maxBudget = z.number().nonnegative();
+const maxIterations = z.number().int().positive();
+
 const extension = z.object({
-  max_budget: z.number().nonnegative().nullish(),
+  max_budget: maxBudget.nullish(),
   language: z.string().nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
@@ -93,7 +96,7 @@ export const startSchema = z.object({
   confirmation_policy: confirmationPolicySchema.default({ kind: 'NeverConfirm' }),
   security_analyzer: securityAnalyzerSchema.optional(),
   initial_message: messageSchema.nullish(),
-  max_iterations: z.number().int().positive().default(500),
+  max_iterations: maxIterations.default(500),
   stuck_detection: z.boolean().default(true),
   secrets: secretsSchema.default({}),
   slipway: extension.default({}),
@@ -104,10 +107,13 @@ export type StartRequest = z.infer<typeof startSchema>;
 
 export const credentialsSchema = z.object({
   llm_api_key: z.string().nullish(),
+  llm_key_withheld: z.boolean().optional(),
   search_api_key: z.string().nullish(),
   mcp_config: mcpConfig.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),
+  max_iterations: maxIterations.optional(),
+  max_budget: maxBudget.nullish(),
   language: z.string().nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
 });

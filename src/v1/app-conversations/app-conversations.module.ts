@@ -4,6 +4,7 @@ import { DatabaseNotificationsModule } from '../../database/notifications/databa
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
+import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AppConversation } from './app-conversation.entity.js';
 import { AppConversationsController } from './app-conversations.controller.js';
@@ -14,6 +15,7 @@ import { ConversationAnswers } from './conversation-answers.js';
 import { ConversationExportController } from './export/conversation-export.controller.js';
 import { ConversationExportService } from './export/conversation-export.service.js';
 import { ConversationRemovalService } from './conversation-removal.service.js';
+import { ConversationRenewal } from './conversation-renewal.js';
 import { ConversationTitles } from './conversation-titles.js';
 import { ConversationWorkspaceController } from './conversation-workspace.controller.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
@@ -37,6 +39,7 @@ import { TaskForges } from './suggested-task/task-forges.js';
     DatabaseNotificationsModule,
     EventsModule,
     GitProvidersModule,
+    SandboxSpecsModule,
     SandboxesModule,
   ],
   controllers: [
@@ -52,6 +55,7 @@ import { TaskForges } from './suggested-task/task-forges.js';
     ConversationAnswers,
     ConversationExportService,
     ConversationRemovalService,
+    ConversationRenewal,
     ConversationTitles,
     ConversationWorkspaceService,
     ConversationsReader,

@@ -7,6 +7,7 @@ import { type RunningSandbox, RunningSandboxes } from '../sandboxes/running-sand
 import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
 import { agentServerProblem } from './agent-server-problem.js';
+import { ConversationRenewal } from './conversation-renewal.js';
 import type { ConversationRow } from './conversation-row.js';
 import { ConversationsReader } from './conversations.reader.js';
 import { sandboxNotRunning } from './sandbox-not-running.js';
@@ -28,6 +29,7 @@ export class ConversationActionsService {
     private readonly startTasks: StartTasksReader,
     private readonly running: RunningSandboxes,
     private readonly activity: SandboxActivity,
+    private readonly renewal: ConversationRenewal,
     private readonly pokes: ConversationPokes,
   ) {}
 
@@ -40,7 +42,7 @@ export class ConversationActionsService {
     const { conversation, target } = await this.open(userId, givenId);
     this.activity.touch(conversation.sandbox_id);
     await this.restored(userId, conversation, target);
-    await attempt(() => action(target, conversation));
+    await attempt(() => this.renewal.renewed(target, conversation, () => action(target, conversation)));
     this.pokes.poke(conversation.id);
   }
 

@@ -15,7 +15,7 @@ export function limitReached(
       code: 'MaxBudgetReached',
       detail:
         `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
-        `${maxBudget} USD. Raise the limit to go on.`,
+        `${maxBudget} USD. Raise it in the settings and send a message to go on.`,
     };
   }
   if (iterations >= maxIterations) {

@@ -7,13 +7,17 @@ import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../app-conversation.entity.js';
 import { StartTask } from '../start-task.entity.js';
 import { requestSecrets } from '../start/request-secrets.js';
+import { agentLimits } from './agent-limits.js';
 import { AgentInputsReader } from './agent-inputs.reader.js';
 import { GitAccessReader } from './git-access.reader.js';
 import { mcpServerEntries } from './mcp-server-entries.js';
 import { isSameModelServer, type NamedModel } from './is-same-model-server.js';
 import { secretSources } from './to-agent-request.js';
 
-/** What a conversation has to be given again when its agent server has been started anew: nothing of it is ever written there. */
+/**
+ * What a conversation has to be given again when its agent server has been started anew, since no secret is ever written
+ * there, and when something stopped it that may have been changed.
+ */
 @Injectable()
 export class AgentCredentials {
   private readonly logger = new Logger(AgentCredentials.name);
@@ -27,9 +31,9 @@ export class AgentCredentials {
   ) {}
 
   /**
-   * As the user's settings are now, with the secrets that the conversation was started with.
+   * As the user's settings are now, limits included, with the secrets that the conversation was started with.
    *
-   * @param model the conversation's own: a key for another server is not sent there
+   * @param model the conversation's own: a key for another server is not sent there, and the agent server is told so
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async build(
@@ -52,11 +56,12 @@ export class AgentCredentials {
       );
     }
     return {
-      llm_api_key: isForModel ? settings.llm_api_key : null,
+      ...(isForModel ? { llm_api_key: settings.llm_api_key } : { llm_key_withheld: true }),
       search_api_key: settings.search_api_key,
       mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
       secrets: secretSources(secrets),
       git: await this.git.find(userId, settings),
+      ...agentLimits(settings),
       language: settings.language === '' ? null : settings.language,
       outbound_allowlist: this.config.outbound.allowlist,
     };

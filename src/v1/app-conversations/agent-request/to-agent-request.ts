@@ -10,12 +10,12 @@ import { SETTINGS_DEFAULTS } from '../../../settings/settings-defaults.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import type { StartRequest } from '../start/start-request.js';
 import type { AgentDialect } from './agent-dialect.js';
+import { agentLimits } from './agent-limits.js';
 import type { AgentSettings } from './agent-settings.js';
 import { mcpServerEntries } from './mcp-server-entries.js';
 import type { ModelFacts } from './model-facts.js';
 import { systemSuffix } from './system-suffix.js';
 
-const DEFAULT_MAX_ITERATIONS = 500;
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;
 const TOKENS_PER_PRICE = 1_000_000;
@@ -49,7 +49,7 @@ export function toAgentRequest(start: AgentStart): StartConversationRequest {
     workspace: { kind: 'LocalWorkspace', working_dir: start.workingDir },
     agent: toAgent(start),
     ...confirmation(settings),
-    max_iterations: settings.max_iterations ?? DEFAULT_MAX_ITERATIONS,
+    max_iterations: agentLimits(settings).max_iterations,
     stuck_detection: true,
     secrets: secretSources(start.secrets),
     initial_message: message && { role: 'user', content: message.content, run: true },
@@ -134,7 +134,7 @@ function extension({
   outboundAllowlist,
 }: AgentStart): NonNullable<StartConversationRequest['slipway']> {
   return {
-    max_budget: settings.max_budget_per_task,
+    max_budget: agentLimits(settings).max_budget,
     language: settings.language === '' ? null : settings.language,
     search_api_key: settings.search_api_key,
     tavily_api_url: config.tavilyApiUrl,

@@ -62,7 +62,22 @@ export class ConversationRevival {
       await this.credentials.build(conversation, remote.model),
     );
     if (remote.wasRunning) {
+      await this.goOnRemotely(target, id);
+    }
+  }
+
+  /** One that still lacks its key does not go on, and has told its user why; there is nothing to be tried again. */
+  private async goOnRemotely(target: AgentServerTarget, id: string): Promise<void> {
+    try {
       await this.run(target, id);
+    } catch (error) {
+      if (!(error instanceof AgentServerError && error.status === 400)) {
+        throw error;
+      }
+      this.logger.warn('a conversation does not go on by itself', {
+        conversation_id: id,
+        reason: error.detail,
+      });
     }
   }
 

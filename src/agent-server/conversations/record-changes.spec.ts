@@ -1,0 +1,41 @@
+import { expect, it } from '@jest/globals';
+import { recordChanges } from './record-changes.js';
+import { credentialsSchema } from './start-schema.js';
+
+const changes = (update: object, llmKeyNeeded = true) =>
+  recordChanges({ llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
+
+it.each([
+  [{}, {}],
+  [{ max_budget: 2 }, { maxBudget: 2 }],
+  [
+    { max_budget: 0, max_iterations: 7 },
+    { maxBudget: 0, maxIterations: 7 },
+  ],
+  [{ max_budget: null }, { maxBudget: null }],
+  [
+    { language: null, outbound_allowlist: ['a.example.com'] },
+    { language: null, outboundAllowlist: ['a.example.com'] },
+  ],
+])('%j changes %j and nothing else', (update, expected) => {
+  expect(changes(update)).toEqual({ llmKeyNeeded: true, secrets: {}, ...expected });
+});
+
+it.each([
+  [true, {}, true],
+  [false, {}, false],
+  [false, { llm_api_key: 'key' }, true],
+  [true, { llm_api_key: null }, false],
+  [true, { llm_key_withheld: true }, true],
+  [true, { llm_key_withheld: true, llm_api_key: null }, true],
+  [false, { llm_key_withheld: true }, false],
+])('a key is needed: %s, after %j: %s', (before, update, after) => {
+  expect(changes(update, before)).toMatchObject({ llmKeyNeeded: after });
+});
+
+it.each([{ max_budget: -1 }, { max_iterations: 0 }, { max_iterations: 1.5 }, { max_iterations: null }])(
+  'refuses %j',
+  (update) => {
+    expect(credentialsSchema.safeParse(update).success).toBe(false);
+  },
+);
