@@ -252,6 +252,34 @@ describe('sandboxes and several processes', () => {
       expect(await me.get(watched)).toMatchObject({ status: 'RUNNING' });
     });
 
+    it('are forgotten when they should be removed and it has been gone for a day', async () => {
+      const { id: forgotten } = await me.running();
+      const { id: early } = await me.running();
+      const { id: watched } = await me.running();
+      await first.dataSource.query(
+        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now() - interval '23 hours')`,
+      );
+      await first.dataSource.query(
+        `UPDATE sandboxes SET status = 'DELETING', host_id = CASE WHEN id = $1 THEN 'there' ELSE 'gone' END,
+           updated_at = now() - CASE WHEN id = $2 THEN interval '23 hours' ELSE interval '25 hours' END`,
+        [watched, early],
+      );
+      const rows = async (): Promise<string[]> =>
+        (await first.dataSource.query<{ id: string }[]>('SELECT id FROM sandboxes ORDER BY created_at')).map(
+          ({ id }) => id,
+        );
+      const watch = first.app.get(SandboxIdleWatch);
+      await watch.look();
+      expect(await rows()).toEqual([early, watched]);
+      await first.dataSource.query(
+        `UPDATE sandbox_hosts SET seen_at = now() - interval '25 hours' WHERE id = 'there'`,
+      );
+      await watch.look();
+
+      expect(await rows()).toEqual([early]);
+      expect(backend.callsOf(forgotten)).toEqual(['start']);
+    });
+
     it('are welcome when this one is gone', async () => {
       // It says no more that it is there.
       await first.app.get(SandboxHosts).beforeApplicationShutdown();

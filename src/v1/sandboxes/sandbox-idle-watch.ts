@@ -45,11 +45,15 @@ export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicati
     await this.loop.stop();
   }
 
-  /** Pauses what is idle, removes what has not run for too long, gives up what nobody works on or has. */
+  /**
+   * Pauses what is idle, removes what has not run for too long, gives up what nobody works on or has, and forgets what
+   * nobody will remove.
+   */
   async look(): Promise<void> {
     await this.rest.pauseIdle();
     await this.rest.removeOld();
     await this.rest.giveUpAbandoned();
     await this.rest.giveUpLost();
+    await this.rest.forgetUnremoved();
   }
 }

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { AgentServerActivity } from '../agent-servers/agent-server.client.js';
@@ -10,12 +10,15 @@ import { SandboxStore } from './sandbox.store.js';
 
 /** How long another host may be late. */
 const PATIENCE_SECONDS = 60;
+/** How long a host that is gone may be awaited to remove something. */
+const REMOVAL_PATIENCE_SECONDS = 86_400;
 /** An agent server that nobody heard of for so long, in a sandbox that nobody used, hangs. */
 const MOST_SILENT_SECONDS = 600;
 
 /** Lets sandboxes of this host rest that nobody uses: first their programs, much later their files. */
 @Injectable()
 export class SandboxRest {
+  private readonly logger = new Logger('Sandboxes');
   /** Since when agent servers do not answer, epoch milliseconds by sandbox and start. */
   private silent = new Map<string, number>();
 
@@ -89,6 +92,28 @@ export class SandboxRest {
         if ((await this.idleness.activity(sandbox)) === null) {
           const statusDetail = `It does not answer, and no process of its host ${hostId} runs.`;
           await this.store.move(id, 'fail', { statusDetail }, { status: 'RUNNING', generation, updatedAt });
+        }
+      }),
+    );
+  }
+
+  /**
+   * Forgets what a host that is gone should have removed: a removal has no deadline, and nobody sees the row. Whatever
+   * there still is of it becomes an orphan, which its host removes if it comes back, or another one at the same engine.
+   */
+  async forgetUnremoved(): Promise<void> {
+    const unremoved = await this.store.unremoved(
+      this.host.id,
+      this.ago(REMOVAL_PATIENCE_SECONDS),
+      REMOVAL_PATIENCE_SECONDS,
+    );
+    await Promise.all(
+      unremoved.map(async ({ id, hostId }) => {
+        if (await this.store.delete(id, { status: 'DELETING' })) {
+          this.logger.warn('forgot a removed sandbox whose host is gone: its files stay there', {
+            sandbox_id: id,
+            host_id: hostId,
+          });
         }
       }),
     );

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, IsNull, LessThan, Not, Or, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
+import { hostIsSilent } from './host-is-silent.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { SandboxLeases } from './sandbox-leases.js';
 import { isSandboxId } from './sandbox-session-key.js';
@@ -118,7 +119,7 @@ export class SandboxStore {
   /** Sandboxes of a host that have not run since. */
   async restingSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId, status: In(['PAUSED', 'ERROR']), updatedAt: LessThan(moment) },
+      where: { hostId, status: In(['PAUSED', 'ERROR', 'MISSING']), updatedAt: LessThan(moment) },
       order: { updatedAt: 'ASC' },
       take: MOST_AT_ONCE,
     });
@@ -154,11 +155,28 @@ export class SandboxStore {
         updatedAt: LessThan(moment),
         lastActivityAt: LessThan(moment),
       })
-      .andWhere(
-        `NOT EXISTS (SELECT 1 FROM sandbox_hosts host
-           WHERE host.id = sandbox.host_id AND host.seen_at > now() - make_interval(secs => :seconds))`,
-        { seconds },
-      )
+      .andWhere(hostIsSilent('sandbox.host_id'), { seconds })
+      .orderBy('sandbox.updated_at')
+      .take(MOST_AT_ONCE)
+      .getMany();
+  }
+
+  /**
+   * Sandboxes that should have been removed since then, that nobody worked on, and whose hosts have said nothing for as
+   * long.
+   *
+   * @param seconds as for `withoutHost`
+   */
+  async unremoved(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+    return this.sandboxes
+      .createQueryBuilder('sandbox')
+      .where({
+        hostId: Not(hostId),
+        status: 'DELETING',
+        updatedAt: LessThan(moment),
+        leaseUntil: Or(IsNull(), LessThan(moment)),
+      })
+      .andWhere(hostIsSilent('sandbox.host_id'), { seconds })
       .orderBy('sandbox.updated_at')
       .take(MOST_AT_ONCE)
       .getMany();

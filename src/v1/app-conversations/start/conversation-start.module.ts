@@ -23,6 +23,7 @@ import { ConversationRevival } from '../restore/conversation-revival.js';
 import { RestorableConversations } from '../restore/restorable-conversations.js';
 import { SandboxRemoval } from '../sandbox-removal.js';
 import { StartTask } from '../start-task.entity.js';
+import { AbandonedStarts } from './abandoned-starts.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
 import { ConversationRows } from './conversation-rows.js';
 import { ConversationStarter } from './conversation-starter.js';
@@ -64,6 +65,7 @@ import { StartWorker } from './start-worker.js';
     SandboxesModule,
   ],
   providers: [
+    AbandonedStarts,
     AgentCredentials,
     AgentInputsReader,
     AgentRequests,

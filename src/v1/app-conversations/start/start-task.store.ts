@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { hostIsSilent } from '../../sandboxes/host-is-silent.js';
 import { StartTask } from '../start-task.entity.js';
 import type { StartTaskStatus } from '../start-task-status.js';
 import { START_TASKS_CHANNEL } from './start-channel.js';
@@ -10,6 +11,9 @@ import { StartEnded } from './start-ended.js';
 
 /** What a worker may set beside the status. */
 export type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
+
+/** Of tasks that are looked through in turns. */
+const MOST_AT_ONCE = 50;
 
 const OVER = ['READY', 'ERROR'] as const satisfies readonly StartTaskStatus[];
 
@@ -31,6 +35,23 @@ export class StartTaskStore {
       { attempt: () => 'attempt + 1' },
     );
     return affected === 1 ? this.tasks.findOneBy({ id }) : null;
+  }
+
+  /**
+   * Tasks of other hosts that are not over, that nothing happened to for so long, and whose hosts have said nothing for
+   * as long; those longest unchanged first.
+   *
+   * @param seconds how long, by the database's clock
+   */
+  async withoutHost(hostId: string, seconds: number): Promise<StartTask[]> {
+    return this.tasks
+      .createQueryBuilder('task')
+      .where({ hostId: Not(hostId), status: Not(In([...OVER])) })
+      .andWhere('task.updated_at < now() - make_interval(secs => :seconds)', { seconds })
+      .andWhere(hostIsSilent('task.host_id'))
+      .orderBy('task.updated_at')
+      .take(MOST_AT_ONCE)
+      .getMany();
   }
 
   /**
