@@ -112,7 +112,8 @@ describe('the life of a sandbox', () => {
       backend.boxes.delete(id);
       await me.resume(id);
 
-      expect((await me.reach(id, 'ERROR')).status_detail).toContain('files are gone');
+      await until(async () => (await rowOf(id)).status === 'MISSING');
+      expect((await me.get(id))?.status_detail).toContain('files are gone');
     });
   });
 
@@ -244,11 +245,30 @@ describe('the life of a sandbox', () => {
       await backend.end(id, null);
       backend.boxes.delete(id);
       await look();
+      await look();
 
       expect(await me.get(id)).toMatchObject({
-        status: 'ERROR',
-        status_detail: expect.stringContaining('cannot be resumed'),
+        status: 'MISSING',
+        status_detail: expect.stringContaining('files are gone'),
       });
+      await me.remove(id);
+      await until(async () => (await me.get(id)) === null);
+    });
+
+    it('finds a paused sandbox that is gone, and when it is there again', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await until(async () => (await rowOf(id)).status === 'PAUSED');
+      const box = backend.box(id);
+      backend.boxes.delete(id);
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'MISSING' });
+
+      backend.boxes.set(id, box);
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'PAUSED', status_detail: null });
+      await me.resume(id);
+      await me.reach(id, 'RUNNING');
     });
 
     it('follows an agent server to another address', async () => {

@@ -18,6 +18,10 @@ export type Difference =
   | { kind: 'moved'; id: string; address: string }
   /** It runs, and should not. */
   | { kind: 'left-over'; id: string }
+  /** It has run once, rests, and is not there any more: look again, then say so. */
+  | { kind: 'gone'; id: string }
+  /** It is there although it was said to be gone. */
+  | { kind: 'back'; id: string }
   /** Nobody knows it any more. */
   | { kind: 'orphan'; id: string };
 
@@ -33,7 +37,8 @@ export interface ReconcileOptions {
 /**
  * Compares rows with what the backend has. Transitional rows are left to their workers.
  *
- * @param known the RUNNING rows of this host, and the rows of everything that the backend has
+ * @param known the RUNNING rows of this host, those that rest and should be there, and the rows of everything that the
+ *   backend has
  * @param facts what the backend had before the rows were read: what got its row later is no orphan then
  */
 export function reconcile(
@@ -44,12 +49,11 @@ export function reconcile(
   const rows = new Map(known.map((row) => [row.id, row]));
   const had = new Map(facts.map((fact) => [fact.id, fact]));
   return [
-    ...known.flatMap((row) => runningDifference(row, had.get(row.id))),
+    ...known.flatMap((row) => knownDifference(row, had.get(row.id))),
     ...facts.flatMap((fact): Difference[] => {
       const row = rows.get(fact.id);
       if (row) {
-        const stopped = row.status === 'PAUSED' || row.status === 'ERROR';
-        return row.ours && stopped && fact.state === 'running' ? [{ kind: 'left-over', id: fact.id }] : [];
+        return row.ours && rests(row) && fact.state === 'running' ? [{ kind: 'left-over', id: fact.id }] : [];
       }
       const since = fact.createdAt ?? firstSeen.get(fact.id) ?? now;
       return now - since >= graceMs ? [{ kind: 'orphan', id: fact.id }] : [];
@@ -57,7 +61,17 @@ export function reconcile(
   ];
 }
 
-function runningDifference(row: KnownSandbox, fact: SandboxFacts | undefined): Difference[] {
+function rests({ status }: KnownSandbox): boolean {
+  return status === 'PAUSED' || status === 'ERROR';
+}
+
+function knownDifference(row: KnownSandbox, fact: SandboxFacts | undefined): Difference[] {
+  if (row.ours && rests(row) && fact === undefined) {
+    return [{ kind: 'gone', id: row.id }];
+  }
+  if (row.ours && row.status === 'MISSING' && fact !== undefined) {
+    return [{ kind: 'back', id: row.id }];
+  }
   if (row.status !== 'RUNNING') {
     return [];
   }

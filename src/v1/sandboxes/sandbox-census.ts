@@ -8,10 +8,15 @@ import { HostIdentity } from './host-identity.js';
 import { type Difference, type KnownSandbox, reconcile } from './reconcile.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
+/** What rests and is there is not asked for: those may be many, and nothing is to be done about them. */
 const KNOWN = `
   SELECT id, status, address, host_id = $1 AND backend = $2 AS ours
   FROM sandboxes
-  WHERE (host_id = $1 AND status = 'RUNNING') OR id = ANY($3)`;
+  WHERE (host_id = $1 AND status = 'RUNNING')
+    OR (host_id = $1 AND backend = $2 AND status IN ('PAUSED', 'ERROR') AND generation > 0 AND id <> ALL($3))
+    OR id = ANY($3)`;
+
+const RUNNING = `SELECT id FROM sandboxes WHERE host_id = $1 AND status = 'RUNNING'`;
 
 interface KnownRow {
   id: string;
@@ -35,7 +40,8 @@ export class SandboxCensus {
 
   /** Sandboxes of this host that should run. */
   async running(): Promise<string[]> {
-    return (await this.known([])).map(({ id }) => id);
+    const rows = await this.dataSource.query<{ id: string }[]>(RUNNING, [this.host.id]);
+    return rows.map(({ id }) => id);
   }
 
   /** Where rows and backend do not agree. */

@@ -2,6 +2,9 @@ import type { SandboxExit, SandboxFacts } from './backends/sandbox-backend.js';
 
 const LONGEST = 4_000;
 const MASK = '**********';
+/** Of a sandbox that ran once and that the backend does not have any more. */
+export const FILES_GONE =
+  'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
 
 /** What is known of a sandbox that failed. */
 export interface FailureFacts {

@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import type { Difference } from './reconcile.js';
 import { SandboxAutopsy } from './sandbox-autopsy.js';
+import { FILES_GONE } from './sandbox-failure.js';
 import { SandboxLeases } from './sandbox-leases.js';
 import { SandboxListeners } from './sandbox-listeners.js';
 import { SandboxStore } from './sandbox.store.js';
@@ -28,6 +29,10 @@ export class SandboxRepairs {
         return this.moved(id, difference.address);
       case 'left-over':
         return this.stopLeftOver(id);
+      case 'gone':
+        return this.gone(id);
+      case 'back':
+        return this.back(id);
       case 'orphan':
         return this.removeOrphan(id);
     }
@@ -55,6 +60,20 @@ export class SandboxRepairs {
     if (sandbox?.status === 'RUNNING' && facts.address === address) {
       const { generation } = sandbox;
       await this.store.change(id, { address }, { status: 'RUNNING', generation });
+    }
+  }
+
+  private async gone(id: string): Promise<void> {
+    const { state } = await this.backend.inspect(id);
+    if (state === 'missing' && (await this.store.move(id, 'vanish', { statusDetail: FILES_GONE }))) {
+      this.logger.warn('the files of a sandbox are gone', { sandbox_id: id });
+    }
+  }
+
+  private async back(id: string): Promise<void> {
+    const { state } = await this.backend.inspect(id);
+    if (state !== 'missing' && (await this.store.move(id, 'appear', { statusDetail: null }))) {
+      this.logger.log('the files of a sandbox are there again', { sandbox_id: id });
     }
   }
 

@@ -5,7 +5,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import { SandboxBackend, type SandboxLaunch } from './backends/sandbox-backend.js';
-import { failedWhileStarting, neverAnswered } from './sandbox-failure.js';
+import { failedWhileStarting, FILES_GONE, neverAnswered } from './sandbox-failure.js';
 import { SandboxLaunches } from './sandbox-launches.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { StartDeadline } from './start-deadline.js';
@@ -86,9 +86,7 @@ export class SandboxStarter {
   ): Promise<void> {
     const { state } = await this.backend.inspect(id);
     if (state === 'missing' && generation > 0) {
-      throw new SandboxBackendError(
-        'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.',
-      );
+      throw new SandboxBackendError(FILES_GONE);
     }
     await (state === 'stopped' ? this.backend.resume(launch, signal) : this.backend.start(launch, signal));
   }

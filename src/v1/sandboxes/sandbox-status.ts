@@ -5,6 +5,7 @@ export const SANDBOX_ROW_STATUSES = [
   'PAUSING',
   'PAUSED',
   'ERROR',
+  'MISSING',
   'DELETING',
 ] as const;
 export type SandboxRowStatus = (typeof SANDBOX_ROW_STATUSES)[number];
@@ -20,6 +21,7 @@ const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
   PAUSING: 'PAUSED',
   PAUSED: 'PAUSED',
   ERROR: 'ERROR',
+  MISSING: 'MISSING',
   DELETING: 'MISSING',
 };
 

@@ -13,7 +13,11 @@ export type SandboxTransition =
   /** It has been stopped as asked. */
   | 'paused'
   /** It could not be started or stopped, or ended by itself. */
-  | 'fail';
+  | 'fail'
+  /** Its files are gone from where sandboxes are. */
+  | 'vanish'
+  /** Its files are there again. */
+  | 'appear';
 
 interface TransitionRule {
   from: readonly SandboxRowStatus[];
@@ -21,12 +25,15 @@ interface TransitionRule {
 }
 
 const RULES: Record<SandboxTransition, TransitionRule> = {
-  resume: { from: ['PAUSING', 'PAUSED', 'ERROR'], to: 'STARTING' },
+  // From MISSING too: the start finds out whether that is still so.
+  resume: { from: ['PAUSING', 'PAUSED', 'ERROR', 'MISSING'], to: 'STARTING' },
   pause: { from: ['STARTING', 'RUNNING'], to: 'PAUSING' },
   remove: { from: SANDBOX_ROW_STATUSES.filter((status) => status !== 'DELETING'), to: 'DELETING' },
   started: { from: ['STARTING'], to: 'RUNNING' },
   paused: { from: ['PAUSING'], to: 'PAUSED' },
   fail: { from: ['STARTING', 'RUNNING', 'PAUSING'], to: 'ERROR' },
+  vanish: { from: ['PAUSED', 'ERROR'], to: 'MISSING' },
+  appear: { from: ['MISSING'], to: 'PAUSED' },
 };
 
 /** Statuses that a worker brings to an end; one at a time does, which the lease in the row sees to. */

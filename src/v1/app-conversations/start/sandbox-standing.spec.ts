@@ -12,6 +12,7 @@ describe('sandboxStanding', () => {
     ['PAUSING', true, { do: 'wait', detail: expect.stringMatching(/paused/) }],
     ['PAUSED', true, { do: 'resume' }],
     ['ERROR', true, { do: 'fail', reason: `The sandbox failed: ${DETAIL}` }],
+    ['MISSING', true, { do: 'fail', reason: `The sandbox is MISSING: ${DETAIL}` }],
     ['DELETING', true, { do: 'fail', reason: 'The sandbox is being deleted.' }],
   ] as [SandboxSight['status'], boolean, SandboxStanding][])('%s (made: %s)', (status, made, expected) => {
     expect(sandboxStanding({ status, statusDetail: DETAIL }, made)).toEqual(expected);

@@ -31,6 +31,8 @@ export function sandboxStanding({ status, statusDetail }: SandboxSight, made: bo
       return { do: 'resume' };
     case 'ERROR':
       return { do: 'fail', reason: `The sandbox failed: ${statusDetail ?? 'no cause is known'}` };
+    case 'MISSING':
+      return { do: 'fail', reason: `The sandbox is MISSING: ${statusDetail ?? 'its files are gone'}` };
     case 'DELETING':
       return { do: 'fail', reason: 'The sandbox is being deleted.' };
   }
