@@ -1,14 +1,16 @@
-/** A schema as `openapi.json` holds it. */
+/** A schema as `openapi.json` holds it, and as agent servers publish theirs. */
 export interface JsonSchema {
   [keyword: string]: unknown;
   $ref?: string;
   type?: string | string[];
   enum?: unknown[];
+  const?: unknown;
   properties?: Record<string, JsonSchema>;
   required?: string[];
   additionalProperties?: boolean | JsonSchema;
   propertyNames?: JsonSchema;
   items?: JsonSchema;
+  prefixItems?: JsonSchema[];
   minItems?: number;
   maxItems?: number;
   allOf?: JsonSchema[];
@@ -16,6 +18,8 @@ export interface JsonSchema {
   oneOf?: JsonSchema[];
   minimum?: number;
   maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
   minLength?: number;
   maxLength?: number;
   pattern?: string;
@@ -25,7 +29,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
 const CHECKED =
-  '$ref type enum properties required additionalProperties propertyNames items minItems maxItems allOf anyOf oneOf minimum maximum minLength maxLength pattern format'.split(
+  '$ref type enum const properties required additionalProperties propertyNames items prefixItems minItems maxItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -35,6 +39,7 @@ const FORMATS: Record<string, RegExp> = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
   email: /^[^@\s]+@[^@\s]+$/,
   password: /^/,
+  path: /^/,
   uri: /^[a-z][a-z0-9+.-]*:\S+$/i,
 };
 
@@ -65,17 +70,22 @@ export function schemaProblems(
       : [`${at}: fits not exactly one of oneOf`]),
     ...(hasType(value, schema.type) ? [] : [`${at}: is not ${String(schema.type)}`]),
     ...(schema.enum === undefined || schema.enum.includes(value) ? [] : [`${at}: is none of the enum`]),
+    ...(schema.const === undefined || schema.const === value
+      ? []
+      : [`${at}: is not ${JSON.stringify(schema.const)}`]),
     ...(typeof value === 'string' ? textProblems(value, schema, at) : []),
-    ...(typeof value === 'number' &&
-    (value < (schema.minimum ?? -Infinity) || value > (schema.maximum ?? Infinity))
-      ? [`${at}: is out of bounds`]
-      : []),
+    ...(typeof value === 'number' && !isWithin(value, schema) ? [`${at}: is out of bounds`] : []),
     ...(Array.isArray(value) &&
     (value.length < (schema.minItems ?? 0) || value.length > (schema.maxItems ?? Infinity))
       ? [`${at}: is too short or too long`]
       : []),
     ...(Array.isArray(value) && schema.items
       ? value.flatMap((element, index) => inner(element, schema.items ?? {}, `${at}[${index}]`))
+      : []),
+    ...(Array.isArray(value)
+      ? value
+          .slice(0, schema.prefixItems?.length ?? 0)
+          .flatMap((element, index) => inner(element, schema.prefixItems?.[index] ?? {}, `${at}[${index}]`))
       : []),
     ...(isObject(value) ? objectProblems(value, schema, at, inner) : []),
   ];
@@ -95,6 +105,18 @@ function hasType(value: unknown, type: string | string[] | undefined): boolean {
   }
   const own = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
   return [type].flat().some((name) => (name === 'integer' ? Number.isInteger(value) : name === own));
+}
+
+function isWithin(
+  value: number,
+  { minimum, maximum, exclusiveMinimum, exclusiveMaximum }: JsonSchema,
+): boolean {
+  return (
+    value >= (minimum ?? -Infinity) &&
+    value <= (maximum ?? Infinity) &&
+    value > (exclusiveMinimum ?? -Infinity) &&
+    value < (exclusiveMaximum ?? Infinity)
+  );
 }
 
 function textProblems(value: string, schema: JsonSchema, at: string): string[] {
