@@ -380,7 +380,7 @@ describe('what is sent to the stock agent server', () => {
     ['a size of the condenser', { ...START, config: { ...START.config, condenserTokens: 5000 } }],
     ['every call confirmed', withSettings({ confirmation_mode: true })],
     ['risky calls confirmed', withSettings({ confirmation_mode: true, security_analyzer: 'llm' })],
-  ])('begins a conversation as published, but for the KNOWN MISMATCH: %s', async (_name, start) => {
+  ])('begins a conversation as published, but for what is newer: %s', async (_name, start) => {
     await client.startConversation(target(), toAgentRequest(start));
 
     expect(await problemsOfAll()).toEqual(NEWER_IN_START);
