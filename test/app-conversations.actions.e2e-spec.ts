@@ -364,6 +364,18 @@ describe('settings that were changed meanwhile', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
   });
 
+  it('are not looked at by a pause', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5 });
+    await seen(id, { executionStatus: 'error' });
+    await request(app.url).post(`/api/v1/app-conversations/${hex}/pause`).set(user.headers).expect(200);
+    await seen(id, { executionStatus: 'paused' });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null });
+  });
+
   it('are not looked at when nothing is in the way', async () => {
     const { id, hex } = await begin();
     await settings({ ...SERVER, max_budget_per_task: 5 });

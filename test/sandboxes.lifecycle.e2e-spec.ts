@@ -266,7 +266,10 @@ describe('the life of a sandbox', () => {
 
       backend.boxes.set(id, box);
       await look();
-      expect(await me.get(id)).toMatchObject({ status: 'PAUSED', status_detail: null });
+      expect(await me.get(id)).toMatchObject({
+        status: 'PAUSED',
+        status_detail: expect.stringContaining('not there for a while'),
+      });
       await me.resume(id);
       await me.reach(id, 'RUNNING');
     });

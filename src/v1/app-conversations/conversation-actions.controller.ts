@@ -60,7 +60,7 @@ export class ConversationActionsController {
   @HttpCode(200)
   @PauseConversationOperation()
   async pause(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.act(user.id, id, (target, conversation) =>
+    await this.actions.stop(user.id, id, (target, conversation) =>
       this.agentServers.pause(target, conversation.id),
     );
     return SUCCESS;

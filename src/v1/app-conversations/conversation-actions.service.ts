@@ -39,10 +39,21 @@ export class ConversationActionsService {
    * @throws DomainError not_found, what `sandboxNotRunning` says, and what `agentServerProblem` makes of a refusal
    */
   async act(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
+    await this.do(userId, givenId, (target, conversation) =>
+      this.renewal.renewed(target, conversation, () => action(target, conversation)),
+    );
+  }
+
+  /** As `act`, for what ends work: it waits for no settings, and fails for none. */
+  async stop(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
+    await this.do(userId, givenId, action);
+  }
+
+  private async do(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
     const { conversation, target } = await this.open(userId, givenId);
     this.activity.touch(conversation.sandbox_id);
     await this.restored(userId, conversation, target);
-    await attempt(() => this.renewal.renewed(target, conversation, () => action(target, conversation)));
+    await attempt(() => action(target, conversation));
     this.pokes.poke(conversation.id);
   }
 

@@ -64,15 +64,23 @@ export class SandboxRepairs {
   }
 
   private async gone(id: string): Promise<void> {
+    const sandbox = await this.store.find(id);
     const { state } = await this.backend.inspect(id);
-    if (state === 'missing' && (await this.store.move(id, 'vanish', { statusDetail: FILES_GONE }))) {
+    if (!sandbox || state !== 'missing') {
+      return;
+    }
+    const { status, statusDetail, updatedAt } = sandbox;
+    const cause = status === 'ERROR' && statusDetail !== FILES_GONE ? statusDetail : null;
+    const detail = cause === null ? FILES_GONE : `${FILES_GONE} Before that: ${cause}`;
+    if (await this.store.move(id, 'vanish', { statusDetail: detail }, { status, updatedAt })) {
       this.logger.warn('the files of a sandbox are gone', { sandbox_id: id });
     }
   }
 
   private async back(id: string): Promise<void> {
     const { state } = await this.backend.inspect(id);
-    if (state !== 'missing' && (await this.store.move(id, 'appear', { statusDetail: null }))) {
+    const detail = 'Its files were not there for a while. Resuming starts it again.';
+    if (state !== 'missing' && (await this.store.move(id, 'appear', { statusDetail: detail }))) {
       this.logger.log('the files of a sandbox are there again', { sandbox_id: id });
     }
   }

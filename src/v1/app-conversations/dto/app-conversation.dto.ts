@@ -77,7 +77,7 @@ export class AppConversationDto {
   @ApiProperty({
     enum: SANDBOX_STATUSES,
     enumName: 'SandboxStatus',
-    description: 'MISSING: the sandbox is gone; the conversation can be read only.',
+    description: 'MISSING: the sandbox or its files are gone; the conversation can be read only.',
     example: 'RUNNING',
   })
   sandbox_status: SandboxStatus;

@@ -18,7 +18,7 @@ export class SandboxDto {
     enum: SANDBOX_STATUSES,
     enumName: 'SandboxStatus',
     description:
-      'RUNNING only once the agent server inside has answered. MISSING stands in conversations whose sandbox is gone.',
+      'RUNNING only once the agent server inside has answered. MISSING: its files are gone; in conversations also, that the sandbox was deleted.',
     example: 'RUNNING',
   })
   status: SandboxStatus;

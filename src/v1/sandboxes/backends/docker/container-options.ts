@@ -38,7 +38,7 @@ export function containerOptions(
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
   const network = networkOf(launch, options.network);
   const port = `${AGENT_PORT}/tcp`;
-  const env = { ...proxyVariables(options.environment, launch.callbackUrl, false), ...layout.env };
+  const env = { ...proxyVariables(options.environment, launch, false), ...layout.env };
   return {
     name: sandboxName(launch.id),
     Image: layout.image,

@@ -16,7 +16,7 @@ export function programMarker(instanceId: string, id: string, run: string): stri
 }
 
 const INHERITED =
-  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
+  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
 
 export interface EnvironmentInput {
   /** The service's own variables. */
@@ -44,7 +44,7 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    ...proxyVariables(own, launch.callbackUrl, true),
+    ...proxyVariables(own, launch, true),
     HOME: paths.home,
     TMPDIR: tmp,
     ...(port === null ? {} : protocolVariables(launch, paths, port)),
