@@ -15,6 +15,7 @@ import {
   type AgentStart,
   toAgentRequest,
 } from '../src/v1/app-conversations/agent-request/to-agent-request.js';
+import { agentSettings } from '../src/v1/app-conversations/agent-request/agent-settings.js';
 import { ConversationWorkspaceService } from '../src/v1/app-conversations/conversation-workspace.service.js';
 import { RepositoryMaker } from '../src/v1/app-conversations/repository/repository-maker.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fakes/fake-server.js';
@@ -63,19 +64,8 @@ const START: AgentStart = {
   model: 'openai/gpt-4o',
   facts: { price: null, contextWindow: null },
   settings: {
+    ...agentSettings(null, { llm_api_key: null, search_api_key: null, sandbox_api_key: null }),
     llm_model: 'openai/gpt-4o',
-    llm_base_url: null,
-    agent: null,
-    max_iterations: null,
-    max_budget_per_task: null,
-    confirmation_mode: null,
-    security_analyzer: null,
-    enable_default_condenser: null,
-    language: null,
-    git_user_name: null,
-    git_user_email: null,
-    llm_api_key: null,
-    search_api_key: null,
   },
   config: { llmTimeoutSeconds: 120, condenserTokens: null, tavilyApiUrl: 'https://api.tavily.com' },
   mcpConfig: null,

@@ -249,7 +249,9 @@ describe('the life of a sandbox', () => {
 
       expect(await me.get(id)).toMatchObject({
         status: 'MISSING',
-        status_detail: expect.stringContaining('files are gone'),
+        status_detail:
+          'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable. ' +
+          'Before that: It vanished while it ran: something else removed it.',
       });
       await me.remove(id);
       await until(async () => (await me.get(id)) === null);

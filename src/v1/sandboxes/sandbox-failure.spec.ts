@@ -33,7 +33,7 @@ describe('texts of failures', () => {
     ],
     [
       endedByItself({ facts: { state: 'missing', exit: null }, log: '', sessionKey: KEY }),
-      'cannot be resumed',
+      'It vanished while it ran: something else removed it.',
     ],
   ])('%s', (text, part) => {
     expect(text).toContain(part);

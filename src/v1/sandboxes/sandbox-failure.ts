@@ -41,7 +41,7 @@ export function neverAnswered(
 export function endedByItself(failure: FailureFacts): string {
   return withLog(
     failure.facts.state === 'missing'
-      ? 'It is gone: something else removed it, with its files. It cannot be resumed; its conversations stay readable.'
+      ? 'It vanished while it ran: something else removed it.'
       : `Its program ended by itself (${exitText(failure.facts.exit)}). Resuming starts it again.`,
     failure,
   );

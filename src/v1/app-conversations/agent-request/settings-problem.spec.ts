@@ -1,24 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '../../../common/http/outbound-addresses.js';
+import { agentSettings } from './agent-settings.js';
 import { type JudgedSettings, settingsProblem } from './settings-problem.js';
 
 const USABLE: JudgedSettings = {
   model: 'openai/gpt-4o',
-  settings: {
-    llm_model: null,
-    llm_base_url: null,
-    agent: null,
-    max_iterations: null,
-    max_budget_per_task: null,
-    confirmation_mode: null,
-    security_analyzer: null,
-    enable_default_condenser: null,
-    language: null,
-    git_user_name: null,
-    git_user_email: null,
-    llm_api_key: 'sk-model',
-    search_api_key: null,
-  },
+  settings: agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
   mcpConfig: null,
   dialect: 'slipway',
 };

@@ -1,21 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { type AgentStart, toAgentRequest } from './to-agent-request.js';
-import type { AgentSettings } from './agent-settings.js';
+import { type AgentSettings, agentSettings } from './agent-settings.js';
 
 const SETTINGS: AgentSettings = {
+  ...agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
   llm_model: 'openai/gpt-4o',
-  llm_base_url: null,
-  agent: null,
-  max_iterations: null,
-  max_budget_per_task: null,
-  confirmation_mode: null,
-  security_analyzer: null,
-  enable_default_condenser: null,
-  language: null,
-  git_user_name: null,
-  git_user_email: null,
-  llm_api_key: 'sk-model',
-  search_api_key: null,
 };
 
 const START: AgentStart = {

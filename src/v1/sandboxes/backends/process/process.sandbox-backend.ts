@@ -13,7 +13,7 @@ import { removeTree } from './remove-tree.js';
 import { programMarker, sandboxMarker } from './sandbox-environment.js';
 import { isSandboxId, readIfThere, REMOVED_PREFIX, SandboxFiles, sandboxIds } from './sandbox-files.js';
 import { capLog, readLogTail } from './sandbox-log.js';
-import { SandboxStarter, type StartedProgram } from './sandbox-starter.js';
+import { ProgramStarter, type StartedProgram } from './program-starter.js';
 
 /**
  * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; all that is known of
@@ -28,7 +28,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #programs = new Map<string, StartedProgram & { written: Promise<void> }>();
   /** Sandboxes that are just being ended, with all that their programs leave behind. */
   readonly #ending = new Set<string>();
-  #prepared: { isolation: Isolation; starter: SandboxStarter } | null = null;
+  #prepared: { isolation: Isolation; starter: ProgramStarter } | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
@@ -55,7 +55,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const { platform, notices } = await findPlatform(this.#options);
     this.#prepared = {
       isolation: platform.isolation,
-      starter: new SandboxStarter(this.#options, platform),
+      starter: new ProgramStarter(this.#options, platform),
     };
     const leftovers = (await readdir(folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
     await Promise.all(leftovers.map(async (name) => await removeTree(path.join(folder, name))));
@@ -194,7 +194,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return sandboxMarker(this.#options.instanceId, id);
   }
 
-  #ready(): { isolation: Isolation; starter: SandboxStarter } {
+  #ready(): { isolation: Isolation; starter: ProgramStarter } {
     if (this.#prepared === null) {
       throw new SandboxBackendError('The process backend is not prepared.');
     }

@@ -25,7 +25,7 @@ export interface StartedProgram extends SpawnedProgram {
 }
 
 /** Starts programs of sandboxes, and makes their folders. */
-export class SandboxStarter {
+export class ProgramStarter {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
 
