@@ -11,7 +11,7 @@ import { HealthModule } from './health/health.module.js';
 import { MetricsModule } from './metrics/metrics.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
-import { AgentServerProxyModule } from './v1/agent-server-proxy/agent-server-proxy.module.js';
+import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
@@ -38,7 +38,7 @@ export class AppModule {
         GitProvidersModule,
         SettingsModule,
         SuggestedTasksModule,
-        AgentServerProxyModule,
+        SandboxProxyModule,
         AppConversationsModule,
         SandboxSettingsModule,
         EventsModule,

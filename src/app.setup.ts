@@ -12,8 +12,10 @@ import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
-import { agentServerPath } from './v1/agent-server-proxy/agent-server-path.js';
-import { AgentServerProxy } from './v1/agent-server-proxy/agent-server.proxy.js';
+import { agentServerPath } from './v1/sandbox-proxy/agent-server-path.js';
+import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
+import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
+import { SandboxSockets } from './v1/sandbox-proxy/sandbox-sockets.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 /** A client that stops in the middle of its headers or of a body for us is cut after this. */
@@ -36,16 +38,22 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
+  const ports = app.get(SandboxPortProxy);
   if (http.metricsPort !== null) {
     app.use(
-      requestMetricsMiddleware(app.get(Metrics), (url) =>
-        agentServerPath(url) === null ? null : '/api/v1/sandboxes/:id/agent-server',
-      ),
+      requestMetricsMiddleware(app.get(Metrics), (request) => {
+        if (ports.isFor(request)) {
+          return 'a port of a sandbox';
+        }
+        return agentServerPath(request.originalUrl) === null ? null : '/api/v1/sandboxes/:id/agent-server';
+      }),
     );
   }
   if (log.requests) {
     app.use(requestLogMiddleware);
   }
+  // Other sites to a browser: what the service says of itself does not hold for them.
+  app.use(ports.middleware());
   app.use(securityHeadersMiddleware);
   // The one place with pages. Transport security is the TLS terminator's to promise: we speak plain HTTP behind it.
   app.use(
@@ -58,9 +66,8 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  const agentServers = app.get(AgentServerProxy);
-  agentServers.attach(server);
-  app.use(agentServers.middleware());
+  app.get(SandboxSockets).attach(server);
+  app.use(app.get(AgentServerProxy).middleware());
   app.use(
     jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {
       // Large, and read only once the sandbox's key was checked.

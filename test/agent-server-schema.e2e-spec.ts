@@ -60,6 +60,7 @@ const START: AgentStart = {
   dialect: 'stock',
   conversationId: ID,
   workingDir: '/workspace/project',
+  ports: [{ name: 'WORKER_1', url: 'http://worker-1-x.localhost:3000/' }],
   request: { initial_message: null, system_message_suffix: null, agent_type: 'default' },
   model: 'openai/gpt-4o',
   facts: { price: null, contextWindow: null },

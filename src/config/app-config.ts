@@ -92,6 +92,11 @@ export interface SandboxConfig {
   address: string | null;
   /** Whether clients talk to agent servers through the service or directly. */
   expose: 'proxy' | 'direct';
+  /**
+   * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`
+   * where `PUBLIC_URL` names this machine, else nowhere.
+   */
+  portsUrl: string | null;
   dockerHost: string | null;
   /** Sandboxes that one user may have running at a time. */
   maxRunning: number;

@@ -192,6 +192,11 @@ export class Environment {
   SANDBOX_EXPOSE: 'proxy' | 'direct' = 'proxy';
 
   @IsOptional()
+  @IsUrl(HTTP_URL, { message: 'must be an http(s) address' })
+  @Matches(/^https?:\/\/[^/?#@]+\/?$/, { message: 'must be scheme and host name (and port), without a path' })
+  SANDBOX_PORTS_URL?: string;
+
+  @IsOptional()
   @Matches(/^(unix|tcp|https?|npipe):\/\/./, {
     message: 'must be the address of a Docker engine, such as unix:///var/run/docker.sock',
   })

@@ -42,6 +42,7 @@ describe('parseConfig', () => {
       allowUnsandboxed: false,
       hostId: null,
       expose: 'proxy',
+      portsUrl: null,
       maxRunning: 5,
       idleTimeoutSeconds: 1800,
       retentionSeconds: 0,

@@ -162,6 +162,7 @@ function sandboxes(env: Environment): Omit<SandboxConfig, 'environment'> {
     dockerNetwork: env.SANDBOX_DOCKER_NETWORK ?? null,
     address: env.SANDBOX_ADDRESS ?? null,
     expose: env.SANDBOX_EXPOSE,
+    portsUrl: env.SANDBOX_PORTS_URL === undefined ? null : withoutTrailingSlash(env.SANDBOX_PORTS_URL),
     dockerHost: env.DOCKER_HOST ?? null,
     maxRunning: env.MAX_RUNNING_SANDBOXES,
     idleTimeoutSeconds: env.SANDBOX_IDLE_TIMEOUT_SECONDS,

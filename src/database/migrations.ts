@@ -1,10 +1,12 @@
 import { CreateUsersSettingsAndTokens1763700000000 } from './migrations/1763700000000-create-users-settings-and-tokens.js';
 import { CreateConversationsAndSandboxes1763800000000 } from './migrations/1763800000000-create-conversations-and-sandboxes.js';
 import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install-job-queue.js';
+import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
 
 /** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
 export const MIGRATIONS = [
   CreateUsersSettingsAndTokens1763700000000,
   CreateConversationsAndSandboxes1763800000000,
   InstallJobQueue1763900000000,
+  AddPortAddresses1764000000000,
 ];

@@ -4,16 +4,16 @@ import type { Metrics } from './metrics.js';
 /**
  * Counts every answered request under its route.
  *
- * @param unroutedName names what is answered without a route, by its address; null: it has no name
+ * @param unroutedName names what is answered without a route, by the request; null: it has no name
  */
 export function requestMetricsMiddleware(
   metrics: Metrics,
-  unroutedName: (url: string) => string | null,
+  unroutedName: (request: Request) => string | null,
 ): RequestHandler {
   return (request, response, next) => {
     const startedAt = performance.now();
     response.once('close', () => {
-      const route = routePattern(request) ?? unroutedName(request.originalUrl) ?? 'none';
+      const route = routePattern(request) ?? unroutedName(request) ?? 'none';
       const seconds = (performance.now() - startedAt) / 1000;
       metrics.countRequest(request.method, route, response.statusCode, seconds);
     });

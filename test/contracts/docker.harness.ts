@@ -81,6 +81,7 @@ export class DockerHarness implements SandboxBackendHarness {
       memoryMb: null,
       runtime: null,
       network: null,
+      ports: {},
       callbackUrl: null,
       ...changes,
     };

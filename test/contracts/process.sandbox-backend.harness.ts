@@ -85,6 +85,7 @@ export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaun
     memoryMb: null,
     runtime: null,
     network: null,
+    ports: {},
     callbackUrl: null,
     ...changes,
   };

@@ -11,6 +11,9 @@ const SIGNAL = new AbortController().signal;
 /** Whoever inherits the descriptor holds the lock for as long as it lives. */
 const HOLD = 'exec 9> held; flock 9;';
 const IS_HELD = 'flock --nonblock held true && echo free || echo held';
+/** A web server at the port that the variable names. */
+const serve = (text: string): string =>
+  `node -e "require('http').createServer((_, answer) => answer.end('page of ${text}')).listen(process.env.APP_2, process.env.LISTEN_HOST)"`;
 const FOR_EVER = 'while :; do sleep 0.01; done';
 
 /** What every backend of sandboxes promises, whatever it runs them on. */
@@ -47,6 +50,7 @@ export function describeSandboxBackend(
         id,
         state: 'missing',
         address: null,
+        ports: {},
         exit: null,
         createdAt: null,
       });
@@ -158,6 +162,28 @@ export function describeSandboxBackend(
       await backend.resume(launch, SIGNAL);
       const resumed = await sandboxAnswers(backend, launch);
       expect((await resumed.run(IS_HELD)).stdout).toBe('free\n');
+    });
+
+    it('reaches what tools start at the ports of the sandbox, and nothing of another one', async () => {
+      const launches = ['one', 'two'].map(() => harness.launch({ ports: { WORKER_1: 8011, APP_2: 8012 } }));
+      const pages = await Promise.all(
+        launches.map(async (launch) => {
+          const client = await started(launch);
+          // Ended with the sandbox.
+          client.run(serve(launch.id)).catch(() => undefined);
+          const { ports } = await backend.inspect(launch.id);
+          expect(Object.keys(ports).toSorted()).toEqual(['APP_2', 'WORKER_1']);
+          expect(await backend.list()).toContainEqual(await backend.inspect(launch.id));
+          const page = async () => (await fetch(ports['APP_2'] ?? '')).text();
+          await until(async () => page().then(Boolean, () => false));
+          return await page();
+        }),
+      );
+      expect(pages).toEqual(launches.map(({ id }) => `page of ${id}`));
+      for (const { id } of launches) {
+        await backend.pause(id);
+        expect((await backend.inspect(id)).ports).toEqual({});
+      }
     });
 
     it('removes a sandbox in every state, and twice', async () => {

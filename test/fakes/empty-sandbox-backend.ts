@@ -15,7 +15,7 @@ export class EmptySandboxBackend extends SandboxBackend {
   }
 
   override async inspect(id: string): Promise<SandboxFacts> {
-    return { id, state: 'missing', address: null, exit: null, createdAt: null };
+    return { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null };
   }
 
   override async logTail(): Promise<string> {

@@ -53,10 +53,11 @@ export class InProcessSandboxBackend extends SandboxBackend {
           id,
           state: box.running ? 'running' : 'stopped',
           address: box.running ? `http://127.0.0.1:${box.server.port}` : null,
+          ports: {},
           exit: box.running ? null : { code: 0, signal: null, outOfMemory: false },
           createdAt: box.createdAt,
         }
-      : { id, state: 'missing', address: null, exit: null, createdAt: null };
+      : { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null };
   }
 
   override async logTail(): Promise<string> {

@@ -5,6 +5,8 @@ import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
 import { type RunningAgentServer, startAgentServer } from '../../src/agent-server/start-agent-server.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
+import { freePort } from '../../src/v1/sandboxes/backends/process/free-port.js';
+import { portVariables } from '../../src/v1/sandboxes/backends/port-variables.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import {
   SandboxBackend,
@@ -21,6 +23,8 @@ interface MemorySandbox {
   engines: FakeEngine[];
   /** Null while it is stopped; being started, it has no address yet. */
   server: RunningAgentServer | 'starting' | null;
+  /** Of this machine, by name. */
+  ports: Record<string, number>;
   exit: SandboxExit | null;
   log: string[];
 }
@@ -77,6 +81,7 @@ export class MemorySandboxBackend extends SandboxBackend {
         launches: [],
         engines: [],
         server: null,
+        ports: {},
         exit: null,
         log: [],
       });
@@ -94,14 +99,15 @@ export class MemorySandboxBackend extends SandboxBackend {
   async inspect(id: string): Promise<SandboxFacts> {
     const sandbox = this.machine.sandboxes.get(id);
     if (sandbox === undefined) {
-      return { id, state: 'missing', address: null, exit: null, createdAt: null };
+      return { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null };
     }
     const { server, exit, createdAt } = sandbox;
+    const reached = Object.entries(sandbox.ports).map(([name, port]) => [name, `http://127.0.0.1:${port}`]);
     if (server === null) {
-      return { id, state: 'stopped', address: null, exit, createdAt };
+      return { id, state: 'stopped', address: null, ports: {}, exit, createdAt };
     }
     const address = server === 'starting' ? null : `http://127.0.0.1:${server.port}`;
-    return { id, state: 'running', address, exit: null, createdAt };
+    return { id, state: 'running', address, ports: Object.fromEntries(reached), exit: null, createdAt };
   }
 
   async logTail(id: string): Promise<string> {
@@ -149,6 +155,9 @@ export class MemorySandboxBackend extends SandboxBackend {
         return;
       }
       sandbox.folder ||= await realpath(await mkdtemp(path.join(tmpdir(), 'memory-sandbox-')));
+      for (const name of Object.keys(launch.ports)) {
+        sandbox.ports[name] = await freePort('127.0.0.1');
+      }
       const server = await startServer(sandbox, launch);
       if (this.machine.sandboxes.get(launch.id) !== sandbox) {
         // Removed meanwhile.
@@ -183,6 +192,7 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
     environment: {
       ...toolEnvironment({ PATH: process.env['PATH'], HOME: workspace, TMPDIR: workspace }),
       ...launch.env,
+      ...portVariables(sandbox.ports, '127.0.0.1'),
     },
     createEngine: async () => {
       const engine = new FakeEngine();

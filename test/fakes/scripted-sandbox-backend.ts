@@ -82,12 +82,19 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   override async inspect(id: string): Promise<SandboxFacts> {
     const box = this.boxes.get(id);
     if (!box) {
-      return { id, state: 'missing', address: null, exit: null, createdAt: null };
+      return { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null };
     }
     return {
       id,
       state: box.server ? 'running' : 'stopped',
       address: box.server ? addressOf(box.server) : null,
+      // What agents start answers like their server.
+      ports: Object.fromEntries(
+        Object.keys(box.server ? box.launch.ports : {}).map((name) => [
+          name,
+          box.server ? addressOf(box.server) : '',
+        ]),
+      ),
       exit: box.exit,
       createdAt: box.createdAt,
     };

@@ -1,3 +1,4 @@
+import { DEFAULT_PORTS } from './default-ports.js';
 import type { SandboxSpec } from './sandbox-spec.js';
 
 /** What there is without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
@@ -13,6 +14,7 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       memoryMb: null,
       runtime: null,
       network: null,
+      ports: DEFAULT_PORTS,
       createdAt: now,
     },
   ];

@@ -17,6 +17,7 @@ describe('parseSandboxSpecs', () => {
         resources: { cpu: 1.5, memory_mb: 2048 },
         runtime: 'runsc',
         network: 'agents',
+        ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
       },
     ]);
     expect(parseSandboxSpecs(file, NOW)).toEqual([
@@ -34,6 +35,7 @@ describe('parseSandboxSpecs', () => {
         memoryMb: 2048,
         runtime: 'runsc',
         network: 'agents',
+        ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
         createdAt: NOW,
       },
     ]);
@@ -72,10 +74,27 @@ describe('parseSandboxSpecs', () => {
       '[0]: needs an image or a command where agent_server is openhands',
     ],
     ['- { id: a, start_timeout_seconds: 0 }', /^\[0\]\.start_timeout_seconds: /],
-    ['- { id: a, env: { "A-B": x } }', /^\[0\]\.env/],
+    ['- { id: a, env: { "A-B": x } }', '[0].env["A-B"]: must be a variable name'],
+    ['- { id: a, ports: { app: 3000 } }', '[0].ports.app: must be a name like WORKER_1'],
+    ['- { id: a, ports: { PATH: 3000 } }', '[0].ports.PATH: must be a name like WORKER_1'],
+    [
+      '- { id: a, ports: { OH_SESSION_API_KEYS_1: 3000 } }',
+      '[0].ports.OH_SESSION_API_KEYS_1: must be a name like WORKER_1',
+    ],
+    ['- { id: a, ports: { APP_1: 80 } }', /^\[0\]\.ports\.APP_1: /],
+    ['- { id: a, ports: { APP_1: 3000, APP_2: 3000 } }', '[0].ports: must be different ports, and not 8000'],
+    ['- { id: a, ports: { APP_1: 8000 } }', '[0].ports: must be different ports, and not 8000'],
+    ['- { id: a, env: { WORKER_1: x } }', '[0]: takes WORKER_1 as a variable of env or as a port, not both'],
     ['- id: a\n- id: a', '[1].id: "a" is listed twice'],
   ])('refuses %j', (file, reason) => {
     expect(() => parseSandboxSpecs(file, NOW)).toThrow(reason);
+  });
+
+  it.each([
+    ['nothing said', '- id: a', { WORKER_1: 8011, WORKER_2: 8012 }],
+    ['none', '- { id: a, ports: {} }', {}],
+  ])('knows the ports: %s', (_, file, ports) => {
+    expect(parseSandboxSpecs(file, NOW)[0]?.ports).toEqual(ports);
   });
 
   it('reads the example that comes with the service', () => {

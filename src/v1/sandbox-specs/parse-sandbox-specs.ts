@@ -1,10 +1,18 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import { DEFAULT_PORTS } from './default-ports.js';
 import type { SandboxSpec, SandboxSpecProgram } from './sandbox-spec.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const LONGEST_START_SECONDS = 3600;
 const FEWEST_MEMORY_MB = 64;
+
+/** It becomes a variable, and part of a host name. The number at the end keeps it from being another variable's name. */
+const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
+const LOWEST_PORT = 1024;
+const MOST_PORTS = 10;
+/** Of agent servers in containers. */
+const AGENT_PORT = 8000;
 
 const text = z.string().min(1).max(1000);
 
@@ -26,9 +34,20 @@ const entrySchema = z
       .optional(),
     runtime: text.optional(),
     network: text.optional(),
+    ports: z
+      .record(
+        z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
+        z.number().int().min(LOWEST_PORT).max(65_535),
+      )
+      .refine((ports) => Object.keys(ports).length <= MOST_PORTS, `must be at most ${MOST_PORTS} ports`)
+      .refine(
+        (ports) => new Set([AGENT_PORT, ...Object.values(ports)]).size > Object.keys(ports).length,
+        `must be different ports, and not ${AGENT_PORT}, which is the agent server's`,
+      )
+      .optional(),
   })
   .superRefine((entry, context) => {
-    const problem = programProblem(entry);
+    const problem = programProblem(entry) ?? variableProblem(entry);
     if (problem !== null) {
       context.addIssue({ code: 'custom', message: problem });
     }
@@ -65,7 +84,9 @@ export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const where = issue && issue.path.length > 0 ? `${z.core.toDotPath(issue.path)}: ` : '';
-    throw new TypeError(`${where}${issue?.message ?? 'is not a list of specifications'}`);
+    // What is wrong with a key is said one level below.
+    const said = issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
+    throw new TypeError(`${where}${said ?? 'is not a list of specifications'}`);
   }
   return parsed.data.map((entry) => toSpec(entry, now));
 }
@@ -83,6 +104,13 @@ function programProblem({ agent_server: speaks, image, command, args }: Entry): 
   return null;
 }
 
+function variableProblem({ ports, env }: Entry): string | null {
+  const both = Object.keys(ports ?? DEFAULT_PORTS).find(
+    (name) => env !== undefined && Object.hasOwn(env, name),
+  );
+  return both === undefined ? null : `takes ${both} as a variable of env or as a port, not both`;
+}
+
 function toSpec(entry: Entry, now: Date): SandboxSpec {
   return {
     id: entry.id,
@@ -94,6 +122,7 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
     memoryMb: entry.resources?.memory_mb ?? null,
     runtime: entry.runtime ?? null,
     network: entry.network ?? null,
+    ports: entry.ports ?? DEFAULT_PORTS,
     createdAt: now,
   };
 }

@@ -19,5 +19,7 @@ export interface SandboxSpec {
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
+  /** Ports for what agents start themselves, by name; also the name of the variable that tells tools the number. */
+  ports: Readonly<Record<string, number>>;
   createdAt: Date;
 }

@@ -9,6 +9,7 @@ const row = (changes: Partial<KnownSandbox> = {}): KnownSandbox => ({
   id: 'a',
   status: 'RUNNING',
   address: 'http://127.0.0.1:1',
+  ports: { WORKER_1: 'http://127.0.0.1:3' },
   ours: true,
   ...changes,
 });
@@ -16,6 +17,7 @@ const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
   id: 'a',
   state: 'running',
   address: 'http://127.0.0.1:1',
+  ports: { WORKER_1: 'http://127.0.0.1:3' },
   exit: null,
   createdAt: 0,
   ...changes,
@@ -24,12 +26,14 @@ const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
 describe('reconcile', () => {
   it.each([
     ['runs as it should', [row()], [fact()], []],
+    ['listens elsewhere', [row()], [fact({ address: 'http://127.0.0.1:2' })], [{ kind: 'moved', id: 'a' }]],
     [
-      'listens elsewhere',
+      'has another port elsewhere',
       [row()],
-      [fact({ address: 'http://127.0.0.1:2' })],
-      [{ kind: 'moved', id: 'a', address: 'http://127.0.0.1:2' }],
+      [fact({ ports: { WORKER_1: 'http://127.0.0.1:4' } })],
+      [{ kind: 'moved', id: 'a' }],
     ],
+    ['runs since before ports were written down', [row({ ports: null })], [fact({ ports: {} })], []],
     ['does not say where it listens', [row()], [fact({ address: null })], []],
     ['stopped', [row()], [fact({ state: 'stopped', address: null })], [{ kind: 'ended', id: 'a' }]],
     ['gone', [row()], [], [{ kind: 'ended', id: 'a' }]],

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { SandboxFacts } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
@@ -6,6 +7,7 @@ export interface KnownSandbox {
   id: string;
   status: SandboxRowStatus;
   address: string | null;
+  ports: SandboxFacts['ports'] | null;
   /** Of this host and of the backend that the service runs with. */
   ours: boolean;
 }
@@ -15,7 +17,7 @@ export type Difference =
   /** It should run, and does not: look again, then say so. */
   | { kind: 'ended'; id: string }
   /** It runs somewhere else than the row says. */
-  | { kind: 'moved'; id: string; address: string }
+  | { kind: 'moved'; id: string }
   /** It runs, and should not. */
   | { kind: 'left-over'; id: string }
   /** It has run once, rests, and is not there any more: look again, then say so. */
@@ -78,7 +80,8 @@ function knownDifference(row: KnownSandbox, fact: SandboxFacts | undefined): Dif
   if (!row.ours || fact?.state !== 'running') {
     return [{ kind: 'ended', id: row.id }];
   }
-  return fact.address !== null && fact.address !== row.address
-    ? [{ kind: 'moved', id: row.id, address: fact.address }]
+  return fact.address !== null &&
+    !isDeepStrictEqual([fact.address, fact.ports], [row.address, row.ports ?? {}])
+    ? [{ kind: 'moved', id: row.id }]
     : [];
 }

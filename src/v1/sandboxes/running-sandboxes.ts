@@ -8,7 +8,7 @@ import { isSandboxId, sessionKeyBinding } from './sandbox-session-key.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 const FIND_TARGET = `
-  SELECT id, user_id, address, session_key, generation, spec_id, status
+  SELECT id, user_id, address, port_addresses, session_key, generation, spec_id, status
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -16,6 +16,7 @@ interface TargetRow {
   id: string;
   user_id: string;
   address: string;
+  port_addresses: Record<string, string> | null;
   session_key: string;
   generation: number;
   spec_id: string;
@@ -26,6 +27,8 @@ interface TargetRow {
 export interface RunningSandbox extends AgentServerTarget {
   sandboxId: string;
   userId: string;
+  /** Where the ports of what agents start are reached, by name. */
+  ports: Readonly<Record<string, string>>;
   /** Counts starts: what an agent server was told before another generation is lost. */
   generation: number;
   specId: string;
@@ -62,6 +65,7 @@ export class RunningSandboxes {
           sandboxId: row.id,
           userId: row.user_id,
           address: row.address,
+          ports: row.port_addresses ?? {},
           sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
           generation: row.generation,
           specId: row.spec_id,

@@ -20,7 +20,7 @@ export class SandboxAnswers {
       status: toWireStatus(view.status),
       status_detail: view.statusDetail,
       session_api_key: view.sessionKey,
-      exposed_urls: view.address === null ? null : [this.agentServer(view.id, view.address)],
+      exposed_urls: view.address === null ? null : this.exposedUrls(view, view.address),
       created_at: view.createdAt.toISOString(),
     };
   }
@@ -33,13 +33,15 @@ export class SandboxAnswers {
     return views.map((view) => view && this.sandbox(view));
   }
 
-  private agentServer(id: string, address: string): ExposedUrlDto {
-    const url = this.addresses.agentServer(id, address);
-    const { port, protocol } = new URL(url);
-    return {
-      name: 'AGENT_SERVER',
-      url,
-      port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
-    };
+  private exposedUrls({ id, sessionKey, ports }: SandboxView, address: string): ExposedUrlDto[] {
+    return [
+      { name: 'AGENT_SERVER', url: this.addresses.agentServer(id, address) },
+      ...(sessionKey === null ? [] : this.addresses.openPorts(id, sessionKey, ports)),
+    ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
   }
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
 }

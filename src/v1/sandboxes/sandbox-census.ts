@@ -10,7 +10,7 @@ import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** What rests and is there is not asked for: those may be many, and nothing is to be done about them. */
 const KNOWN = `
-  SELECT id, status, address, host_id = $1 AND backend = $2 AS ours
+  SELECT id, status, address, port_addresses AS ports, host_id = $1 AND backend = $2 AS ours
   FROM sandboxes
   WHERE (host_id = $1 AND status = 'RUNNING')
     OR (host_id = $1 AND backend = $2 AND status IN ('PAUSED', 'ERROR') AND generation > 0 AND id <> ALL($3))
@@ -22,6 +22,7 @@ interface KnownRow {
   id: string;
   status: SandboxRowStatus;
   address: string | null;
+  ports: Record<string, string> | null;
   ours: boolean;
 }
 

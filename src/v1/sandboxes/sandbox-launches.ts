@@ -4,6 +4,7 @@ import { AppConfig } from '../../config/app-config.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import type { SandboxLaunch } from './backends/sandbox-backend.js';
+import { SandboxAddresses } from './sandbox-addresses.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { sessionKeyBinding } from './sandbox-session-key.js';
 import type { Sandbox } from './sandbox.entity.js';
@@ -25,6 +26,7 @@ export class SandboxLaunches {
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
     private readonly callback: SandboxCallback,
+    private readonly addresses: SandboxAddresses,
   ) {}
 
   /** @throws SandboxBackendError when the specification, or the backend, is not what there is any more */
@@ -43,6 +45,8 @@ export class SandboxLaunches {
     return {
       launch: {
         ...launch,
+        // What has no address for anybody is not opened either.
+        ports: this.addresses.exposesPorts ? launch.ports : {},
         id: sandbox.id,
         sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
         callbackUrl: this.callback.webhooksUrl,

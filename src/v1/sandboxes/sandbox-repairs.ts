@@ -26,7 +26,7 @@ export class SandboxRepairs {
       case 'ended':
         return this.ended(id);
       case 'moved':
-        return this.moved(id, difference.address);
+        return this.moved(id);
       case 'left-over':
         return this.stopLeftOver(id);
       case 'gone':
@@ -54,12 +54,13 @@ export class SandboxRepairs {
     }
   }
 
-  private async moved(id: string, address: string): Promise<void> {
+  private async moved(id: string): Promise<void> {
     const sandbox = await this.store.find(id);
-    const facts = await this.backend.inspect(id);
-    if (sandbox?.status === 'RUNNING' && facts.address === address) {
+    const { address, ports } = await this.backend.inspect(id);
+    if (sandbox?.status === 'RUNNING' && address !== null) {
       const { generation } = sandbox;
-      await this.store.change(id, { address }, { status: 'RUNNING', generation });
+      const change = { address, portAddresses: { ...ports } };
+      await this.store.change(id, change, { status: 'RUNNING', generation });
     }
   }
 

@@ -4,7 +4,7 @@ import { Clock } from '../../common/clock.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
-import { SandboxBackend, type SandboxLaunch } from './backends/sandbox-backend.js';
+import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from './backends/sandbox-backend.js';
 import { failedWhileStarting, FILES_GONE, neverAnswered } from './sandbox-failure.js';
 import { SandboxLaunches } from './sandbox-launches.js';
 import type { Sandbox } from './sandbox.entity.js';
@@ -18,6 +18,8 @@ const LOOK_SHARE = 0.1;
 /** A start that succeeded. */
 export interface StartedSandbox {
   address: string;
+  /** Where the ports of what agents start are reached, by name. */
+  ports: SandboxFacts['ports'];
   /** What of the specification or of the user's settings has no effect; null: nothing. */
   detail: string | null;
 }
@@ -68,8 +70,8 @@ export class SandboxStarter {
         deadline.signal,
       );
       deadline.extend();
-      const address = await this.answering(launch, deadline, startTimeoutSeconds);
-      return { address, detail: [...notes, ...shortfalls].join(' ') || null };
+      const reached = await this.answering(launch, deadline, startTimeoutSeconds);
+      return { ...reached, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
       // A backend whose work was cut short may say so in its own way; the cause is ours.
       signal.throwIfAborted();
@@ -91,12 +93,12 @@ export class SandboxStarter {
     await (state === 'stopped' ? this.backend.resume(launch, signal) : this.backend.start(launch, signal));
   }
 
-  /** The address at which the agent server answers. */
+  /** Where the agent server answers, and the other ports are. */
   private async answering(
     { id, sessionKey }: SandboxLaunch,
     deadline: StartDeadline,
     seconds: number,
-  ): Promise<string> {
+  ): Promise<Pick<StartedSandbox, 'address' | 'ports'>> {
     const startedAt = performance.now();
     let tried: string | null = null;
     for (;;) {
@@ -107,7 +109,7 @@ export class SandboxStarter {
       }
       tried = facts.address;
       if (tried !== null && (await this.client.isAlive(tried))) {
-        return tried;
+        return { address: tried, ports: facts.ports };
       }
       if (deadline.isOver) {
         const log = await this.backend.logTail(id);

@@ -50,13 +50,19 @@ export class SandboxSteps {
     const generation = sandbox.generation + 1;
     const notes = this.progressNotes(sandbox);
     try {
-      const { address, detail } = await this.starter.start(sandbox, signal, (progress) =>
+      const { address, ports, detail } = await this.starter.start(sandbox, signal, (progress) =>
         notes.put(progress),
       );
       const running = await this.store.move(
         id,
         'started',
-        { address, generation, statusDetail: detail, lastActivityAt: new Date(this.clock.now()) },
+        {
+          address,
+          portAddresses: { ...ports },
+          generation,
+          statusDetail: detail,
+          lastActivityAt: new Date(this.clock.now()),
+        },
         { leaseOwner: leaseOwner ?? '' },
       );
       if (running) {

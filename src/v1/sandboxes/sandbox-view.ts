@@ -9,6 +9,8 @@ export interface SandboxView {
   statusDetail: string | null;
   /** Null unless it is RUNNING, like the key. */
   address: string | null;
+  /** Where the ports of what agents start are reached, by name. */
+  ports: Readonly<Record<string, string>>;
   sessionKey: string | null;
   createdAt: Date;
 }

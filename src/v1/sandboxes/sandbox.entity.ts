@@ -68,6 +68,10 @@ export class Sandbox {
   @Column('text', { nullable: true })
   address: string | null;
 
+  /** Where the ports of what agents start are reached, by name; null whenever it is not RUNNING. */
+  @Column('jsonb', { name: 'port_addresses', nullable: true })
+  portAddresses: Record<string, string> | null;
+
   /** Counts starts and resumes. */
   @Column('integer', { default: 0 })
   generation: number;

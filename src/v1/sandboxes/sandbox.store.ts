@@ -24,7 +24,16 @@ const DEFAULT_START_SECONDS = 60;
 
 /** What a transition may set besides the status. */
 export type SandboxChange = Partial<
-  Pick<Sandbox, 'statusDetail' | 'address' | 'generation' | 'deadlineAt' | 'heldUntil' | 'lastActivityAt'>
+  Pick<
+    Sandbox,
+    | 'statusDetail'
+    | 'address'
+    | 'portAddresses'
+    | 'generation'
+    | 'deadlineAt'
+    | 'heldUntil'
+    | 'lastActivityAt'
+  >
 >;
 
 /** What must hold for a transition besides the status before. */
@@ -85,7 +94,7 @@ export class SandboxStore {
     const seconds = deadlineSeconds(to, DEFAULT_START_SECONDS);
     const set = {
       deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
-      ...(!ADDRESSED.includes(to) && { address: null }),
+      ...(!ADDRESSED.includes(to) && { address: null, portAddresses: null }),
       ...change,
       status: to,
       updatedAt: new Date(now),

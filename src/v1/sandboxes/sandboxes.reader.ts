@@ -10,7 +10,7 @@ import type { SandboxView } from './sandbox-view.js';
 
 /** Microseconds in the cursor: rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
-  id, user_id, spec_id, status, status_detail, address, created_at,
+  id, user_id, spec_id, status, status_detail, address, port_addresses, created_at,
   CASE WHEN status = 'RUNNING' THEN session_key END AS session_key,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_exactly`;
 
@@ -34,6 +34,7 @@ interface SandboxRow {
   status: SandboxRowStatus;
   status_detail: string | null;
   address: string | null;
+  port_addresses: Record<string, string> | null;
   session_key: string | null;
   created_at: Date;
   created_exactly: string;
@@ -80,6 +81,7 @@ export class SandboxesReader {
       status: row.status,
       statusDetail: row.status_detail,
       address: runs ? row.address : null,
+      ports: (runs && row.port_addresses) || {},
       sessionKey:
         row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
       createdAt: row.created_at,

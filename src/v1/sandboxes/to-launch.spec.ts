@@ -13,6 +13,7 @@ const SPEC: SandboxSpec = {
   memoryMb: null,
   runtime: 'runsc',
   network: 'none',
+  ports: { WORKER_1: 8011 },
   createdAt: new Date(0),
 };
 
@@ -29,6 +30,7 @@ describe('toLaunch', () => {
       memoryMb: null,
       runtime: 'runsc',
       network: 'none',
+      ports: { WORKER_1: 8011 },
     });
   });
 

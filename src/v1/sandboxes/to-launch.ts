@@ -8,7 +8,7 @@ export const CONTAINER_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 /** The part of a launch that follows from specification and wishes. */
 export type LaunchPlan = Pick<
   SandboxLaunch,
-  'program' | 'env' | 'workingDir' | 'cpu' | 'memoryMb' | 'runtime' | 'network'
+  'program' | 'env' | 'workingDir' | 'cpu' | 'memoryMb' | 'runtime' | 'network' | 'ports'
 >;
 
 /**
@@ -30,6 +30,7 @@ export function toLaunch(
     memoryMb: spec.memoryMb,
     runtime: spec.runtime,
     network: spec.network,
+    ports: spec.ports,
   };
   const notes: string[] = [];
   if (wishes === null) {

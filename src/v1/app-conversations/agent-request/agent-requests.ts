@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '../../../agent-protocol/start-conversation-request.js';
 import { OutboundAddresses } from '../../../common/http/outbound-addresses.js';
 import { AppConfig } from '../../../config/app-config.js';
+import type { PortAddress } from '../../sandboxes/sandbox-addresses.js';
 import type { StartRequest } from '../start/start-request.js';
 import type { AgentDialect } from './agent-dialect.js';
 import { AgentInputsReader } from './agent-inputs.reader.js';
@@ -16,6 +17,8 @@ export interface ConversationPlan {
   userId: string;
   conversationId: string;
   workingDir: string;
+  /** Where the user reaches what the agent starts. */
+  ports: readonly PortAddress[];
   request: StartRequest;
   /** Secrets of the request, in clear. */
   secrets: ReadonlyMap<string, string>;
@@ -60,6 +63,7 @@ export class AgentRequests {
       dialect,
       conversationId: plan.conversationId,
       workingDir: plan.workingDir,
+      ports: plan.ports,
       request,
       model,
       facts: await this.catalogue.facts(model),

@@ -11,6 +11,7 @@ const START: AgentStart = {
   dialect: 'slipway',
   conversationId: '00000000-0000-4000-8000-000000000001',
   workingDir: '/workspace/slipway',
+  ports: [],
   request: { initial_message: null, system_message_suffix: null, agent_type: 'default' },
   model: 'openai/gpt-4o',
   facts: { price: { input: 2.5, output: 10 }, contextWindow: 128_000 },
@@ -166,6 +167,19 @@ describe('toAgentRequest', () => {
       'a suffix',
       { ...START, request: { ...START.request, system_message_suffix: 'Be brief.' } },
       { agent: { agent_context: { system_message_suffix: 'Be brief.' } } },
+    ],
+    [
+      'ports',
+      { ...START, ports: [{ name: 'WORKER_1', url: 'http://worker-1-x.localhost:3000/' }] },
+      {
+        agent: {
+          agent_context: {
+            system_message_suffix: expect.stringMatching(
+              /\$LISTEN_HOST .*: \$WORKER_1 \(http:\/\/worker-1-x\.localhost:3000\/\)\./,
+            ),
+          },
+        },
+      },
     ],
     [
       'a plan',

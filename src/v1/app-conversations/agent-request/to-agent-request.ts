@@ -8,6 +8,7 @@ import type { AgentConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { SETTINGS_DEFAULTS } from '../../../settings/settings-defaults.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
+import type { PortAddress } from '../../sandboxes/sandbox-addresses.js';
 import type { StartRequest } from '../start/start-request.js';
 import type { AgentDialect } from './agent-dialect.js';
 import { agentLimits } from './agent-limits.js';
@@ -27,6 +28,8 @@ export interface AgentStart {
   conversationId: string;
   workingDir: string;
   request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type'>;
+  /** Where the user reaches what the agent starts. */
+  ports: readonly PortAddress[];
   /** The request's, else that of the settings. */
   model: string;
   facts: ModelFacts;
@@ -81,7 +84,7 @@ function toAgent(start: AgentStart): AgentSpec {
     }),
   };
   const servers = mcpServerEntries(start.mcpConfig);
-  const suffix = systemSuffix(dialect, start.request, settings.language);
+  const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
   const condenses = settings.enable_default_condenser ?? SETTINGS_DEFAULTS.enable_default_condenser;
   return {
     kind: 'Agent',

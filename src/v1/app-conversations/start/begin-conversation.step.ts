@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.error.js';
+import { SandboxAddresses } from '../../sandboxes/sandbox-addresses.js';
 import { AgentRequests } from '../agent-request/agent-requests.js';
 import type { StartTask } from '../start-task.entity.js';
 import { ConversationRows } from './conversation-rows.js';
@@ -20,6 +21,7 @@ export class BeginConversationStep {
     private readonly rows: ConversationRows,
     private readonly agentServers: AgentServerClient,
     private readonly cipher: SecretCipher,
+    private readonly addresses: SandboxAddresses,
   ) {}
 
   /** @throws StartFailure, StartEnded, AgentServerError when trying again may help */
@@ -29,6 +31,7 @@ export class BeginConversationStep {
       userId: given.userId,
       conversationId: given.appConversationId,
       workingDir,
+      ports: this.addresses.ports(target.sandboxId, target.ports),
       request: given.request,
       secrets: requestSecrets(given, this.cipher),
       dialect,

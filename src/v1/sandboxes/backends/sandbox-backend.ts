@@ -23,6 +23,11 @@ export interface SandboxLaunch {
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
+  /**
+   * Ports for what agents start themselves, by name (`WORKER_1`): the number inside where sandboxes have networks of
+   * their own; elsewhere each gets a free one. The variable of that name tells it, `LISTEN_HOST` where to listen.
+   */
+  ports: Readonly<Record<string, number>>;
   /** Base address of the service's webhooks (`…/api/v1/webhooks`) as the sandbox reaches it; null: none are sent. */
   callbackUrl: string | null;
   /** A line for people about long work (an image being pulled). */
@@ -45,6 +50,8 @@ export interface SandboxFacts {
   state: 'running' | 'stopped' | 'missing';
   /** Where the agent server listens (`http://127.0.0.1:41234`), as known right now; null until it is. */
   address: string | null;
+  /** Where the further ports of the launch are reached, by name; empty unless it runs. Whether anything listens is not known. */
+  ports: Readonly<Record<string, string>>;
   /** Why it is stopped, where that is known. */
   exit: SandboxExit | null;
   /** Epoch milliseconds of the first start; null when it is not known. */

@@ -43,7 +43,9 @@ export class SandboxDto {
   @ApiProperty({
     type: [ExposedUrlDto],
     nullable: true,
-    description: 'Addresses of what runs in it; only while it is RUNNING.',
+    description:
+      'Addresses of what runs in it; only while it is RUNNING. `AGENT_SERVER` wants `session_api_key`; the ports of ' +
+      'what agents start (`WORKER_1`, …) are links for a browser.',
   })
   exposed_urls: ExposedUrlDto[] | null;
 

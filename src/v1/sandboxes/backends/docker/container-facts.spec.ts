@@ -11,7 +11,9 @@ function container(
   ports: InspectedContainer['NetworkSettings']['Ports'] = {},
 ): InspectedContainer {
   return {
-    Config: { Labels: { 'slipway.sandbox-id': 'AbC', 'slipway.created-at': '1234' } },
+    Config: {
+      Labels: { 'slipway.sandbox-id': 'AbC', 'slipway.created-at': '1234', 'slipway.port.WORKER_1': '8011' },
+    },
     State: { Status: 'exited', ExitCode: 0, OOMKilled: false, ...state },
     NetworkSettings: { Ports: ports },
   };
@@ -55,6 +57,16 @@ describe('containerFacts', () => {
       expect(containerFacts(container({ Status: 'running' }, ports), reach).address).toBe(address);
     },
   );
+
+  it.each<[SandboxReach, Record<string, string>]>([
+    [LOOPBACK, { WORKER_1: 'http://127.0.0.1:32770' }],
+    [{ by: 'name' }, { WORKER_1: 'http://slipway-abc:8011' }],
+    [{ by: 'port', hostIp: '10.0.0.1', urlHost: '10.0.0.1' }, {}],
+  ])('finds where the ports of what agents start are reached: %j', (reach, ports) => {
+    const published = { ...PUBLISHED, '8011/tcp': [{ HostIp: '127.0.0.1', HostPort: '32770' }] };
+    expect(containerFacts(container({ Status: 'running' }, published), reach).ports).toEqual(ports);
+    expect(containerFacts(container({ Status: 'exited' }, published), reach).ports).toEqual({});
+  });
 
   it.each([
     [{ Status: 'created' }, null],

@@ -1,7 +1,7 @@
 import type { ContainerInspectInfo } from 'dockerode';
 import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
 import type { SandboxReach } from './sandbox-reach.js';
-import { CREATED_LABEL, SANDBOX_LABEL, sandboxHostName } from './sandbox-names.js';
+import { CREATED_LABEL, PORT_LABEL_PREFIX, SANDBOX_LABEL, sandboxHostName } from './sandbox-names.js';
 
 /** Where agent servers listen inside their containers. */
 export const AGENT_PORT = 8000;
@@ -24,17 +24,32 @@ export function containerFacts(container: InspectedContainer, reach: SandboxReac
   return {
     id,
     state: isRunning ? 'running' : 'stopped',
-    address: isRunning ? address(container, id, reach) : null,
+    address: isRunning ? address(container, id, reach, AGENT_PORT) : null,
+    ports: isRunning ? addresses(container, id, reach) : {},
     exit: isRunning ? null : exitOf(container),
     createdAt: Number(container.Config.Labels[CREATED_LABEL]) || null,
   };
 }
 
-function address({ NetworkSettings }: InspectedContainer, id: string, reach: SandboxReach): string | null {
+function addresses(container: InspectedContainer, id: string, reach: SandboxReach): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(container.Config.Labels).flatMap(([label, port]) => {
+      const url = label.startsWith(PORT_LABEL_PREFIX) ? address(container, id, reach, Number(port)) : null;
+      return url === null ? [] : [[label.slice(PORT_LABEL_PREFIX.length), url]];
+    }),
+  );
+}
+
+function address(
+  { NetworkSettings }: InspectedContainer,
+  id: string,
+  reach: SandboxReach,
+  port: number,
+): string | null {
   if (reach.by === 'name') {
-    return `http://${sandboxHostName(id)}:${AGENT_PORT}`;
+    return `http://${sandboxHostName(id)}:${port}`;
   }
-  const published = NetworkSettings.Ports[`${AGENT_PORT}/tcp`]?.find(({ HostIp }) => HostIp === reach.hostIp);
+  const published = NetworkSettings.Ports[`${port}/tcp`]?.find(({ HostIp }) => HostIp === reach.hostIp);
   return published ? `http://${reach.urlHost}:${published.HostPort}` : null;
 }
 

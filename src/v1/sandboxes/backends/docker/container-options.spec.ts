@@ -18,6 +18,7 @@ function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
     memoryMb: null,
     runtime: null,
     network: null,
+    ports: {},
     callbackUrl: 'http://host.docker.internal:3000/api/v1/webhooks',
     ...changes,
   };
@@ -102,6 +103,23 @@ describe('containerOptions', () => {
       'PORT=8000',
       `OH_SESSION_API_KEYS_0=${SESSION_KEY}`,
     ]);
+  });
+
+  it('publishes the ports of what agents start, and tells tools which they are', () => {
+    const options = made({ ports: { WORKER_1: 8011 } });
+    expect(options.HostConfig?.PortBindings).toEqual({
+      '8000/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }],
+      '8011/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }],
+    });
+    expect(options.ExposedPorts).toEqual({ '8000/tcp': {}, '8011/tcp': {} });
+    expect(options.Labels).toMatchObject({ 'slipway.port.WORKER_1': '8011' });
+    expect(options.Env).toEqual(
+      expect.arrayContaining([
+        'WORKER_1=8011',
+        'LISTEN_HOST=0.0.0.0',
+        'SLIPWAY_TOOL_VARIABLES=WORKER_1,LISTEN_HOST',
+      ]),
+    );
   });
 
   it('applies what the launch says of resources', () => {

@@ -1,5 +1,6 @@
 import type { ContainerCreateOptions } from 'dockerode';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { portVariables } from '../port-variables.js';
 import { proxyVariables } from '../proxy-variables.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { AGENT_PORT } from './container-facts.js';
@@ -10,6 +11,7 @@ import type { SandboxReach } from './sandbox-reach.js';
 import {
   CREATED_LABEL,
   INSTANCE_LABEL,
+  PORT_LABEL_PREFIX,
   SANDBOX_LABEL,
   sandboxHostName,
   sandboxName,
@@ -20,6 +22,8 @@ const NANO = 1e9;
 /** Of the agent image; nobody else's in the images of others. */
 const USER = '10001:10001';
 const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
+/** Inside a container: what is published is not reached on its loopback. */
+const EVERY_ADDRESS = '0.0.0.0';
 /** The sandbox would be the host's, nobody's or another container's neighbour. */
 const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
 
@@ -37,8 +41,12 @@ export function containerOptions(
 ): ContainerCreateOptions {
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
   const network = networkOf(launch, options.network);
-  const port = `${AGENT_PORT}/tcp`;
-  const env = { ...proxyVariables(options.environment, launch, false), ...layout.env };
+  const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
+  const env = {
+    ...proxyVariables(options.environment, launch, false),
+    ...layout.env,
+    ...portVariables(launch.ports, EVERY_ADDRESS),
+  };
   return {
     name: sandboxName(launch.id),
     Image: layout.image,
@@ -50,10 +58,13 @@ export function containerOptions(
       [INSTANCE_LABEL]: options.instanceId,
       [SANDBOX_LABEL]: launch.id,
       [CREATED_LABEL]: String(createdAt),
+      ...Object.fromEntries(
+        Object.entries(launch.ports).map(([name, port]) => [`${PORT_LABEL_PREFIX}${name}`, String(port)]),
+      ),
     },
     OpenStdin: layout.keyOnStdin,
     StdinOnce: layout.keyOnStdin,
-    ExposedPorts: { [port]: {} },
+    ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
     // Whether it answers is asked by the service; the image's own check would only cost.
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
@@ -74,7 +85,9 @@ export function containerOptions(
       ...(network !== null && { NetworkMode: network }),
       ...(reach.by === 'port' && {
         // 0: the engine chooses one that is free.
-        PortBindings: { [port]: [{ HostIp: reach.hostIp, HostPort: '0' }] },
+        PortBindings: Object.fromEntries(
+          ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
+        ),
         ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
       }),
     },

@@ -100,7 +100,8 @@ export class DockerSandboxBackend extends SandboxBackend {
       return containerFacts(container, this.#reach);
     }
     const createdAt = await this.#volumes.createdAt(id);
-    return { id, state: createdAt === null ? 'missing' : 'stopped', address: null, exit: null, createdAt };
+    const state = createdAt === null ? 'missing' : 'stopped';
+    return { id, state, address: null, ports: {}, exit: null, createdAt };
   }
 
   override async logTail(id: string): Promise<string> {

@@ -7,7 +7,7 @@ import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbo
 import { type EndInput, endSandbox } from './end-sandbox.js';
 import { findPlatform } from './find-platform.js';
 import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
-import { programAddress } from './program-address.js';
+import { programAddress, programAddresses } from './program-address.js';
 import { lives, parseExit, parseStatus } from './program-record.js';
 import { removeTree } from './remove-tree.js';
 import { programMarker, sandboxMarker } from './sandbox-environment.js';
@@ -72,7 +72,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
 
   async inspect(id: string): Promise<SandboxFacts> {
     const files = this.#files(id);
-    const nothing = { id, address: null, exit: null };
+    const nothing = { id, address: null, ports: {}, exit: null };
     if (!(await files.exist())) {
       return { ...nothing, state: 'missing', createdAt: null };
     }
@@ -84,8 +84,10 @@ export class ProcessSandboxBackend extends SandboxBackend {
     if (lives(record)) {
       await capLog(files.paths.log, this.#options.fileLimits.logBytes);
       const port = record.port ?? (await files.reportedPort());
-      const address = port === null ? null : programAddress(this.#options.listenAddress, port);
-      return { ...nothing, state: 'running', address, createdAt };
+      const { listenAddress } = this.#options;
+      const address = port === null ? null : programAddress(listenAddress, port);
+      const ports = programAddresses(listenAddress, record.ports);
+      return { ...nothing, state: 'running', address, ports, createdAt };
     }
     await this.#programs.get(id)?.written;
     const exit =

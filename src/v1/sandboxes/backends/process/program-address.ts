@@ -7,3 +7,13 @@ export function programAddress(listenAddress: string | null, port: number): stri
   const host = listenAddress ?? LOOPBACK;
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
+
+/** The addresses of ports, by their names. */
+export function programAddresses(
+  listenAddress: string | null,
+  ports: Readonly<Record<string, number>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([name, port]) => [name, programAddress(listenAddress, port)]),
+  );
+}

@@ -15,6 +15,7 @@ function launch(program: SandboxProgram, changes: Partial<SandboxLaunch> = {}): 
     memoryMb: null,
     runtime: null,
     network: null,
+    ports: {},
     callbackUrl: null,
     ...changes,
   };

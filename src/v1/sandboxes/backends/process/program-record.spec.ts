@@ -12,7 +12,7 @@ import {
 } from './program-record.js';
 
 function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
-  return { ...identify(process.pid), run: 'a', port: null, namespaced: false, ...changes };
+  return { ...identify(process.pid), run: 'a', port: null, ports: {}, namespaced: false, ...changes };
 }
 
 describe('lives', () => {
@@ -35,7 +35,7 @@ describe('lives', () => {
 });
 
 it('reads back what it wrote, and nothing else', () => {
-  const written = record({ port: 4000, namespaced: true });
+  const written = record({ port: 4000, ports: { WORKER_1: 20_001 }, namespaced: true });
   expect(parseProgramRecord(JSON.stringify(written))).toEqual(written);
   expect(parseProgramRecord('')).toBeNull();
   expect(parseProgramRecord('{"pid":1}')).toBeNull();

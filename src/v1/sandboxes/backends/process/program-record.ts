@@ -12,6 +12,8 @@ export interface ProgramRecord {
   run: string;
   /** The port it was told; null: it says itself which one it took. */
   port: number | null;
+  /** Ports for what is started inside, by name. */
+  ports: Record<string, number>;
   /** Whether it runs in a pid namespace of its own. */
   namespaced: boolean;
 }
@@ -30,8 +32,15 @@ export function parseProgramRecord(text: string): ProgramRecord | null {
     bootId: jsonText(value, 'bootId') ?? '',
     run,
     port: jsonNumber(value, 'port'),
+    ports: numbersOf(jsonAt(value, 'ports')),
     namespaced: jsonAt(value, 'namespaced') === true,
   };
+}
+
+function numbersOf(value: unknown): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(value ?? {}).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
+  );
 }
 
 /** The identity of a process that was just started by us and is not waited for yet; it may have ended. */

@@ -10,6 +10,7 @@ import type { ProcessBackendOptions } from './process-backend-options.js';
 import { LOOPBACK } from './program-address.js';
 import { isToldItsPort, programCommand, unmetWishes } from './program-command.js';
 import { lives } from './program-record.js';
+import { PortAllotments } from './port-allotments.js';
 import { programWrapper, spawnIdentity } from './program-wrapper.js';
 import { programMarker, sandboxEnvironment, sandboxMarker } from './sandbox-environment.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
@@ -28,10 +29,12 @@ export interface StartedProgram extends SpawnedProgram {
 export class ProgramStarter {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
+  readonly #allotments: PortAllotments;
 
   constructor(options: ProcessBackendOptions, platform: Platform) {
     this.#options = options;
     this.#platform = platform;
+    this.#allotments = new PortAllotments(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
   /**
@@ -69,15 +72,17 @@ export class ProgramStarter {
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
-    const spawned = await spawnProgram({
-      command: [...wrapper, ...command],
-      cwd: isolated ? '/' : paths.box,
-      env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port }),
-      input,
-      identity: spawnIdentity(this.#platform, user),
-      paths,
-      record: { run, port, namespaced: isolated },
-    });
+    const spawned = await this.#allotments.using(launch.id, Object.keys(launch.ports), (ports) =>
+      spawnProgram({
+        command: [...wrapper, ...command],
+        cwd: isolated ? '/' : paths.box,
+        env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port, ports, host }),
+        input,
+        identity: spawnIdentity(this.#platform, user),
+        paths,
+        record: { run, port, ports, namespaced: isolated },
+      }),
+    );
     return { ...spawned, user: this.#own(user) };
   }
 

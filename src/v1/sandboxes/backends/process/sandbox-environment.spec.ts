@@ -13,6 +13,7 @@ const LAUNCH: SandboxLaunch = {
   memoryMb: null,
   runtime: null,
   network: null,
+  ports: {},
   callbackUrl: 'http://service/api/v1/webhooks',
 };
 
@@ -32,6 +33,8 @@ const INPUT = {
   paths: sandboxPaths('/data', 'a', 'workspace'),
   tmp: '/tmp',
   marker: programMarker('instance', 'a', 'run'),
+  ports: {},
+  host: '127.0.0.1',
 };
 
 const COMMON = {
@@ -66,4 +69,15 @@ it('tells other programs what they read from variables', () => {
 it('names no webhook where there is none', () => {
   const launch = { ...LAUNCH, callbackUrl: null };
   expect(sandboxEnvironment({ ...INPUT, launch, port: 4000 })).not.toHaveProperty('OH_WEBHOOKS_0_BASE_URL');
+});
+
+it('names the ports that tools may use, and none where there are none', () => {
+  const env = sandboxEnvironment({ ...INPUT, port: null, ports: { WORKER_1: 20_001, FROM_SPEC_2: 20_002 } });
+  expect(env).toEqual({
+    ...COMMON,
+    WORKER_1: '20001',
+    FROM_SPEC_2: '20002',
+    LISTEN_HOST: '127.0.0.1',
+    SLIPWAY_TOOL_VARIABLES: 'WORKER_1,FROM_SPEC_2,LISTEN_HOST',
+  });
 });

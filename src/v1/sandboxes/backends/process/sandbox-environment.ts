@@ -1,3 +1,4 @@
+import { portVariables } from '../port-variables.js';
 import { proxyVariables } from '../proxy-variables.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import type { SandboxPaths } from './sandbox-paths.js';
@@ -29,6 +30,10 @@ export interface EnvironmentInput {
   marker: string;
   /** Of programs that are told their port; null: it chooses one itself. */
   port: number | null;
+  /** Ports for what is started inside, by name. */
+  ports: Readonly<Record<string, number>>;
+  /** Where all of them listen. */
+  host: string;
 }
 
 /**
@@ -37,7 +42,7 @@ export interface EnvironmentInput {
  * them, where their tools may read it.
  */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
-  const { own, launch, paths, tmp, marker, port } = input;
+  const { own, launch, paths, tmp, marker, port, ports, host } = input;
   const inherited = Object.entries(own).flatMap(([name, value]) =>
     value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
   );
@@ -49,6 +54,7 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
     TMPDIR: tmp,
     ...(port === null ? {} : protocolVariables(launch, paths, port)),
     ...launch.env,
+    ...portVariables(ports, host),
     [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
   };
 }

@@ -18,7 +18,7 @@ export interface SpawnInput {
   identity: { uid?: number; gid?: number };
   paths: SandboxPaths;
   /** What is written down of the process beside its identity. */
-  record: Pick<ProgramRecord, 'run' | 'port' | 'namespaced'>;
+  record: Pick<ProgramRecord, 'run' | 'port' | 'ports' | 'namespaced'>;
 }
 
 export interface SpawnedProgram {

@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
+import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
+import { agentServerPath } from './agent-server-path.js';
+import { refuseUpgrade } from './refuse-upgrade.js';
+import { SandboxForwarder } from './sandbox-forwarder.js';
+
+/** Of the service, never of the agent server: a client may send them by habit, and they are not for what runs in there. */
+const OWN_HEADERS = ['authorization', 'cookie', 'x-access-token'];
+
+/** What programs in a sandbox may not tell a browser in the service's name. */
+const FOREIGN_HEADERS = [
+  'set-cookie',
+  'clear-site-data',
+  'content-security-policy',
+  'strict-transport-security',
+];
+
+const LOOKS = ['GET', 'HEAD', 'OPTIONS'];
+
+/**
+ * Passes requests and WebSockets under `/api/v1/sandboxes/{id}/agent-server` on to the sandbox's agent server, which
+ * asks for the sandbox's key itself.
+ */
+@Injectable()
+export class AgentServerProxy implements BeforeApplicationShutdown {
+  private readonly forwarder = new SandboxForwarder({
+    hiddenHeaders: FOREIGN_HEADERS,
+    noAnswer: 'The agent server of the sandbox did not answer.',
+  });
+
+  constructor(
+    private readonly running: RunningSandboxes,
+    private readonly activity: SandboxActivity,
+  ) {}
+
+  /** Middleware for plain requests; must come before anything that reads bodies. */
+  middleware(): RequestHandler {
+    // Express 5 hands on what a promise is rejected with.
+    return async (request: Request, response: Response, next: NextFunction) => {
+      const path = agentServerPath(request.url);
+      if (!path) {
+        next();
+        return;
+      }
+      await this.passOn(request, response, path.sandboxId, path.rest);
+    };
+  }
+
+  /** Passes a WebSocket on; refuses it where there is no agent server. */
+  async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    const path = agentServerPath(request.url ?? '');
+    const sandbox = path && (await this.running.target(path.sandboxId));
+    if (!path || !sandbox) {
+      refuseUpgrade(socket, '404 Not Found');
+      return;
+    }
+    prepare(request, path.rest);
+    await this.forwarder.socket(request, socket, head, sandbox.address);
+  }
+
+  beforeApplicationShutdown(): void {
+    this.forwarder.endSockets();
+  }
+
+  private async passOn(request: Request, response: Response, id: string, rest: string): Promise<void> {
+    const sandbox = await this.running.target(id);
+    if (!sandbox) {
+      throw new DomainError(
+        'not_found',
+        'sandbox_not_running',
+        `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${id}/resume`,
+      );
+    }
+    const { method } = request;
+    response.once('finish', () => {
+      // Whoever has no key of the sandbox does not keep it awake, nor does looking at it.
+      if (!LOOKS.includes(method) && response.statusCode < 400) {
+        this.activity.touch(id);
+      }
+    });
+    prepare(request, rest);
+    await this.forwarder.web(request, response, sandbox.address);
+  }
+}
+
+function prepare(request: IncomingMessage, rest: string): void {
+  request.url = rest;
+  for (const name of OWN_HEADERS) {
+    delete request.headers[name];
+  }
+}

@@ -1,0 +1,12 @@
+import { Module } from '@nestjs/common';
+import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { AgentServerProxy } from './agent-server.proxy.js';
+import { SandboxPortProxy } from './sandbox-port.proxy.js';
+import { SandboxSockets } from './sandbox-sockets.js';
+
+/** The way into sandboxes through the service. */
+@Module({
+  imports: [SandboxesModule],
+  providers: [AgentServerProxy, SandboxPortProxy, SandboxSockets],
+})
+export class SandboxProxyModule {}
