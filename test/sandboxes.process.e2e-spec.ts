@@ -1,6 +1,8 @@
+import { once } from 'node:events';
+import { get } from 'node:http';
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { jsonNumber } from '../src/common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '../src/common/json-access.js';
 import { sandboxPaths } from '../src/v1/sandboxes/backends/process/sandbox-paths.js';
 import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
 import { type ProcessHarness, processHarness } from './contracts/process.sandbox-backend.harness.js';
@@ -55,6 +57,37 @@ describe('sandboxes as processes', () => {
     await me.remove(id);
     await until(async () => !(await readdir(harness.options.folder)).includes(id));
   });
+
+  it('show what runs in them at an address that stays the same', async () => {
+    const { id } = await me.running();
+    const page = async () => {
+      const running = await me.reach(id, 'RUNNING');
+      const link = new URL(jsonText(jsonList(running, 'exposed_urls')[1], 'url') ?? '');
+      const pages = `require('http').createServer((_, answer) => answer.end('page')).listen(process.env.WORKER_1)`;
+      // Ended with the sandbox.
+      (await inside(id)).run(`node -e "${pages}"`).catch(() => undefined);
+      await until(async () => (await throughService(link)) === 'page');
+      return link.href;
+    };
+    const before = await page();
+    await me.pause(id);
+    await me.reach(id, 'PAUSED');
+    await me.resume(id);
+
+    expect(await page()).toBe(before);
+    await me.remove(id);
+  });
+
+  /** Whatever the host name resolves to here. */
+  async function throughService({ host, pathname, search }: URL): Promise<string> {
+    const request = get(`${app.url}${pathname}${search}`, { headers: { host } });
+    const [response] = await once(request, 'response');
+    let text = '';
+    for await (const chunk of response) {
+      text += String(chunk);
+    }
+    return text;
+  }
 
   it('outlive the service, and are adopted by the next one', async () => {
     const first = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, app.databaseUrl, {
