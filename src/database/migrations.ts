@@ -2,6 +2,7 @@ import { CreateUsersSettingsAndTokens1763700000000 } from './migrations/17637000
 import { CreateConversationsAndSandboxes1763800000000 } from './migrations/1763800000000-create-conversations-and-sandboxes.js';
 import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install-job-queue.js';
 import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
+import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
 
 /** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
 export const MIGRATIONS = [
@@ -9,4 +10,5 @@ export const MIGRATIONS = [
   CreateConversationsAndSandboxes1763800000000,
   InstallJobQueue1763900000000,
   AddPortAddresses1764000000000,
+  IndexUnfinishedStarts1764100000000,
 ];

@@ -15,6 +15,9 @@ import type { StartTaskStatus } from './start-task-status.js';
 /** A conversation on its way: this row is the truth, the job that walks it only carries the id. */
 @Entity('app_conversation_start_tasks')
 @Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
+@Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
+  where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
+})
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
 export class StartTask {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversation_start_tasks_pkey' })
