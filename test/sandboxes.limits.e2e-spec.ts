@@ -145,10 +145,10 @@ describe('limits of sandboxes', () => {
           places.claim(manager, me.user.id, spare, exceptId),
         );
       };
-      expect(await claim()).toBe('free');
+      expect(await claim()).toEqual({ paused: [] });
       const [first, second] = [await me.running(), await me.running()];
-      expect(await claim(first.id)).toBe('free');
-      expect(await claim()).toEqual({ paused: first.id });
+      expect(await claim(first.id)).toEqual({ paused: [] });
+      expect(await claim()).toEqual({ paused: [first.id] });
       const third = await me.running();
       backend.box(second.id).conversationRuns = true;
       backend.box(third.id).conversationRuns = true;

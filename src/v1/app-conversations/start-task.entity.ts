@@ -57,7 +57,7 @@ export class StartTask {
   @Column('text', { name: 'request_secrets', nullable: true })
   requestSecrets: string | null;
 
-  /** What could not be done as asked, for people; `detail` ends with it. */
+  /** What could not be done as asked, or was done for it to others, for people; `detail` ends with it. */
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];
 

@@ -30,7 +30,8 @@ export function StartConversationOperation(): MethodDecorator & ClassDecorator {
       description:
         'Answers at once with a start task; a sandbox is made, the repository cloned and the agent started in the ' +
         'background. Ask `GET /api/v1/app-conversations/start-tasks?ids=` until it is READY, and has the id of the ' +
-        'conversation, or ERROR, and says why.',
+        'conversation, or ERROR, and says why. Where as many sandboxes run as may, the longest idle one is paused, ' +
+        'which `detail` says; while all are busy the start waits.',
     }),
     IDEMPOTENCY_KEY,
     ApiBodyExamples(StartConversationDto, START_CONVERSATION_EXAMPLES),

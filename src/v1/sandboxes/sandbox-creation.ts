@@ -6,6 +6,7 @@ import { NamedStatement } from '../../database/named-statement.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
+import { pausedNotes } from './paused-notes.js';
 import { SandboxKicks } from './sandbox-kicks.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './sandbox-session-key.js';
 import { deadlineSeconds } from './sandbox-transitions.js';
@@ -14,9 +15,9 @@ import type { SandboxWishes } from './sandbox.entity.js';
 const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
-     (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, wishes, deadline_at, held_until,
-      last_activity_at, updated_at)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $11)`,
+     (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, wishes, deadline_at,
+      held_until, last_activity_at, updated_at)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)`,
 );
 
 export interface NewSandbox {
@@ -30,6 +31,8 @@ export interface NewSandbox {
   hostId?: string;
   /** It does not count as idle for so long. */
   heldSeconds: number;
+  /** Sandboxes that were paused to make room for it. */
+  paused: readonly string[];
 }
 
 /** Makes rows of sandboxes; a worker of the row's host starts them. */
@@ -55,6 +58,7 @@ export class SandboxCreation {
       sandbox.id,
       sandbox.userId,
       sandbox.spec.id,
+      pausedNotes(sandbox.paused).join(' ') || null,
       this.backend.kind,
       sandbox.hostId ?? this.host.id,
       this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),

@@ -25,16 +25,16 @@ export class SandboxOrders {
    * Claims a place and has a sandbox started in it.
    *
    * @returns the id of the new sandbox, or of the one that an earlier request with this key ordered
-   * @throws DomainError rate_limited (`sandbox_limit`) when all places are taken by busy sandboxes
+   * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
    */
   async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
     const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findSpare(userId)]);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const { resourceId } = await this.store.transaction((manager) =>
       this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
-        await this.places.require(manager, userId, spare);
+        const paused = await this.places.require(manager, userId, spare);
         const id = newSandboxId();
-        await this.creation.insert(manager, { id, userId, spec, wishes, heldSeconds: 0 });
+        await this.creation.insert(manager, { id, userId, spec, wishes, heldSeconds: 0, paused });
         return id;
       }),
     );

@@ -16,8 +16,11 @@ const COUNT_TAKEN = new NamedStatement<{ count: number }>(
    WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING') AND id <> $2`,
 );
 
-/** `free`: there was a place; `paused`: this idle sandbox gave up its place; `busy`: there is none. */
-export type SandboxPlace = 'free' | 'busy' | { paused: string };
+/** `paused`: there is a place, for which these idle sandboxes gave up theirs, mostly none; `busy`: there is none. */
+export type SandboxPlace = 'busy' | { paused: readonly string[] };
+
+/** Ends the savepoint of pauses that do not make enough room. */
+class TooFewPaused extends Error {}
 
 /** Sees that a user has at most `MAX_RUNNING_SANDBOXES` starting or running. */
 @Injectable()
@@ -63,7 +66,7 @@ export class SandboxPlaces {
     await this.separation.check(manager, userId);
     const surplus = this.surplus(await COUNT_TAKEN.within(manager, [userId, exceptSandboxId ?? '']));
     if (surplus <= 0) {
-      return 'free';
+      return { paused: [] };
     }
     // Only one that lost the last place just now has to ask while others wait.
     const idle = spare ?? (await this.idle(manager.getRepository(Sandbox), userId, exceptSandboxId));
@@ -73,6 +76,7 @@ export class SandboxPlaces {
   /**
    * Like `claim`, where waiting for a place is not possible.
    *
+   * @returns the ids of the idle sandboxes that gave up their places
    * @throws DomainError rate_limited (`sandbox_limit`) when there is none
    */
   async require(
@@ -80,10 +84,12 @@ export class SandboxPlaces {
     userId: string,
     spare: readonly Sandbox[] | null,
     exceptSandboxId: string | null = null,
-  ): Promise<void> {
-    if ((await this.claim(manager, userId, spare, exceptSandboxId)) === 'busy') {
+  ): Promise<readonly string[]> {
+    const place = await this.claim(manager, userId, spare, exceptSandboxId);
+    if (place === 'busy') {
       throw allSandboxesBusy(this.config.sandboxes.maxRunning);
     }
+    return place.paused;
   }
 
   /** How many would have to go for one more to come. */
@@ -102,6 +108,7 @@ export class SandboxPlaces {
     );
   }
 
+  /** As many as are too many, or none: nobody's is paused for nothing. */
   private async pauseIdle(
     manager: EntityManager,
     idle: readonly Sandbox[],
@@ -110,26 +117,31 @@ export class SandboxPlaces {
     if (idle.length < surplus) {
       return 'busy';
     }
+    try {
+      return { paused: await manager.transaction((savepoint) => this.pause(savepoint, idle, surplus)) };
+    } catch (error) {
+      if (error instanceof TooFewPaused) {
+        return 'busy';
+      }
+      throw error;
+    }
+  }
+
+  /** @throws TooFewPaused */
+  private async pause(manager: EntityManager, idle: readonly Sandbox[], surplus: number): Promise<string[]> {
+    const { maxRunning } = this.config.sandboxes;
+    const statusDetail = `Paused to make room: at most ${maxRunning} may run at a time.`;
     const paused: string[] = [];
     for (const { id, generation, lastActivityAt } of idle) {
-      if (paused.length === surplus) {
-        break;
-      }
       // Unless something began in it since it was looked at.
-      const gone = await this.store.move(
-        id,
-        'pause',
-        {
-          statusDetail: `Paused to make room: at most ${this.config.sandboxes.maxRunning} may run at a time.`,
-        },
-        { status: 'RUNNING', generation, lastActivityAt },
-        manager,
-      );
-      if (gone) {
+      const unchanged = { status: 'RUNNING' as const, generation, lastActivityAt };
+      if (await this.store.move(id, 'pause', { statusDetail }, unchanged, manager)) {
         paused.push(id);
       }
+      if (paused.length === surplus) {
+        return paused;
+      }
     }
-    const [first] = paused;
-    return first === undefined || paused.length < surplus ? 'busy' : { paused: first };
+    throw new TooFewPaused();
   }
 }

@@ -69,8 +69,8 @@ export function CreateSandboxOperation(): MethodDecorator & ClassDecorator {
       summary: 'Start a sandbox',
       description:
         'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
-        'and says why. Where as many run as may, the longest idle one is paused. Starting a conversation makes a ' +
-        'sandbox by itself.',
+        'and says why. Where as many run as may, the longest idle one is paused, and `status_detail` of the new one ' +
+        'names it. Starting a conversation makes a sandbox by itself.',
     }),
     ApiHeader({
       name: 'Idempotency-Key',
@@ -132,7 +132,8 @@ export function ResumeSandboxOperation(): MethodDecorator & ClassDecorator {
       operationId: 'resume_sandbox',
       summary: 'Resume a sandbox',
       description:
-        'After a pause, or after an error. It is STARTING then. Nothing happens when it runs already.',
+        'After a pause, or after an error. It is STARTING then. Where as many run as may, the longest idle one is ' +
+        'paused, and `status_detail` names it while this one starts. Nothing happens when it runs already.',
     }),
     ID,
     ApiOkResponse({ type: SuccessDto, description: 'It runs, or is about to' }),

@@ -22,7 +22,8 @@ export class StartTaskDto {
   @ApiProperty({
     type: String,
     nullable: true,
-    description: 'What it waits for, why it failed, and what of the request has no effect.',
+    description:
+      'What it waits for, why it failed, which sandboxes were paused to make room, and what of the request has no effect.',
     example: null,
   })
   detail: string | null;

@@ -5,12 +5,13 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { InvalidInputError } from '../../../common/errors/invalid-input.error.js';
 import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
+import { pausedNotes } from '../../sandboxes/paused-notes.js';
 import { StartTask } from '../start-task.entity.js';
 import { insertStartTask } from './insert-start-task.js';
 import { StartDrafts, type StartDraft } from './start-drafts.js';
 import { StartJobs } from './start-jobs.js';
 import type { StartRequest } from './start-request.js';
-import { StartSandboxes } from './start-sandboxes.js';
+import { type SandboxPlan, StartSandboxes } from './start-sandboxes.js';
 
 const SCOPE = 'app-conversations';
 
@@ -84,20 +85,27 @@ export class ConversationStarter {
         throw idInUse();
       }
     }
-    // A user whose places are all taken waits for one; a worker makes the sandbox then.
-    const sandboxMade =
-      sandbox === null ||
-      (await this.sandboxes.make(
-        manager,
-        { id: task.sandboxId, userId: task.userId, hostId: task.hostId },
-        sandbox,
-      ));
-    if (!sandboxMade) {
-      await this.refuseCrowd(manager, task.userId);
-    }
-    const stored = await insertStartTask(manager, { ...task, sandboxMade, notes: sandbox?.notes ?? [] });
+    const { sandboxMade, notes } = await this.place(manager, task, sandbox);
+    const stored = await insertStartTask(manager, { ...task, sandboxMade, notes });
     await this.jobs.send(manager, stored);
     return stored;
+  }
+
+  private async place(
+    manager: EntityManager,
+    { sandboxId: id, userId, hostId }: StartDraft['task'],
+    sandbox: SandboxPlan | null,
+  ): Promise<Pick<StartTask, 'sandboxMade' | 'notes'>> {
+    if (sandbox === null) {
+      return { sandboxMade: true, notes: [] };
+    }
+    const place = await this.sandboxes.make(manager, { id, userId, hostId }, sandbox);
+    if (place === 'busy') {
+      // The task waits for a place; a worker makes the sandbox then.
+      await this.refuseCrowd(manager, userId);
+      return { sandboxMade: false, notes: sandbox.notes };
+    }
+    return { sandboxMade: true, notes: [...sandbox.notes, ...pausedNotes(place.paused)] };
   }
 
   /** Counted under the lock of the user that looking for a place took. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { pausedNotes } from '../../sandboxes/paused-notes.js';
 import { SandboxResume } from '../../sandboxes/sandbox-resume.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartFailure } from './start-failure.js';
@@ -43,10 +44,12 @@ export class StartSandboxMaker {
         // First, so that a task that was deleted meanwhile leaves nothing behind.
         const change = { sandboxMade: true, detail: null, notes: plan.notes };
         const changed = await this.tasks.note(task, change, manager);
-        if (!(await this.sandboxes.make(manager, { id, userId, hostId }, plan))) {
+        const place = await this.sandboxes.make(manager, { id, userId, hostId }, plan);
+        if (place === 'busy') {
           throw new NoPlace();
         }
-        return changed;
+        const notes = [...plan.notes, ...pausedNotes(place.paused)];
+        return this.tasks.note(changed, { notes }, manager);
       });
       this.sandboxes.kick(id);
       return made;
@@ -60,8 +63,8 @@ export class StartSandboxMaker {
    */
   async resume(task: StartTask): Promise<SandboxAttempt> {
     return this.attempt(task, async () => {
-      await this.resumes.request(task.userId, task.sandboxId);
-      return task;
+      const paused = await this.resumes.request(task.userId, task.sandboxId);
+      return this.tasks.note(task, { notes: [...task.notes, ...pausedNotes(paused)] });
     });
   }
 

@@ -5,7 +5,7 @@ import { SettingsStore } from '../../../settings/settings.store.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxCreation } from '../../sandboxes/sandbox-creation.js';
-import { SandboxPlaces } from '../../sandboxes/sandbox-places.js';
+import { type SandboxPlace, SandboxPlaces } from '../../sandboxes/sandbox-places.js';
 import type { Sandbox, SandboxWishes } from '../../sandboxes/sandbox.entity.js';
 import { toLaunch } from '../../sandboxes/to-launch.js';
 import { toWishes } from '../../sandboxes/to-wishes.js';
@@ -46,19 +46,28 @@ export class StartSandboxes {
   /**
    * Makes the row in the caller's transaction, if the user has a place for it. Call `kick` once that is committed.
    *
-   * @returns whether there was a place
+   * @returns the place; `busy`: one may become free
    * @throws DomainError forbidden when the user may have no sandboxes here
    */
   async make(
     manager: EntityManager,
     { id, userId, hostId }: { id: string; userId: string; hostId: string },
     { spec, wishes, spare }: SandboxPlan,
-  ): Promise<boolean> {
-    if ((await this.places.claim(manager, userId, spare, id)) === 'busy') {
-      return false;
+  ): Promise<SandboxPlace> {
+    const place = await this.places.claim(manager, userId, spare, id);
+    if (place !== 'busy') {
+      const { paused } = place;
+      await this.creation.insert(manager, {
+        id,
+        userId,
+        spec,
+        wishes,
+        hostId,
+        heldSeconds: HELD_SECONDS,
+        paused,
+      });
     }
-    await this.creation.insert(manager, { id, userId, spec, wishes, hostId, heldSeconds: HELD_SECONDS });
-    return true;
+    return place;
   }
 
   kick(id: string): void {

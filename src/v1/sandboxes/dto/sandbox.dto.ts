@@ -27,7 +27,7 @@ export class SandboxDto {
     type: String,
     nullable: true,
     description:
-      'Why it has this status: progress of the start, cause and exit code of an error, last log lines.',
+      'Why it has this status: what was paused to make room for it, progress of the start, cause and exit code of an error, last log lines.',
     example: null,
   })
   status_detail: string | null;
