@@ -3,7 +3,9 @@ import request from 'supertest';
 import { parseHexId } from '../src/common/hex-id.js';
 import { jsonNumber } from '../src/common/json-access.js';
 import type { StartTask } from '../src/v1/app-conversations/start-task.entity.js';
+import { StartWalker } from '../src/v1/app-conversations/start/start-walker.js';
 import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
+import { ConversationRows } from './support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
 import { StartsClient } from './support/starts-client.js';
 import { until } from './support/until.js';
@@ -11,6 +13,7 @@ import { until } from './support/until.js';
 const CONVERSATIONS = '/api/v1/app-conversations';
 /** Longer than the sandbox of a conversation that has just begun is held. */
 const HOLD_MS = 121_000;
+const FULL = 'As many of your sandboxes run as may at a time (1). Pause or delete one, then try again.';
 
 describe('a conversation that needs one sandbox more than may run', () => {
   let backend: InProcessSandboxBackend;
@@ -96,6 +99,70 @@ describe('a conversation that needs one sandbox more than may run', () => {
       await rested(first);
 
       expect(await detailOf(await client.reached(second, 'READY'))).toBe(note(first));
+    });
+  });
+
+  describe('with reject', () => {
+    beforeAll(() => begin({ SANDBOX_LIMIT_POLICY: 'reject' }));
+    afterAll(stop);
+
+    it.each(['', '/stream-start'])('is refused at once, and nothing is paused: %j', async (route) => {
+      const first = await started();
+      await rested(first);
+      const { body, headers } = await request(app.url)
+        .post(`${CONVERSATIONS}${route}`)
+        .set(user.headers)
+        .send({})
+        .expect(429);
+
+      expect(body).toMatchObject({ code: 'sandbox_limit', detail: FULL });
+      expect(headers['retry-after']).toBe('30');
+      expect(await statusOf(first.sandboxId)).toBe('RUNNING');
+      const { body: count } = await request(app.url)
+        .get(`${CONVERSATIONS}/start-tasks/count`)
+        .set(user.headers);
+      expect(count).toBe(1);
+    });
+
+    it('leaves a repeated request its first answer', async () => {
+      const headers = { 'Idempotency-Key': 'once' };
+      const { body } = await post({}, headers).expect(200);
+
+      await post().expect(429);
+      expect((await post({}, headers).expect(200)).body.id).toBe(body.id);
+    });
+
+    it('may use a sandbox that runs, and resume one where there is a place', async () => {
+      const first = await started();
+      await started({ sandbox_id: first.sandboxId });
+      await pause(first.sandboxId);
+      const second = await started();
+
+      expect((await post({ sandbox_id: first.sandboxId }).expect(429)).body.detail).toBe(FULL);
+      await pause(second.sandboxId);
+      expect((await started({ sandbox_id: first.sandboxId })).sandboxId).toBe(first.sandboxId);
+    });
+
+    it('ends with ERROR when it loses the last place after it began', async () => {
+      const first = await started();
+      await pause(first.sandboxId);
+      const late = await new ConversationRows(app).startTask(user.id, {
+        status: 'WAITING_FOR_SANDBOX',
+        sandboxId: first.sandboxId,
+        sandboxMade: true,
+      });
+      await started();
+      await app.app.get(StartWalker).walk(late.id, new AbortController().signal);
+
+      expect(await client.read(late.id)).toMatchObject({ status: 'ERROR', detail: FULL });
+    });
+
+    it('does not wait for a place that it waited for under another policy', async () => {
+      await started();
+      const waiting = await new ConversationRows(app).startTask(user.id, { status: 'WAITING_FOR_SANDBOX' });
+      await app.app.get(StartWalker).walk(waiting.id, new AbortController().signal);
+
+      expect(await client.read(waiting.id)).toMatchObject({ status: 'ERROR', detail: FULL });
     });
   });
 });

@@ -107,4 +107,62 @@ describe('what happens to one sandbox more than may run', () => {
       });
     });
   });
+
+  describe('with reject', () => {
+    beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2', SANDBOX_LIMIT_POLICY: 'reject' }));
+    afterAll(stop);
+
+    it('is refused, and no idle one is paused for it', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      const refused = await me.call('POST', '');
+
+      expect(refused.status).toBe(429);
+      expect(refused.headers.get('retry-after')).toBe('30');
+      expect(refused.body).toMatchObject({
+        code: 'sandbox_limit',
+        detail: 'As many of your sandboxes run as may at a time (2). Pause or delete one, then try again.',
+      });
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'RUNNING']);
+    });
+
+    it.each([
+      ['paused', (id: string) => me.pause(id)],
+      ['deleted', (id: string) => me.remove(id)],
+    ])('may come once one is %s, as it says', async (_name, makeRoom) => {
+      const [first] = [await me.running(), await me.running()];
+      expect((await me.call('POST', '')).status).toBe(429);
+      await makeRoom(first.id);
+
+      expect((await me.call('POST', '')).status).toBe(200);
+    });
+
+    it('is not resumed either, until there is a place', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      await me.pause(first.id);
+      await me.running();
+
+      expect(await me.resume(first.id)).toBe(429);
+      expect(await statusOf(second.id)).toBe('RUNNING');
+      await me.pause(second.id);
+      expect(await me.resume(first.id)).toBe(200);
+    });
+
+    it('leaves a repeated request its first answer', async () => {
+      const headers = { 'Idempotency-Key': 'once' };
+      const { body } = await me.call('POST', '', { headers });
+      await me.running();
+      expect((await me.call('POST', '')).status).toBe(429);
+
+      expect(await me.call('POST', '', { headers })).toMatchObject({ status: 200, body: { id: body['id'] } });
+    });
+
+    it('is refused when others come at the same time', async () => {
+      holdStarts();
+      const answers = await Promise.all(Array.from({ length: 6 }, () => me.call('POST', '')));
+
+      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+        200, 200, 429, 429, 429, 429,
+      ]);
+    });
+  });
 });

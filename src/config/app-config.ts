@@ -100,6 +100,8 @@ export interface SandboxConfig {
   dockerHost: string | null;
   /** Sandboxes that one user may have running at a time. */
   maxRunning: number;
+  /** What happens when one more is wanted: the longest idle one is paused, or the request refused. */
+  limitPolicy: 'pause_oldest_idle' | 'reject';
   /** Seconds without activity after which a sandbox is paused; 0: never. */
   idleTimeoutSeconds: number;
   /** Seconds after which a sandbox that does not run is removed; 0: never. */

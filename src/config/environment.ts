@@ -208,6 +208,9 @@ export class Environment {
   @Max(10_000, { message: 'must be a whole number from 1 to 10000' })
   MAX_RUNNING_SANDBOXES: number = 5;
 
+  @IsIn(['pause_oldest_idle', 'reject'], { message: 'must be pause_oldest_idle or reject' })
+  SANDBOX_LIMIT_POLICY: 'pause_oldest_idle' | 'reject' = 'pause_oldest_idle';
+
   @Transform(toNumber)
   @IsInt({ message: `${SECONDS}, 0 to never pause` })
   @Min(0, { message: `${SECONDS}, 0 to never pause` })

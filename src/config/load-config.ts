@@ -165,6 +165,7 @@ function sandboxes(env: Environment): Omit<SandboxConfig, 'environment'> {
     portsUrl: env.SANDBOX_PORTS_URL === undefined ? null : withoutTrailingSlash(env.SANDBOX_PORTS_URL),
     dockerHost: env.DOCKER_HOST ?? null,
     maxRunning: env.MAX_RUNNING_SANDBOXES,
+    limitPolicy: env.SANDBOX_LIMIT_POLICY,
     idleTimeoutSeconds: env.SANDBOX_IDLE_TIMEOUT_SECONDS,
     retentionSeconds: env.SANDBOX_RETENTION_SECONDS,
     waitSeconds: env.SANDBOX_WAIT_SECONDS,

@@ -2,7 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiHeader, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { ApiBodyExamples } from '../../common/openapi/api-body-examples.decorator.js';
 import { ApiProblems } from '../../common/openapi/api-problems.decorator.js';
-import { invalidInput } from '../../common/openapi/documented-error.js';
+import { type DocumentedProblem, invalidInput } from '../../common/openapi/documented-error.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import { StartTaskPageDto } from './dto/start-task-page.dto.js';
 import { StartTaskDto } from './dto/start-task.dto.js';
@@ -21,6 +21,15 @@ const BAD_REPOSITORY = invalidInput(
   'Expected the full name of a repository, such as octo/app, not its address.',
 );
 
+const NO_PLACE: DocumentedProblem = {
+  status: 429,
+  code: 'sandbox_limit',
+  detail: 'As many of your sandboxes run as may at a time (5). Pause or delete one, then try again.',
+  description:
+    'Too many requests, too many starts that wait for a place, or no place at all where none is made ' +
+    '(SANDBOX_LIMIT_POLICY)',
+};
+
 /** Documents `POST /api/v1/app-conversations`. */
 export function StartConversationOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
@@ -31,12 +40,12 @@ export function StartConversationOperation(): MethodDecorator & ClassDecorator {
         'Answers at once with a start task; a sandbox is made, the repository cloned and the agent started in the ' +
         'background. Ask `GET /api/v1/app-conversations/start-tasks?ids=` until it is READY, and has the id of the ' +
         'conversation, or ERROR, and says why. Where as many sandboxes run as may, the longest idle one is paused, ' +
-        'which `detail` says; while all are busy the start waits.',
+        'which `detail` says, and while all are busy the start waits, unless the operator wants it refused then.',
     }),
     IDEMPOTENCY_KEY,
     ApiBodyExamples(StartConversationDto, START_CONVERSATION_EXAMPLES),
     ApiOkResponse({ type: StartTaskDto, description: 'The start task' }),
-    ApiProblems(413, 415, BAD_REPOSITORY),
+    ApiProblems(413, 415, NO_PLACE, BAD_REPOSITORY),
   );
 }
 
@@ -57,7 +66,7 @@ export function StreamStartOperation(): MethodDecorator & ClassDecorator {
       description: 'The start task as it goes on',
       schema: { type: 'array', items: { $ref: getSchemaPath(StartTaskDto) } },
     }),
-    ApiProblems(413, 415, BAD_REPOSITORY),
+    ApiProblems(413, 415, NO_PLACE, BAD_REPOSITORY),
   );
 }
 

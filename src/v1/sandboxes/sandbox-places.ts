@@ -5,7 +5,7 @@ import { lockUser } from '../../auth/lock-user.js';
 import { AppConfig } from '../../config/app-config.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { SandboxIdleness } from './sandbox-idleness.js';
-import { allSandboxesBusy } from './sandbox-problems.js';
+import { noPlace } from './sandbox-problems.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxStore } from './sandbox.store.js';
 import { UserSeparation } from './user-separation.js';
@@ -22,7 +22,10 @@ export type SandboxPlace = 'busy' | { paused: readonly string[] };
 /** Ends the savepoint of pauses that do not make enough room. */
 class TooFewPaused extends Error {}
 
-/** Sees that a user has at most `MAX_RUNNING_SANDBOXES` starting or running. */
+/**
+ * Sees that a user has at most `MAX_RUNNING_SANDBOXES` starting or running. What happens to one more is
+ * `SANDBOX_LIMIT_POLICY`'s.
+ */
 @Injectable()
 export class SandboxPlaces {
   constructor(
@@ -47,7 +50,24 @@ export class SandboxPlaces {
   }
 
   /**
-   * Makes room for one more sandbox of the user: where all places are taken, the longest idle one is paused.
+   * Refuses early what `claim` would find no place for, where nothing makes room: what is idle by then may do so
+   * otherwise.
+   *
+   * @throws DomainError rate_limited (`sandbox_limit`)
+   */
+  async expect(manager: EntityManager, userId: string): Promise<void> {
+    const { sandboxes } = this.config;
+    if (
+      sandboxes.limitPolicy === 'reject' &&
+      this.surplus(await COUNT_TAKEN.within(manager, [userId, ''])) > 0
+    ) {
+      throw noPlace(sandboxes);
+    }
+  }
+
+  /**
+   * Makes room for one more sandbox of the user: where all places are taken, the longest idle one is paused, if the
+   * policy is that.
    *
    * @param manager the transaction that starts a sandbox in the place: until it ends no other request of the user gets
    *   it (call `SandboxCreation.kick` afterwards)
@@ -87,7 +107,7 @@ export class SandboxPlaces {
   ): Promise<readonly string[]> {
     const place = await this.claim(manager, userId, spare, exceptSandboxId);
     if (place === 'busy') {
-      throw allSandboxesBusy(this.config.sandboxes.maxRunning);
+      throw noPlace(this.config.sandboxes);
     }
     return place.paused;
   }
@@ -97,11 +117,15 @@ export class SandboxPlaces {
     return (taken?.count ?? 0) - this.config.sandboxes.maxRunning + 1;
   }
 
+  /** Those that may be paused. */
   private async idle(
     sandboxes: Pick<Repository<Sandbox>, 'findBy'>,
     userId: string,
     exceptId: string | null,
   ): Promise<Sandbox[]> {
+    if (this.config.sandboxes.limitPolicy === 'reject') {
+      return [];
+    }
     const status = In(['STARTING', 'RUNNING']);
     return this.idleness.idle(
       await sandboxes.findBy({ userId, status, ...(exceptId !== null && { id: Not(exceptId) }) }),

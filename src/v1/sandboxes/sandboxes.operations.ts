@@ -20,7 +20,9 @@ const ALL_BUSY: DocumentedProblem = {
   status: 429,
   code: 'sandbox_limit',
   detail: 'All 5 sandboxes that may run at a time are busy. Pause or delete one, or wait until one is idle.',
-  description: 'Too many requests, or no place for one more sandbox',
+  description:
+    'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here ' +
+    '(SANDBOX_LIMIT_POLICY)',
 };
 const NOT_SEPARATED: DocumentedProblem = {
   status: 403,
@@ -70,7 +72,8 @@ export function CreateSandboxOperation(): MethodDecorator & ClassDecorator {
       description:
         'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
         'and says why. Where as many run as may, the longest idle one is paused, and `status_detail` of the new one ' +
-        'names it. Starting a conversation makes a sandbox by itself.',
+        'names it, unless the operator wants the request refused then. Starting a conversation makes a sandbox by ' +
+        'itself.',
     }),
     ApiHeader({
       name: 'Idempotency-Key',
@@ -133,7 +136,8 @@ export function ResumeSandboxOperation(): MethodDecorator & ClassDecorator {
       summary: 'Resume a sandbox',
       description:
         'After a pause, or after an error. It is STARTING then. Where as many run as may, the longest idle one is ' +
-        'paused, and `status_detail` names it while this one starts. Nothing happens when it runs already.',
+        'paused, and `status_detail` names it while this one starts, unless the operator wants the request refused ' +
+        'then. Nothing happens when it runs already.',
     }),
     ID,
     ApiOkResponse({ type: SuccessDto, description: 'It runs, or is about to' }),

@@ -6,6 +6,7 @@ import { DomainError } from '../../../common/errors/domain-error.js';
 import { InvalidInputError } from '../../../common/errors/invalid-input.error.js';
 import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
 import { pausedNotes } from '../../sandboxes/paused-notes.js';
+import { SandboxPlaces } from '../../sandboxes/sandbox-places.js';
 import { StartTask } from '../start-task.entity.js';
 import { insertStartTask } from './insert-start-task.js';
 import { StartDrafts, type StartDraft } from './start-drafts.js';
@@ -35,6 +36,7 @@ export class ConversationStarter {
     private readonly idempotent: IdempotentRequests,
     private readonly drafts: StartDrafts,
     private readonly sandboxes: StartSandboxes,
+    private readonly places: SandboxPlaces,
     private readonly jobs: StartJobs,
   ) {}
 
@@ -45,7 +47,7 @@ export class ConversationStarter {
    * @throws InvalidInputError for a sandbox, parent or specification that the user does not have, a conversation id in
    * use, and another request under the same key
    * @throws DomainError forbidden when the user may have no sandboxes here; rate_limited when too many of the user's
-   * starts wait for a place
+   * starts wait for a place, or (`sandbox_limit`) when there is none and nothing is waited for
    */
   async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
     const id = randomUUID();
@@ -78,12 +80,15 @@ export class ConversationStarter {
     return task;
   }
 
-  private async insert(manager: EntityManager, { task, sandbox }: StartDraft): Promise<StartTask> {
+  private async insert(manager: EntityManager, { task, sandbox, resumes }: StartDraft): Promise<StartTask> {
     if (task.request.conversation_id !== null) {
       const [row] = await manager.query<{ used: boolean }[]>(ID_IN_USE, [task.appConversationId]);
       if (row?.used) {
         throw idInUse();
       }
+    }
+    if (resumes) {
+      await this.places.expect(manager, task.userId);
     }
     const { sandboxMade, notes } = await this.place(manager, task, sandbox);
     const stored = await insertStartTask(manager, { ...task, sandboxMade, notes });
@@ -101,6 +106,7 @@ export class ConversationStarter {
     }
     const place = await this.sandboxes.make(manager, { id, userId, hostId }, sandbox);
     if (place === 'busy') {
+      await this.places.expect(manager, userId);
       // The task waits for a place; a worker makes the sandbox then.
       await this.refuseCrowd(manager, userId);
       return { sandboxMade: false, notes: sandbox.notes };

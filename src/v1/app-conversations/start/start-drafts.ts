@@ -24,6 +24,8 @@ export interface StartDraft {
   >;
   /** The sandbox that has to be made; null: it is there. */
   sandbox: SandboxPlan | null;
+  /** The sandbox that is there has to be resumed. */
+  resumes: boolean;
 }
 
 /** Looks up what a start needs to know before it is stored; all ids are chosen here. */
@@ -52,6 +54,7 @@ export class StartDrafts {
         ...splitSecrets(place.request, id, this.cipher),
       },
       sandbox: place.sandboxMade ? null : await this.sandboxes.plan(userId, request.sandbox_spec_id),
+      resumes: place.paused,
     };
   }
 }

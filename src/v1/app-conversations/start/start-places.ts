@@ -16,6 +16,8 @@ export interface StartPlace {
   hostId: string;
   /** The sandbox exists; otherwise it is to be made under its id. */
   sandboxMade: boolean;
+  /** It exists and is paused: it takes a place when it is resumed. */
+  paused: boolean;
   /** Known when it is somebody else's folder. */
   workingDir: string | null;
   /** With what it takes over from its parent. */
@@ -44,6 +46,7 @@ export class StartPlaces {
         sandboxId: newSandboxId(),
         hostId: this.host.id,
         sandboxMade: false,
+        paused: false,
         workingDir: null,
         request: merged,
       };
@@ -58,6 +61,7 @@ export class StartPlaces {
       sandboxId: sandbox.id,
       hostId: sandbox.hostId,
       sandboxMade: true,
+      paused: sandbox.status === 'PAUSED' || sandbox.status === 'PAUSING',
       // Parent and child work on the same files.
       workingDir: parent?.sandboxId === sandbox.id ? parent.workingDir : null,
       request: merged,

@@ -3,6 +3,7 @@ import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { pausedNotes } from '../../sandboxes/paused-notes.js';
+import { noPlace } from '../../sandboxes/sandbox-problems.js';
 import { SandboxResume } from '../../sandboxes/sandbox-resume.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartFailure } from './start-failure.js';
@@ -34,7 +35,8 @@ export class StartSandboxMaker {
   /**
    * Makes the row of the task's sandbox.
    *
-   * @throws StartFailure when the task has waited long enough for a place, or its user may have no sandbox
+   * @throws StartFailure when the task has waited long enough for a place, or is not to wait for one, or its user may
+   *   have no sandbox
    */
   async make(task: StartTask): Promise<SandboxAttempt> {
     return this.attempt(task, async () => {
@@ -87,7 +89,10 @@ export class StartSandboxMaker {
   }
 
   private async wait(task: StartTask): Promise<StartTask> {
-    const { maxRunning, waitSeconds } = this.config.sandboxes;
+    const { maxRunning, waitSeconds, limitPolicy } = this.config.sandboxes;
+    if (limitPolicy === 'reject') {
+      throw new StartFailure(noPlace(this.config.sandboxes).message);
+    }
     const all = `All ${maxRunning} sandboxes that you may have running are in use`;
     if (this.clock.now() >= task.createdAt.getTime() + waitSeconds * 1000) {
       throw new StartFailure(
