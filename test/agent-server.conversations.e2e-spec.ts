@@ -53,7 +53,27 @@ describe('conversations of the agent server', () => {
       expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
     }
     const info: unknown = await (await fetch(`${server.client.url}/server_info`)).json();
-    expect(Object.keys(info ?? {})).toEqual(['uptime', 'idle_time', 'title', 'version', 'docs', 'redoc']);
+    expect(Object.keys(info ?? {})).toEqual([
+      'uptime',
+      'idle_time',
+      'title',
+      'version',
+      'docs',
+      'redoc',
+      'instance_id',
+    ]);
+  });
+
+  it('says by its instance id that it was started anew', async () => {
+    const own = await startTestAgentServer();
+    const instanceId = async () => jsonText(await own.client.get('/server_info'), 'instance_id');
+    const first = await instanceId();
+    expect(await instanceId()).toBe(first);
+    await own.restart();
+
+    expect(await instanceId()).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(await instanceId()).not.toBe(first);
+    await own.stop();
   });
 
   it.each([undefined, '', 'wrong', 'session-key-of-a-tes'])('refuses the key %j', async (key) => {

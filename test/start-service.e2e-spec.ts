@@ -142,7 +142,19 @@ describe('the service on its embedded database', () => {
       title: 'Slipway',
       version: expect.stringMatching(/^\d+\.\d+\.\d+/),
       uptime: expect.any(Number),
+      instance_id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
     });
+  });
+
+  it('says by its instance id that it was started anew', async () => {
+    const instanceId = async (url: string): Promise<string> =>
+      (await request(url).get('/server_info').expect(200)).body.instance_id;
+    const url = await start();
+    const first = await instanceId(url);
+    expect(await instanceId(url)).toBe(first);
+    await running?.stop();
+
+    expect(await instanceId(await start())).not.toBe(first);
   });
 });
 

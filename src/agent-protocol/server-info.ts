@@ -7,4 +7,6 @@ export interface ServerInfo {
   version: string;
   docs: string;
   redoc: string;
+  /** UUID, another one after each start: what was only in the memory of the server before is lost. */
+  instance_id: string;
 }

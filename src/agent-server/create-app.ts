@@ -25,6 +25,8 @@ export interface AppParts {
   preparation: RepositoryPreparation;
   keys: SessionKeys;
   activity: Activity;
+  /** Of this start of the server. */
+  instanceId: string;
   corsOrigins: string[];
   maxUploadBytes: number;
 }
@@ -35,7 +37,7 @@ export function createApp(parts: AppParts): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(cors(parts.corsOrigins));
-  app.use(serverRoutes(parts.activity));
+  app.use(serverRoutes(parts.activity, parts.instanceId));
   app.use('/api', parts.keys.guard, (request, _response, next) => {
     // Clients look at the state every second: that is no use of the server.
     if (request.method !== 'GET' && request.method !== 'HEAD') {

@@ -7,8 +7,8 @@ const PROTOCOL_VERSION = '1.11.4';
 const OK = { status: 'ok' };
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 
-/** What needs no key: whether the server is there, and for how long it has had nothing to do. */
-export function serverRoutes(activity: Activity): Router {
+/** What needs no key: whether the server is there, which start of it this is, and since when it has had nothing to do. */
+export function serverRoutes(activity: Activity, instanceId: string): Router {
   const router = Router();
   router.get(['/alive', '/health', '/ready'], (_request, response) => {
     response.json(OK);
@@ -21,6 +21,7 @@ export function serverRoutes(activity: Activity): Router {
       version: PROTOCOL_VERSION,
       docs: '/docs',
       redoc: '/redoc',
+      instance_id: instanceId,
     };
     response.json(info);
   });

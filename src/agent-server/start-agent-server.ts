@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -62,7 +63,16 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   await Promise.all([conversations.load(), commands.closeInterrupted()]);
   const { corsOrigins, maxUploadBytes, sockets } = options;
   const git = new GitWorkspace(environment, options.toolWrapper);
-  const parts = { conversations, commands, paths, git, preparation, keys, activity };
+  const parts = {
+    conversations,
+    commands,
+    paths,
+    git,
+    preparation,
+    keys,
+    activity,
+    instanceId: randomUUID(),
+  };
   const frontDoor = new FrontDoor(async () => {
     const { createHttpSide } = await import('./http-side.js');
     return createHttpSide({ ...parts, corsOrigins, maxUploadBytes, sockets });

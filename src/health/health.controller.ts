@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -14,6 +15,9 @@ import { serviceVersion } from './service-version.js';
 @Public()
 @Controller()
 export class HealthController {
+  /** Of this start. */
+  private readonly instanceId = randomUUID();
+
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   @Get('health/live')
@@ -62,11 +66,16 @@ export class HealthController {
   @Get('server_info')
   @ApiOperation({
     operationId: 'get_server_info_server_info_get',
-    summary: 'Name, version and uptime of this replica',
+    summary: 'Name, version and uptime of this replica, and which start of it this is',
   })
   @ApiOkResponse({ type: ServerInfoDto, description: 'This replica' })
   @ApiOpenProblems()
   serverInfo(): ServerInfoDto {
-    return { title: 'Slipway', version: serviceVersion(), uptime: Math.floor(process.uptime()) };
+    return {
+      title: 'Slipway',
+      version: serviceVersion(),
+      uptime: Math.floor(process.uptime()),
+      instance_id: this.instanceId,
+    };
   }
 }

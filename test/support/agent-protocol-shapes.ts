@@ -70,7 +70,7 @@ const SHAPES: Record<string, string> = {
   BashCommand: 'kind:text id:text timestamp:time command:text cwd:text|null timeout:number',
   BashOutput:
     'kind:text id:text timestamp:time command_id:text order:number exit_code:number|null stdout:text|null stderr:text|null',
-  ServerInfo: 'uptime:number idle_time:number title:text version:text docs:text redoc:text',
+  ServerInfo: 'uptime:number idle_time:number title:text version:text docs:text redoc:text instance_id:uuid',
   GitChange: 'status:text path:text',
   GitDiff: 'modified:text|null original:text|null',
 };

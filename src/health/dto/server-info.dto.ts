@@ -10,4 +10,11 @@ export class ServerInfoDto {
 
   @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })
   uptime: number;
+
+  @ApiProperty({
+    format: 'uuid',
+    description: 'Random, another one after each start of this replica. Not the variable `INSTANCE_ID`.',
+    example: '9d0c3f7e-52b1-4c1d-8a66-3b0e7f4a2c15',
+  })
+  instance_id: string;
 }
