@@ -84,7 +84,11 @@ describe('/api/v1/sandboxes', () => {
       ['an empty body', '', {}],
       ['null', '', { sandbox_spec_id: null }],
     ])('takes %s', async (_name, path, body) => {
+      const gate = Promise.withResolvers<void>();
+      backend.script.gate = gate.promise;
       const answer = await me.call('POST', path, { body });
+      backend.script.gate = null;
+      gate.resolve();
 
       expect(answer.status).toBe(200);
       expect(answer.body).toMatchObject({ sandbox_spec_id: 'slipway', status: 'STARTING' });

@@ -260,7 +260,8 @@ describe('sandboxes and several processes', () => {
         `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now() - interval '23 hours')`,
       );
       await first.dataSource.query(
-        `UPDATE sandboxes SET status = 'DELETING', host_id = CASE WHEN id = $1 THEN 'there' ELSE 'gone' END,
+        `UPDATE sandboxes SET status = 'DELETING', lease_owner = NULL, lease_until = NULL,
+           host_id = CASE WHEN id = $1 THEN 'there' ELSE 'gone' END,
            updated_at = now() - CASE WHEN id = $2 THEN interval '23 hours' ELSE interval '25 hours' END`,
         [watched, early],
       );
