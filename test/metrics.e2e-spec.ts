@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { MetricsServer } from '../src/metrics/metrics.server.js';
+import { EmptySandboxBackend } from './fakes/empty-sandbox-backend.js';
 import { FakeConversationServer } from './fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { insertRunningSandbox } from './support/followed-logs.js';
@@ -8,9 +9,10 @@ import { until } from './support/until.js';
 let service: TestApp;
 let agent: FakeConversationServer & { address: string };
 let metrics: string;
+const backend = new EmptySandboxBackend();
 
 beforeAll(async () => {
-  service = await createTestApp({ METRICS_PORT: '0' });
+  service = await createTestApp({ METRICS_PORT: '0' }, undefined, { sandboxBackend: backend });
   agent = await FakeConversationServer.start();
   metrics = `http://127.0.0.1:${service.app.get(MetricsServer).port ?? 0}/metrics`;
 });
@@ -63,6 +65,18 @@ describe('metrics', () => {
     await insertRunningSandbox(service, service.user.id, agent);
 
     expect(await lines()).toContain('slipway_sandboxes{status="RUNNING"} 1');
+  });
+
+  it('tell how full the disk of sandboxes is, where that is known', async () => {
+    const aboutDisk = async () =>
+      (await lines()).filter((line) => line.startsWith('slipway_sandbox_disk_bytes{'));
+    expect(await aboutDisk()).toEqual([]);
+    backend.space = { freeBytes: 30, totalBytes: 100 };
+
+    expect(await aboutDisk()).toEqual([
+      'slipway_sandbox_disk_bytes{state="free"} 30',
+      'slipway_sandbox_disk_bytes{state="used"} 70',
+    ]);
   });
 
   it('are off unless a port is given', async () => {

@@ -58,6 +58,7 @@ export class DockerHarness implements SandboxBackendHarness {
       pidsLimit: 256,
       cpu: 1,
       memoryMb: 512,
+      minFreeBytes: 0,
       graceSeconds: 10,
       ...this.#options,
       ...options,

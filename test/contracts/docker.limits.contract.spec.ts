@@ -122,6 +122,18 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     expect((await after.run(`${limit}; echo $LANG`)).stdout).toBe(`${400 * 1024 * 1024}\nsecond\n`);
   });
 
+  it('starts nothing on a full disk', async () => {
+    const full = harness.another({ minFreeBytes: Number.MAX_SAFE_INTEGER });
+    await expect(full.start(harness.launch(), SIGNAL)).rejects.toThrow(
+      /the disk of the Docker engine has \d+ MB free/,
+    );
+    expect(await backend.list()).toEqual([]);
+  });
+
+  it('knows nothing of the disk of an engine that it reaches over TCP', async () => {
+    expect(await harness.another({ dockerHost: 'tcp://127.0.0.1:1' }).disk()).toBeNull();
+  });
+
   it('says so when the engine has fewer processors than were asked for', async () => {
     const said: string[] = [];
     await started(harness.launch({ cpu: 1000, onShortfall: (line) => said.push(line) }));

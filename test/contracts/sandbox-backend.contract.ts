@@ -85,6 +85,15 @@ export function describeSandboxBackend(
       expect(await client.isAlive()).toBe(false);
     });
 
+    it('tells how full its disk is, or that it cannot know', async () => {
+      const space = await backend.disk();
+      if (space !== null) {
+        expect(space.freeBytes).toBeGreaterThanOrEqual(0);
+        expect(space.totalBytes).toBeGreaterThan(space.freeBytes);
+        expect(Number.isFinite(space.totalBytes)).toBe(true);
+      }
+    });
+
     it('refuses clients without the session key', async () => {
       const { address } = await started();
       expect((await fetch(`${address}/api/bash/bash_events/search`)).status).toBe(401);

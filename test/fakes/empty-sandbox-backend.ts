@@ -1,3 +1,4 @@
+import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
@@ -5,6 +6,8 @@ import { SandboxBackend, type SandboxFacts } from '../../src/v1/sandboxes/backen
 export class EmptySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly isolation = 'container';
+  /** How full its disk is. */
+  space: DiskSpace | null = null;
 
   override async prepare(): Promise<string[]> {
     return [];
@@ -32,5 +35,9 @@ export class EmptySandboxBackend extends SandboxBackend {
 
   override async list(): Promise<SandboxFacts[]> {
     return [];
+  }
+
+  override async disk(): Promise<DiskSpace | null> {
+    return this.space;
   }
 }

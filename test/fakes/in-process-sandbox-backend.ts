@@ -93,6 +93,10 @@ export class InProcessSandboxBackend extends SandboxBackend {
     return Promise.all([...this.boxes.keys()].map((id) => this.inspect(id)));
   }
 
+  override async disk(): Promise<null> {
+    return null;
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.boxes.keys()].map((id) => this.remove(id)));
   }

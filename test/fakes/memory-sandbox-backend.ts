@@ -7,6 +7,7 @@ import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/free-port.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/port-variables.js';
+import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import {
   SandboxBackend,
@@ -135,6 +136,10 @@ export class MemorySandboxBackend extends SandboxBackend {
 
   async list(): Promise<SandboxFacts[]> {
     return await Promise.all([...this.machine.sandboxes.keys()].map(async (id) => await this.inspect(id)));
+  }
+
+  async disk(): Promise<DiskSpace | null> {
+    return await diskSpace(tmpdir());
   }
 
   async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {

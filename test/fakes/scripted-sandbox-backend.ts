@@ -123,6 +123,10 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     return Promise.all([...this.boxes.keys()].map((id) => this.inspect(id)));
   }
 
+  override async disk(): Promise<null> {
+    return null;
+  }
+
   /** The program ends by itself. */
   async end(id: string, exit: SandboxExit | null): Promise<void> {
     const box = this.boxes.get(id);

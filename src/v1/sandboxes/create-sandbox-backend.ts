@@ -22,6 +22,7 @@ export async function createSandboxBackend(
   if (sandboxes.backend === 'docker') {
     const { DockerSandboxBackend } = await import('./backends/docker/docker.sandbox-backend.js');
     const { DEFAULT_AGENT_IMAGE } = await import('./backends/docker/docker-options.js');
+    const { MIN_FREE_BYTES } = await import('./backends/space-problem.js');
     return new DockerSandboxBackend({
       dockerHost: sandboxes.dockerHost,
       instanceId,
@@ -30,6 +31,7 @@ export async function createSandboxBackend(
       network: sandboxes.dockerNetwork,
       pidsLimit: MOST_PROCESSES,
       ...CONTAINER_DEFAULTS,
+      minFreeBytes: MIN_FREE_BYTES,
       environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });

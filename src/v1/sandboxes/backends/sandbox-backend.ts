@@ -1,3 +1,5 @@
+import type { DiskSpace } from './disk-space.js';
+
 /** What runs inside a sandbox. */
 export type SandboxProgram =
   /** Our own agent server. `image`: where a backend runs images; null means the backend's own default. */
@@ -121,4 +123,7 @@ export abstract class SandboxBackend {
 
   /** Every sandbox here that carries our instance's label, stopped ones too. */
   abstract list(): Promise<SandboxFacts[]>;
+
+  /** The disk that sandboxes lie on; null when it cannot be seen from here. Cheap: it is asked again and again. */
+  abstract disk(): Promise<DiskSpace | null>;
 }

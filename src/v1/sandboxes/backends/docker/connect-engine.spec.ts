@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { engineEndpoint, isLocalEngine } from './connect-engine.js';
+import { engineEndpoint, isLocalEngine, isSocketEngine } from './connect-engine.js';
 
 describe('engineEndpoint', () => {
   it.each([
@@ -30,4 +30,13 @@ it.each([
   ['tcp://engine:2375', false],
 ])('isLocalEngine(%s) is %s', (dockerHost, expected) => {
   expect(isLocalEngine(dockerHost)).toBe(expected);
+});
+
+it.each([
+  [null, true],
+  ['unix:///run/docker.sock', true],
+  ['tcp://127.0.0.1:2375', false],
+  ['https://engine', false],
+])('isSocketEngine(%s) is %s', (dockerHost, expected) => {
+  expect(isSocketEngine(dockerHost)).toBe(expected);
 });

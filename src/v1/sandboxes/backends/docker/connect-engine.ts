@@ -36,6 +36,11 @@ export function engineEndpoint(dockerHost: string): EngineEndpoint {
   };
 }
 
+/** Whether the engine is reached by a socket of this machine, so that its folders may be ours to see. */
+export function isSocketEngine(dockerHost: string | null): boolean {
+  return dockerHost === null || engineEndpoint(dockerHost).socketPath !== undefined;
+}
+
 /** Whether ports that the engine publishes on loopback are on *our* loopback. */
 export function isLocalEngine(dockerHost: string | null): boolean {
   const host = dockerHost === null ? undefined : engineEndpoint(dockerHost).host;

@@ -5,7 +5,7 @@ import { sandboxLayout } from './sandbox-layout.js';
 import { sandboxReach } from './sandbox-reach.js';
 
 const SESSION_KEY = 'the-session-key';
-const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true };
+const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, rootDir: null };
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   return {

@@ -20,6 +20,8 @@ export interface DockerSandboxOptions extends SandboxMachine {
   cpu: number;
   /** Mebibytes, likewise. */
   memoryMb: number;
+  /** Nothing is started with less free space than this on the engine's disk, where that can be seen from here. */
+  minFreeBytes: number;
   /** The service's variables that sandboxes may know: of these a container gets what names a proxy. */
   environment: Readonly<Record<string, string>>;
   /** How long a program may take to end after SIGTERM, seconds. */

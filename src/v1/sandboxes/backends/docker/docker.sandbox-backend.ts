@@ -2,9 +2,11 @@ import type Docker from 'dockerode';
 import type { Container, ContainerInspectInfo } from 'dockerode';
 import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
 import { KeyedQueue } from '../../../../common/keyed-queue.js';
+import { type DiskSpace, diskSpace } from '../disk-space.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
-import { connectEngine, isLocalEngine } from './connect-engine.js';
+import { spaceProblem } from '../space-problem.js';
+import { connectEngine, isLocalEngine, isSocketEngine } from './connect-engine.js';
 import { containerFacts } from './container-facts.js';
 import { containerOptions } from './container-options.js';
 import type { DockerSandboxOptions } from './docker-options.js';
@@ -150,6 +152,14 @@ export class DockerSandboxBackend extends SandboxBackend {
     return facts.filter(({ state }) => state !== 'missing');
   }
 
+  override async disk(): Promise<DiskSpace | null> {
+    if (!isSocketEngine(this.#options.dockerHost)) {
+      return null;
+    }
+    const { rootDir } = await this.#engineFacts();
+    return rootDir === null ? null : await diskSpace(rootDir);
+  }
+
   /** The volume and a container on it, running. */
   async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -157,6 +167,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (found !== null && RUNNING.has(found.State.Status)) {
       return;
     }
+    await this.#requireSpace();
     const layout = sandboxLayout(launch, this.#options.defaultImage);
     const wanted = {
       image: layout.image,
@@ -186,6 +197,15 @@ export class DockerSandboxBackend extends SandboxBackend {
       }
       await container.start();
     });
+  }
+
+  /** @throws SandboxBackendError when the engine's disk is nearly full */
+  async #requireSpace(): Promise<void> {
+    const { minFreeBytes } = this.#options;
+    const problem = spaceProblem(await this.disk(), minFreeBytes, 'the disk of the Docker engine');
+    if (problem !== null) {
+      throw new SandboxBackendError(problem);
+    }
   }
 
   /** The container under the name of a sandbox, if it is ours. */

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { jsonNumber } from '../../../../common/json-access.js';
+import { jsonNumber, jsonText } from '../../../../common/json-access.js';
 
 /** What an engine can do. */
 export interface EngineFacts {
@@ -7,6 +7,8 @@ export interface EngineFacts {
   processors: number;
   /** Whether `host-gateway` may stand for the host's address: Docker 20.10, API 1.41. */
   knowsHostGateway: boolean;
+  /** Where it keeps images and volumes, as its own machine calls that folder; null when it does not say. */
+  rootDir: string | null;
 }
 
 const HOST_GATEWAY_API = 41;
@@ -20,5 +22,6 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
     version: version.Version,
     processors: jsonNumber(info, 'NCPU') ?? 1,
     knowsHostGateway: major > 1 || minor >= HOST_GATEWAY_API,
+    rootDir: jsonText(info, 'DockerRootDir'),
   };
 }

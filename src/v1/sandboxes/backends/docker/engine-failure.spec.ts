@@ -23,6 +23,13 @@ describe('engineFailure', () => {
       /^it failed: no Docker engine answers \(ENOENT\)/,
     ],
     [Object.assign(new Error('connect EACCES /x'), { code: 'EACCES' }), /^it failed: this user may not use/],
+    [
+      Object.assign(new Error('(HTTP code 500) server error - mkdir /x: no space left on device'), {
+        statusCode: 500,
+        json: { message: 'mkdir /x: no space left on device' },
+      }),
+      /^it failed: mkdir \/x: no space left on device \(the disk of the Docker engine is full: remove sandboxes/,
+    ],
     [new Error('something else'), 'it failed: something else'],
   ])('%s', (cause, expected) => {
     const failure = engineFailure('it failed', cause);

@@ -4,6 +4,8 @@ import { SandboxBackendError } from '../sandbox-backend.error.js';
 const NOBODY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT']);
 /** What the client library puts before the engine's words. */
 const PREFIX = /^\(HTTP code \d+\) .*? - /;
+/** The kernel's words, in whatever the engine says around them. */
+const DISK_FULL = /no space left on device/i;
 
 /** The HTTP status that the engine refused something with; null for any other failure. */
 export function engineStatus(error: unknown): number | null {
@@ -33,5 +35,11 @@ function reasonOf(cause: unknown): string {
   if (code !== null && NOBODY.has(code)) {
     return `no Docker engine answers (${code}); is it running, and is DOCKER_HOST right?`;
   }
-  return code === 'EACCES' ? "this user may not use the Docker engine's socket" : engineMessage(cause);
+  if (code === 'EACCES') {
+    return "this user may not use the Docker engine's socket";
+  }
+  const message = engineMessage(cause);
+  return DISK_FULL.test(message)
+    ? `${message} (the disk of the Docker engine is full: remove sandboxes, or images and volumes that nobody needs; "docker system df" shows what takes the space)`
+    : message;
 }

@@ -1,3 +1,5 @@
+import { MIN_FREE_BYTES } from '../space-problem.js';
+
 /** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
 export type Isolation = 'bwrap' | 'none';
 
@@ -32,5 +34,5 @@ export const PROCESS_BACKEND_DEFAULTS = {
   listenAddress: null,
   // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
   graceMs: 10_000,
-  fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: 200 * 1024 * 1024 },
+  fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: MIN_FREE_BYTES },
 } satisfies Partial<ProcessBackendOptions>;

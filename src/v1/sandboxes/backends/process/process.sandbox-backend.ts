@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { KeyedQueue } from '../../../../common/keyed-queue.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
+import { type DiskSpace, diskSpace } from '../disk-space.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
 import { type EndInput, endSandbox } from './end-sandbox.js';
@@ -120,6 +121,10 @@ export class ProcessSandboxBackend extends SandboxBackend {
     });
     // One may have been removed meanwhile.
     return (await Promise.all(found)).flat().filter(({ state }) => state !== 'missing');
+  }
+
+  async disk(): Promise<DiskSpace | null> {
+    return await diskSpace(this.#options.folder);
   }
 
   async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { statfs } from 'node:fs/promises';
+import { diskSpace } from '../disk-space.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
+import { spaceProblem } from '../space-problem.js';
 import { toolWrapper } from './bubblewrap.js';
 import { endSandbox } from './end-sandbox.js';
 import { freePort } from './free-port.js';
@@ -17,8 +18,6 @@ import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 import { relativeWorkingDir } from './sandbox-paths.js';
 import { chooseUser, isOfRange } from './sandbox-users.js';
 import { type SpawnedProgram, spawnProgram } from './spawn-program.js';
-
-const MEGABYTE = 1024 * 1024;
 
 export interface StartedProgram extends SpawnedProgram {
   /** The user that nothing but this sandbox runs as; null when there is none. */
@@ -147,12 +146,8 @@ export class ProgramStarter {
 
 /** @throws SandboxBackendError when the disk is nearly full */
 async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(folder);
-  const free = bavail * bsize;
-  if (free < minFreeBytes) {
-    const [has, needs] = [free, minFreeBytes].map((bytes) => Math.floor(bytes / MEGABYTE));
-    throw new SandboxBackendError(
-      `The sandbox cannot be started: the disk of DATA_DIR has ${has} MB free and ${needs} MB are needed. Remove sandboxes or free some space.`,
-    );
+  const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
+  if (problem !== null) {
+    throw new SandboxBackendError(problem);
   }
 }
