@@ -1,9 +1,12 @@
+import { existsSync } from 'node:fs';
 import type { GitCredential } from '../../agent-protocol/git-access.js';
+import { describeFailure } from '../failure.js';
 import { runCommand } from '../process-tree.js';
 import { OutputWindow } from '../tools/output-window.js';
 import { gitVariables } from './git-variables.js';
 
 const MAX_OUTPUT = 8_000;
+const NO_GIT = 'There is no git in this sandbox: its image, or the machine that it runs on, has to have one.';
 const SETTINGS: [string, string][] = [
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
@@ -57,6 +60,13 @@ export async function trustedGit(git: TrustedGit): Promise<GitOutcome> {
     timeoutMs: git.timeoutMs,
     ...(git.signal && { signal: git.signal }),
     onOutput: (_, text) => output.push(Buffer.from(text)),
+  }).catch((error: unknown) => {
+    throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
   });
   return { ok: exitCode === 0, timedOut, output: output.text().trim() };
+}
+
+/** Node.js says the same of a program and of a folder that is not there. */
+function isMissing(error: unknown, cwd: string): boolean {
+  return describeFailure(error).code === 'ENOENT' && existsSync(cwd);
 }
