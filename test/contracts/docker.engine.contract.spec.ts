@@ -95,11 +95,13 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       expect(await backend.list()).toEqual([]);
     });
 
-    it('refuses one without our agent server where that is wanted', async () => {
+    it('names the command that makes our own when what has its name has no agent server', async () => {
       const plain = await imageVariant(['true'], ['slipway.agent-server=']);
       try {
-        const launch = harness.launch({ program: { kind: 'native', image: plain.image } });
-        expect(await refusal(launch)).toContain(`the image ${plain.image} has no Slipway agent server`);
+        const mistaken = harness.another({ defaultImage: plain.image });
+        expect(await refusal(harness.launch(), mistaken)).toBe(
+          `the image ${plain.image} has no Slipway agent server: build it with "npm run image:agent-server -- --tag ${plain.image}"`,
+        );
       } finally {
         await plain.remove();
       }

@@ -24,6 +24,8 @@ export class DockerHarness implements SandboxBackendHarness {
   readonly docker: Docker = connectEngine(DOCKER_HOST);
   readonly instanceId = `test-${randomBytes(6).toString('hex')}`;
   backend: SandboxBackend;
+  /** What our own agent server is launched in; null: the backend's default. */
+  image: string | null = null;
   readonly #options: Partial<DockerSandboxOptions>;
   readonly #broken: string;
   readonly #folder: string;
@@ -75,7 +77,7 @@ export class DockerHarness implements SandboxBackendHarness {
     return {
       id: randomBytes(11).toString('hex'),
       sessionKey: `key-${randomBytes(16).toString('hex')}`,
-      program: { kind: 'native', image: null },
+      program: { kind: 'native', image: this.image },
       env: {},
       workingDir: 'workspace/project',
       cpu: null,
@@ -99,17 +101,59 @@ export class DockerHarness implements SandboxBackendHarness {
   async close(): Promise<void> {
     const left = await this.another().list();
     await Promise.all(left.map(({ id }) => this.backend.remove(id)));
+    const volumes = await this.agentServerVolumes();
+    await Promise.all(volumes.map(async (name) => await this.docker.getVolume(name).remove()));
     await rm(this.#folder, { recursive: true });
+  }
+
+  /** Names of the volumes that have an agent server for images without one, and of their marks. */
+  async agentServerVolumes(): Promise<string[]> {
+    const label = [`slipway.instance=${this.instanceId}`, 'slipway.agent-server-of'];
+    const { Volumes } = await this.docker.listVolumes({ filters: { label } });
+    return (Volumes ?? []).map(({ Name }) => Name).toSorted();
   }
 }
 
 /** Makes an image that runs a program, from the agent's. */
 export async function imageVariant(entryPoint: string[], labels: string[] = []): Promise<ImageVariant> {
+  return await changedImage(null, [
+    `ENTRYPOINT ${JSON.stringify(entryPoint)}`,
+    ...labels.map((label) => `LABEL ${label}`),
+  ]);
+}
+
+/** Makes an image that knows nothing of us, and that would do everything in its own way. */
+export async function plainImage(): Promise<ImageVariant> {
+  return await changedImage('rm -r /opt/slipway /sandbox && userdel agent', [
+    'LABEL slipway.agent-server=',
+    'ENV HOME=/root',
+    'WORKDIR /',
+    'USER root',
+    'ENTRYPOINT ["false"]',
+  ]);
+}
+
+/** @param script changes files first */
+async function changedImage(script: string | null, changes: string[]): Promise<ImageVariant> {
   const docker = connectEngine(DOCKER_HOST);
   const repo = `slipway-test-${randomBytes(6).toString('hex')}`;
-  const container = await docker.createContainer({ Image: AGENT_IMAGE });
+  const container = await docker.createContainer({
+    Image: AGENT_IMAGE,
+    ...(script !== null && {
+      Entrypoint: ['sh', '-ec', script],
+      User: '0',
+      WorkingDir: '/',
+      StopSignal: 'SIGKILL',
+    }),
+  });
   try {
-    const changes = [`ENTRYPOINT ${JSON.stringify(entryPoint)}`, ...labels.map((label) => `LABEL ${label}`)];
+    if (script !== null) {
+      await container.start();
+      const { StatusCode }: { StatusCode: number } = await container.wait();
+      if (StatusCode !== 0) {
+        throw new Error(`the image cannot be made (${StatusCode})`);
+      }
+    }
     await container.commit({ repo, changes });
   } finally {
     await container.remove();

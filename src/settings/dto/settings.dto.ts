@@ -104,14 +104,14 @@ export class SettingsDto {
 
   @Text({
     nullable: true,
-    description: 'Image that sandbox images are built from.',
+    description: 'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
     example: 'docker.io/library/debian:13',
   })
   sandbox_base_container_image?: string | null;
 
   @Text({
     nullable: true,
-    description: 'Image that sandboxes run.',
+    description: 'Image that sandboxes run. One without an agent server gets that of the service.',
     example: 'registry.example.com/sandbox:1',
   })
   sandbox_runtime_container_image?: string | null;

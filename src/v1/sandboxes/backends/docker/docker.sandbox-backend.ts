@@ -1,20 +1,25 @@
 import type Docker from 'dockerode';
-import type { Container, ContainerInspectInfo } from 'dockerode';
+import type { ContainerInspectInfo } from 'dockerode';
 import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
 import { KeyedQueue } from '../../../../common/keyed-queue.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { SandboxBackend, type SandboxFacts, type SandboxLaunch } from '../sandbox-backend.js';
 import { spaceProblem } from '../space-problem.js';
+import { AgentServerVolumes } from './agent-server-volumes.js';
 import { connectEngine, isLocalEngine, isSocketEngine } from './connect-engine.js';
 import { containerFacts } from './container-facts.js';
 import { containerOptions } from './container-options.js';
 import type { DockerSandboxOptions } from './docker-options.js';
 import { type EngineFacts, readEngineFacts } from './engine-facts.js';
 import { inTime } from './engine-deadline.js';
-import { engineFailure, engineStatus } from './engine-failure.js';
+import { engineFailure } from './engine-failure.js';
+import { findImage } from './find-image.js';
 import { handOverKey } from './hand-over-key.js';
+import { imageLack } from './image-lack.js';
+import { hasMountedServer, mountAgentServer, volumeOwner } from './mount-agent-server.js';
 import { lastLines, plainLog } from './multiplexed-log.js';
+import { removeContainer } from './remove-container.js';
 import { ensureImage } from './sandbox-image.js';
 import { sandboxLayout } from './sandbox-layout.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './sandbox-names.js';
@@ -37,6 +42,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #options: DockerSandboxOptions;
   readonly #docker: Docker;
   readonly #volumes: SandboxVolumes;
+  readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
   readonly #turns = new KeyedQueue();
   readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
@@ -47,6 +53,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.#options = options;
     this.#docker = connectEngine(options.dockerHost);
     this.#volumes = new SandboxVolumes(this.#docker, options.instanceId);
+    this.#agentServers = new AgentServerVolumes(this.#docker, options);
     this.#reach = sandboxReach(options);
   }
 
@@ -66,19 +73,12 @@ export class DockerSandboxBackend extends SandboxBackend {
     const lines = [
       `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
     ];
-    const image = inTime(this.#docker.getImage(defaultImage).inspect());
-    return await image.then(
-      () => lines,
-      (error: unknown) => {
-        if (engineStatus(error) !== 404) {
-          throw engineFailure(`the image ${defaultImage} cannot be looked at`, error);
-        }
-        return [
-          ...lines,
-          `the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`,
-        ];
-      },
-    );
+    const image = await findImage(this.#docker, defaultImage);
+    if (image === null) {
+      lines.push(`the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`);
+    }
+    lines.push(...(await this.#agentServers.removeOld(image?.id ?? null)));
+    return lines;
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
@@ -115,7 +115,12 @@ export class DockerSandboxBackend extends SandboxBackend {
       this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
     );
     // What the engine says of a program that it could not start.
-    return lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
+    const text = lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
+    const lack =
+      container.State.Running || !hasMountedServer(container)
+        ? null
+        : imageLack(text, container.Config.Image);
+    return lack === null ? text : `${text}${lack}\n`;
   }
 
   override async pause(id: string): Promise<void> {
@@ -169,13 +174,13 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     await this.#requireSpace();
     const layout = sandboxLayout(launch, this.#options.defaultImage);
-    const wanted = {
-      image: layout.image,
-      isOurs: layout.image === this.#options.defaultImage,
-      needsAgentServer: launch.program.kind === 'native',
-    };
+    const isOurs = layout.image === this.#options.defaultImage;
     const onProgress = (line: string): void => launch.onProgress?.(line);
-    await ensureImage(this.#docker, wanted, onProgress, signal);
+    const image = await ensureImage(this.#docker, { image: layout.image, isOurs }, onProgress, signal);
+    const agentServer =
+      launch.program.kind === 'native' && !image.hasAgentServer
+        ? await this.#agentServers.source(layout.image, onProgress)
+        : null;
     const engine = await this.#engineFacts();
     if (launch.cpu !== null && launch.cpu > engine.processors) {
       launch.onShortfall?.(
@@ -188,8 +193,19 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (found !== null) {
       await this.#removeContainer(found);
     }
-    const container = await this.#call(`a container of the image ${layout.image} cannot be made`, () =>
-      this.#docker.createContainer(options),
+    const container = await this.#call(
+      `a container of the image ${layout.image} cannot be made`,
+      async () => {
+        if (agentServer === null) {
+          return await this.#docker.createContainer(options);
+        }
+        if (found === null || found.State.Status === 'created') {
+          // Nothing has run on the volume yet.
+          const owner = await this.#docker.createContainer(volumeOwner(options, agentServer.image));
+          await removeContainer(this.#docker, owner.id);
+        }
+        return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
+      },
     );
     await this.#call(`the image ${layout.image} cannot be started`, async () => {
       if (layout.keyOnStdin) {
@@ -225,19 +241,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
-    const container: Container = this.#docker.getContainer(Id);
-    await this.#call("the sandbox's container cannot be removed", async () => {
-      try {
-        // Without force: what still runs is somebody's. `v`: volumes that the image itself asked for.
-        await unlessStatus([404], container.remove({ v: true }));
-      } catch (error) {
-        if (engineStatus(error) !== 409 || (await unlessStatus([404], container.inspect()))?.State.Running) {
-          throw error;
-        }
-        // Somebody else is at it already.
-        await unlessStatus([404], container.wait({ condition: 'removed' }));
-      }
-    });
+    await this.#call("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
   }
 
   async #engineFacts(): Promise<EngineFacts> {

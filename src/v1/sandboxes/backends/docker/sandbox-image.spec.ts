@@ -6,7 +6,7 @@ import { ensureImage } from './sandbox-image.js';
 const NOWHERE = 'tcp://127.0.0.1:1';
 
 async function ensure(image: string): Promise<void> {
-  const wanted = { image, isOurs: false, needsAgentServer: false };
+  const wanted = { image, isOurs: false };
   await ensureImage(connectEngine(NOWHERE), wanted, () => undefined, new AbortController().signal);
 }
 

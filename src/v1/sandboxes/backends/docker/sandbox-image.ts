@@ -1,10 +1,9 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
-import { inTime } from './engine-deadline.js';
-import { engineFailure, engineStatus } from './engine-failure.js';
+import { engineFailure } from './engine-failure.js';
+import { type FoundImage, findImage } from './find-image.js';
 import { PullProgress } from './pull-progress.js';
-import { AGENT_SERVER_LABEL } from './sandbox-names.js';
 
 /** What may name an image: it becomes part of a path of the engine's API, and users may choose it. */
 const REFERENCE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/;
@@ -13,52 +12,38 @@ export interface WantedImage {
   image: string;
   /** Made here by a command of ours, so that no registry has it. */
   isOurs: boolean;
-  /** Whether our agent server has to be in it. */
-  needsAgentServer: boolean;
 }
 
 /**
- * Sees to it that the engine has an image, and that a sandbox can run from it.
+ * Sees to it that the engine has an image.
  *
  * @param onProgress hears what a pull is doing
  * @throws SandboxBackendError that names the image and says what to do
  */
 export async function ensureImage(
   docker: Docker,
-  { image, isOurs, needsAgentServer }: WantedImage,
+  { image, isOurs }: WantedImage,
   onProgress: (line: string) => void,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<FoundImage> {
   if (!REFERENCE.test(image)) {
     throw new SandboxBackendError(`"${image}" cannot be the name of an image`);
   }
-  let labels = await labelsOf(docker, image);
-  if (labels === null) {
-    if (isOurs) {
-      throw new SandboxBackendError(
-        `the engine has no image ${image}: build it with "npm run image:agent-server -- --tag ${image}"`,
-      );
-    }
-    await pull(docker, image, onProgress, signal);
-    labels = await labelsOf(docker, image);
+  const found = await findImage(docker, image);
+  if (found !== null) {
+    return found;
   }
-  if (needsAgentServer && !labels?.[AGENT_SERVER_LABEL]) {
+  if (isOurs) {
     throw new SandboxBackendError(
-      `the image ${image} has no Slipway agent server: build it FROM the image of "npm run image:agent-server", or, if it has another agent server, name it as the image of a sandbox specification`,
+      `the engine has no image ${image}: build it with "npm run image:agent-server -- --tag ${image}"`,
     );
   }
-}
-
-/** Null when the engine does not have it. */
-async function labelsOf(docker: Docker, image: string): Promise<Record<string, string> | null> {
-  try {
-    return (await inTime(docker.getImage(image).inspect())).Config.Labels ?? {};
-  } catch (error) {
-    if (engineStatus(error) === 404) {
-      return null;
-    }
-    throw engineFailure(`the image ${image} cannot be looked at`, error);
+  await pull(docker, image, onProgress, signal);
+  const pulled = await findImage(docker, image);
+  if (pulled === null) {
+    throw new SandboxBackendError(`the image ${image} was pulled, and the engine does not have it`);
   }
+  return pulled;
 }
 
 async function pull(

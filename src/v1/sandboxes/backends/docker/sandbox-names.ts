@@ -8,6 +8,8 @@ export const CREATED_LABEL = 'slipway.created-at';
 export const PORT_LABEL_PREFIX = 'slipway.port.';
 /** Carried by images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
+/** Of volumes that have the files of our agent server, and of what fills them: the id of the image that they are of. */
+export const AGENT_FILES_LABEL = 'slipway.agent-server-of';
 
 /** Name of a sandbox's container, and of its volume. */
 export function sandboxName(id: string): string {
