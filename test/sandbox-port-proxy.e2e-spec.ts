@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { WebSocket, WebSocketServer } from 'ws';
 import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
 import { jsonAt, jsonList, jsonText } from '../src/common/json-access.js';
-import { toHostLabel } from '../src/v1/sandboxes/port-host.js';
+import { toHostLabels } from '../src/v1/sandboxes/port-host.js';
 import { portToken } from '../src/v1/sandboxes/port-token.js';
 import { sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/sandbox-session-key.js';
 import type { SandboxRowStatus } from '../src/v1/sandboxes/sandbox-status.js';
@@ -70,7 +70,10 @@ describe('ports of what agents start, through the service', () => {
   it('names an address for each port that opens it', async () => {
     await app.dataSource
       .getRepository(Sandbox)
-      .update({ id: ID }, { portAddresses: { WORKER_1: urlOf(page), APP_2: urlOf(page) } });
+      .update(
+        { id: ID },
+        { portAddresses: { generation: 0, addresses: { WORKER_1: urlOf(page), APP_2: urlOf(page) } } },
+      );
     const answer = await fetch(`${app.url}/api/v1/sandboxes?id=${ID}`, {
       headers: { 'X-Session-API-Key': app.user.key },
     });
@@ -80,7 +83,7 @@ describe('ports of what agents start, through the service', () => {
     expect(urls.map((url) => jsonText(url, 'name'))).toEqual(['AGENT_SERVER', 'APP_2', 'WORKER_1']);
     expect(urls[2]).toEqual({
       name: 'WORKER_1',
-      url: `http://${toHostLabel({ sandboxId: ID, name: 'WORKER_1' })}.localhost:${port}/?slipway_token=${TOKEN}`,
+      url: `http://${toHostLabels(ID, ['WORKER_1']).join('')}.localhost:${port}/?slipway_token=${TOKEN}`,
       port: Number(port),
     });
     const opened = new URL(jsonText(urls[2], 'url') ?? '');
@@ -177,12 +180,54 @@ describe('ports of what agents start, through the service', () => {
   it('says when nothing listens there yet', async () => {
     const gone = createServer().listen(0, '127.0.0.1');
     await once(gone, 'listening');
-    const portAddresses = { WORKER_1: urlOf(gone) };
+    const portAddresses = { generation: 0, addresses: { WORKER_1: urlOf(gone) } };
     gone.close();
     await app.dataSource.getRepository(Sandbox).update({ id: ID }, { portAddresses });
     const answer = await visit('/', { 'x-session-api-key': KEY });
     expect(answer.status).toBe(502);
-    expect(jsonText(JSON.parse(answer.body), 'detail')).toContain('started a server there yet');
+    expect(jsonText(JSON.parse(answer.body), 'detail')).toContain('started one there yet');
+  });
+
+  it('knows nothing of ports of an earlier start', async () => {
+    // As a replica of the version before leaves the row after a resume.
+    await app.dataSource.getRepository(Sandbox).update({ id: ID }, { generation: 1 });
+    expect((await visit('/', { 'x-session-api-key': KEY })).status).toBe(404);
+  });
+
+  it.each([
+    ['with another port', (host: string) => host.replace(/:\d+$/, ':9999'), 200],
+    ['without a port', (host: string) => host.replace(/:\d+$/, ''), 200],
+    ['with a final dot', (host: string) => host.replace(/:\d+$/, '.'), 200],
+    ['in capitals', (host: string) => host.toUpperCase(), 200],
+    ['of no port', () => 'www.localhost', 404],
+  ])('takes a host name %s for that of a port', async (_, change, status) => {
+    const host = change(hostOf('WORKER_1'));
+    expect((await visit('/health/live', { 'x-session-api-key': KEY }, { host })).status).toBe(status);
+  });
+
+  it('is the service itself at its own host name, even below that of the ports', async () => {
+    const below = await createTestApp(
+      { SANDBOX_PORTS_URL: 'https://example.com', PUBLIC_URL: 'https://slipway.example.com' },
+      app.databaseUrl,
+    );
+    try {
+      const ask = async (host: string) => (await visit('/health/live', {}, { host, url: below.url })).status;
+      expect(await ask('slipway.example.com')).toBe(200);
+      expect(await ask('example.com')).toBe(200);
+      expect(await ask('other.example.com')).toBe(404);
+    } finally {
+      await below.close();
+    }
+  });
+
+  it('lets no page of another sandbox use its cookie', async () => {
+    const cookie = `slipway_port=${TOKEN}`;
+    const answer = await visit('/', { cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' });
+    expect(answer.status).toBe(403);
+    const refused = open('/socket', { cookie, origin: `http://${hostOf('WORKER_1', 'Another')}` });
+    const [error] = (await once(refused, 'error')) as [Error];
+    expect(error.message).toContain('403');
+    expect(received).toEqual([]);
   });
 
   it('counts as use of the sandbox', async () => {
@@ -222,7 +267,7 @@ describe('ports of what agents start, through the service', () => {
       app.databaseUrl,
     );
     try {
-      const host = `${toHostLabel({ sandboxId: ID, name: 'WORKER_1' })}.apps.example.com`;
+      const host = `${toHostLabels(ID, ['WORKER_1']).join('')}.apps.example.com`;
       const answer = await visit(`/?slipway_token=${TOKEN}`, PAGE, { host, url: behindTls.url });
       expect(answer.status).toBe(303);
       expect(answer.headers.location).toBe(`https://${host}/`);
@@ -251,7 +296,7 @@ describe('ports of what agents start, through the service', () => {
   });
 
   function hostOf(name: string, sandboxId = ID): string {
-    return `${toHostLabel({ sandboxId, name })}.localhost:${new URL(app.url).port}`;
+    return `${toHostLabels(sandboxId, [name]).join('')}.localhost:${new URL(app.url).port}`;
   }
 
   async function visit(
@@ -283,7 +328,7 @@ describe('ports of what agents start, through the service', () => {
 
   async function insertSandbox(
     status: SandboxRowStatus,
-    portAddresses: Record<string, string>,
+    addresses: Record<string, string>,
     id = ID,
   ): Promise<void> {
     const key = id === ID ? KEY : `${KEY} of ${id}`;
@@ -298,7 +343,7 @@ describe('ports of what agents start, through the service', () => {
       sessionKey: app.app.get(SecretCipher).encrypt(key, sessionKeyBinding(id)),
       sessionKeyHash: sessionKeyHash(key),
       address: 'http://127.0.0.1:1',
-      portAddresses,
+      portAddresses: { generation: 0, addresses },
       lastActivityAt: new Date(),
     });
   }

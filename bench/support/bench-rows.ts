@@ -17,8 +17,9 @@ export async function insertSandboxes(
     const key = newSessionKey();
     await database.query(
       `INSERT INTO sandboxes (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, address,
-         generation, last_activity_at)
-       VALUES ($1, $2, 'slipway', 'RUNNING', 'process', $3, $4, $5, 'http://127.0.0.1:1', 1, now())`,
+         port_addresses, generation, last_activity_at)
+       VALUES ($1, $2, 'slipway', 'RUNNING', 'process', $3, $4, $5, 'http://127.0.0.1:1',
+         '{"generation":1,"addresses":{"WORKER_1":"http://127.0.0.1:2","WORKER_2":"http://127.0.0.1:3"}}', 1, now())`,
       [id, readerId, ABSENT_HOST, cipher.encrypt(key, sessionKeyBinding(id)), sessionKeyHash(key)],
     );
   }

@@ -162,7 +162,8 @@ function sandboxes(env: Environment): Omit<SandboxConfig, 'environment'> {
     dockerNetwork: env.SANDBOX_DOCKER_NETWORK ?? null,
     address: env.SANDBOX_ADDRESS ?? null,
     expose: env.SANDBOX_EXPOSE,
-    portsUrl: env.SANDBOX_PORTS_URL === undefined ? null : withoutTrailingSlash(env.SANDBOX_PORTS_URL),
+    portsUrl:
+      env.SANDBOX_PORTS_URL === undefined ? null : hostsBelow('SANDBOX_PORTS_URL', env.SANDBOX_PORTS_URL),
     dockerHost: env.DOCKER_HOST ?? null,
     maxRunning: env.MAX_RUNNING_SANDBOXES,
     limitPolicy: env.SANDBOX_LIMIT_POLICY,
@@ -179,6 +180,15 @@ function inherited(variables: Record<string, string | undefined>): Record<string
       value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
     ),
   );
+}
+
+/** An address below which there can be other host names, which is so of no IP address. */
+function hostsBelow(variable: string, address: string): string {
+  const { protocol, host } = new URL(address);
+  if (!URL.canParse(`${protocol}//below.${host}`)) {
+    throw new ConfigError(`${variable}: must have a host name that others can be below, and no IP address`);
+  }
+  return withoutTrailingSlash(address);
 }
 
 function absolute(file: string | undefined): string | null {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
@@ -6,6 +6,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
 import { agentServerPath } from './agent-server-path.js';
+import type { Passage } from './passage.js';
 import { refuseUpgrade } from './refuse-upgrade.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
@@ -28,10 +29,7 @@ const LOOKS = ['GET', 'HEAD', 'OPTIONS'];
  */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
-  private readonly forwarder = new SandboxForwarder({
-    hiddenHeaders: FOREIGN_HEADERS,
-    noAnswer: 'The agent server of the sandbox did not answer.',
-  });
+  private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
 
   constructor(
     private readonly running: RunningSandboxes,
@@ -59,8 +57,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       refuseUpgrade(socket, '404 Not Found');
       return;
     }
-    prepare(request, path.rest);
-    await this.forwarder.socket(request, socket, head, sandbox.address);
+    await this.forwarder.socket(request, socket, head, passage(sandbox.address, path.rest));
   }
 
   beforeApplicationShutdown(): void {
@@ -83,14 +80,21 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         this.activity.touch(id);
       }
     });
-    prepare(request, rest);
-    await this.forwarder.web(request, response, sandbox.address);
+    await this.forwarder.web(request, response, passage(sandbox.address, rest));
   }
 }
 
-function prepare(request: IncomingMessage, rest: string): void {
-  request.url = rest;
-  for (const name of OWN_HEADERS) {
-    delete request.headers[name];
+function passage(target: string, path: string): Passage {
+  return {
+    target,
+    path,
+    toProgram: (headers) => remove(headers, OWN_HEADERS),
+    toClient: (headers) => remove(headers, FOREIGN_HEADERS),
+  };
+}
+
+function remove(headers: OutgoingHttpHeaders, names: readonly string[]): void {
+  for (const name of names) {
+    delete headers[name];
   }
 }

@@ -1,92 +1,221 @@
-import type { IncomingMessage } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as httpRequest,
+  STATUS_CODES,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { Logger } from '@nestjs/common';
+import { pipeline } from 'node:stream/promises';
+import { urlToHttpOptions } from 'node:url';
 import type { Request, Response } from 'express';
-import type { ProxyServer, ServerOptions } from 'http-proxy-3';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { endToEndHeaders } from './end-to-end-headers.js';
+import type { Passage } from './passage.js';
 import { refuseUpgrade } from './refuse-upgrade.js';
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
 const ANSWER_TIMEOUT_MS = 15 * 60_000;
+/** A client that leaves meanwhile is noticed after this at the latest: nothing is read of it before. */
+const HANDSHAKE_TIMEOUT_MS = 30_000;
+const LEAST_STATUS = 200;
+const MOST_STATUS = 599;
 
-export interface ForwarderOptions {
-  /** Headers of answers that do not get to the client. */
-  hiddenHeaders: readonly string[];
-  /** One sentence for when nothing answers. */
-  noAnswer: string;
-  proxy?: ServerOptions;
+/** One end of a WebSocket, with what was read of it already. */
+interface SocketEnd {
+  socket: Socket;
+  head: Buffer;
 }
 
-/** Passes requests and WebSockets on to a program in a sandbox. */
-export class SandboxForwarder {
-  private readonly logger = new Logger('SandboxProxy');
-  private readonly sockets = new Set<Duplex>();
-  private loading: Promise<ProxyServer> | null = null;
+interface Answer {
+  answer: IncomingMessage;
+  /** Where it changed the protocol. */
+  program: SocketEnd | null;
+}
 
-  constructor(private readonly options: ForwarderOptions) {}
+/**
+ * Passes requests and WebSockets on to programs in sandboxes. What comes back is a stranger's: nothing of it may end the
+ * service, reach another request or outlive its connection.
+ */
+export class SandboxForwarder {
+  readonly #noAnswer: string;
+  readonly #sockets = new Set<Socket>();
+
+  /** @param noAnswer one sentence for when the program does not answer */
+  constructor(noAnswer: string) {
+    this.#noAnswer = noAnswer;
+  }
 
   /**
-   * @param target base address of the program
-   * @throws DomainError bad_gateway when it does not answer
+   * Returns when the answer is through, or broken off at either end.
+   *
+   * @throws DomainError bad_gateway when there is no answer that can be passed on
    */
-  async web(request: Request, response: Response, target: string): Promise<void> {
-    const proxy = await this.proxy();
+  async web(request: Request, response: Response, passage: Passage): Promise<void> {
     if (response.destroyed) {
       // The client left meanwhile; nobody would end what is begun for it.
       return;
     }
-    await new Promise<void>((resolve, reject) => {
-      response.once('close', resolve);
-      proxy.web(request, response, { target }, (cause) => {
-        reject(new DomainError('bad_gateway', 'upstream_error', this.options.noAnswer, { cause }));
-      });
-    });
+    const outgoing = open(request, passage, bodyHeaders(request), ANSWER_TIMEOUT_MS);
+    response.once('close', () => outgoing.destroy());
+    try {
+      request.pipe(outgoing);
+      const { answer, program } = await answerOf(outgoing);
+      if (program) {
+        program.socket.destroy();
+        throw new Error('it changed the protocol without being asked');
+      }
+      response.writeHead(statusOf(answer), headersOf(answer, passage));
+      // Events may be long in coming.
+      response.flushHeaders();
+      await pipeline(answer, response);
+    } catch (cause) {
+      if (response.headersSent) {
+        // Half an answer must not look like a whole one.
+        response.destroy();
+      } else if (!response.destroyed) {
+        throw new DomainError('bad_gateway', 'upstream_error', this.#noAnswer, { cause });
+      }
+    } finally {
+      outgoing.destroy();
+      // What the program did not want to read is in front of the connection's next request.
+      request.unpipe(outgoing);
+      request.resume();
+    }
   }
 
-  async socket(request: IncomingMessage, socket: Socket, head: Buffer, target: string): Promise<void> {
-    const proxy = await this.proxy();
-    this.sockets.add(socket);
-    socket.once('close', () => this.sockets.delete(socket));
-    proxy.ws(request, socket, head, { target }, () => refuseUpgrade(socket, '502 Bad Gateway'));
+  /** Passes a WebSocket on; closes the socket, with a status where it can, when that is not possible. */
+  async socket(request: IncomingMessage, socket: Socket, head: Buffer, passage: Passage): Promise<void> {
+    if (socket.destroyed) {
+      return;
+    }
+    if (request.method !== 'GET' || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      refuseUpgrade(socket, '400 Bad Request');
+      return;
+    }
+    const headers = { connection: 'Upgrade', upgrade: 'websocket' };
+    const outgoing = open(request, passage, headers, HANDSHAKE_TIMEOUT_MS);
+    socket.once('close', () => outgoing.destroy());
+    outgoing.end();
+    try {
+      const { answer, program } = await answerOf(outgoing);
+      if (program) {
+        const lines = switching({ ...headersOf(answer, passage), ...headers });
+        socket.write(lines, 'latin1');
+        this.#join({ socket, head }, program, passage.onUse);
+      } else {
+        const status = statusOf(answer);
+        outgoing.destroy();
+        refuseUpgrade(socket, `${status} ${STATUS_CODES[status] ?? 'Refused'}`);
+      }
+    } catch {
+      outgoing.destroy();
+      refuseUpgrade(socket, '502 Bad Gateway');
+    }
   }
 
   /** An open WebSocket would hold the stop of the HTTP server. */
   endSockets(): void {
-    for (const socket of this.sockets) {
+    for (const socket of this.#sockets) {
       socket.destroy();
     }
   }
 
-  /** Loaded with the first request that it is for. */
-  private proxy(): Promise<ProxyServer> {
-    this.loading ??= this.open();
-    return this.loading;
+  #join(client: SocketEnd, program: SocketEnd, onUse?: () => void): void {
+    this.#sockets.add(client.socket);
+    for (const [{ socket: end, head }, { socket: other }] of [
+      [client, program],
+      [program, client],
+    ] as const) {
+      end.unshift(head);
+      end.setTimeout(0);
+      end.setNoDelay(true);
+      end.setKeepAlive(true);
+      // That it broke is the two ends' business; `close` follows.
+      end.on('error', () => undefined);
+      end.once('close', () => other.destroySoon());
+    }
+    client.socket.once('close', () => this.#sockets.delete(client.socket));
+    if (onUse) {
+      client.socket.on('data', onUse);
+    }
+    client.socket.pipe(program.socket).pipe(client.socket);
   }
+}
 
-  private async open(): Promise<ProxyServer> {
-    const { createProxyServer } = await import('http-proxy-3');
-    const proxy = createProxyServer({
-      xfwd: true,
-      changeOrigin: true,
-      proxyTimeout: ANSWER_TIMEOUT_MS,
-      ...this.options.proxy,
-    });
-    proxy.on('proxyRes', (answer, _request, response) => {
-      for (const name of this.options.hiddenHeaders) {
-        delete answer.headers[name];
-      }
-      // The library leaves a client waiting whose answer breaks off: the sandbox may have been paused or have died.
-      answer.once('close', () => {
-        if (!answer.complete) {
-          response.destroy();
-        }
-      });
-    });
-    // A WebSocket that breaks is the two ends' business; both are closed already.
-    proxy.on('error', (error) => {
-      this.logger.debug('a passed-on connection broke', { error: error.message });
-    });
-    return proxy;
+function open(
+  request: IncomingMessage,
+  { target, path, toProgram }: Passage,
+  further: OutgoingHttpHeaders,
+  timeoutMs: number,
+): ClientRequest {
+  const { host } = new URL(target);
+  const headers = { ...endToEndHeaders(request.headers), ...forwardedHeaders(request), host, ...further };
+  toProgram(headers);
+  const outgoing = httpRequest({
+    ...urlToHttpOptions(new URL(target)),
+    path,
+    ...(request.method !== undefined && { method: request.method }),
+    headers,
+    // A connection for each: one that was left open may be another program's after a restart.
+    agent: false,
+  });
+  outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error('no answer in time')));
+  return outgoing;
+}
+
+/** How long the body is, so that the program reads as much as the service did. */
+function bodyHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
+  return headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
+}
+
+/** From where and for which address the request came; what proxies before us said of it stays in front. */
+function forwardedHeaders({ headers, socket }: IncomingMessage): OutgoingHttpHeaders {
+  const before = headers['x-forwarded-for'];
+  const from = socket.remoteAddress ?? '';
+  return {
+    'x-forwarded-for': before === undefined ? from : `${String(before)}, ${from}`,
+    'x-forwarded-proto': headers['x-forwarded-proto'] ?? 'http',
+    'x-forwarded-host': headers['x-forwarded-host'] ?? headers.host ?? '',
+  };
+}
+
+async function answerOf(outgoing: ClientRequest): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  outgoing.once('response', (answer) => resolve({ answer, program: null }));
+  outgoing.once('upgrade', (answer, socket, head) => resolve({ answer, program: { socket, head } }));
+  // Stays: an error may also come while the rest of a body is sent to a program that has answered already.
+  outgoing.on('error', reject);
+  outgoing.once('close', () => reject(new Error('closed without an answer')));
+  return await promise;
+}
+
+/** @throws Error for what is no status of an answer */
+function statusOf({ statusCode = 0 }: IncomingMessage): number {
+  if (statusCode < LEAST_STATUS || statusCode > MOST_STATUS) {
+    throw new Error(`the status ${statusCode} is none`);
   }
+  return statusCode;
+}
+
+/** @throws TypeError for what would not be let out again */
+function headersOf(answer: IncomingMessage, { toClient }: Passage): OutgoingHttpHeaders {
+  const headers = endToEndHeaders(answer.headers);
+  toClient(headers);
+  for (const [name, value] of Object.entries(headers)) {
+    validateHeaderName(name);
+    for (const each of [value].flat()) {
+      validateHeaderValue(name, String(each));
+    }
+  }
+  return headers;
+}
+
+function switching(headers: OutgoingHttpHeaders): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    [value].flat().map((each) => `${name}: ${String(each)}`),
+  );
+  return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`;
 }

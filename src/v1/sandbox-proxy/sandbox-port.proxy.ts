@@ -3,38 +3,43 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { SandboxPort } from '../sandboxes/port-host.js';
-import { opensPorts, portToken } from '../sandboxes/port-token.js';
+import { portToken } from '../sandboxes/port-token.js';
 import { type RunningSandbox, RunningSandboxes } from '../sandboxes/running-sandboxes.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
 import { SandboxAddresses } from '../sandboxes/sandbox-addresses.js';
+import { judgeVisit } from './judge-visit.js';
 import { portCookie } from './port-cookie.js';
+import { portPassage } from './port-passage.js';
 import { type PortVisit, readPortVisit } from './port-visit.js';
 import { refuseUpgrade } from './refuse-upgrade.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
-/** Whom a request may go to. */
+const STATUS_LINES = new Map([
+  ['unauthorized', '401 Unauthorized'],
+  ['forbidden', '403 Forbidden'],
+  ['not_found', '404 Not Found'],
+]);
+
+/** A request that may go to a port. */
 interface Way {
   sandbox: RunningSandbox;
   /** Where the service reaches the port. */
   target: string;
+  /** Where clients do. */
+  origin: string;
   visit: PortVisit;
 }
 
 /**
  * Passes requests and WebSockets on to what agents have started in their sandboxes: each port has a host name of its
- * own, so that to a browser it is a site of its own, with nothing of the service's. Those programs ask nobody for a key;
- * so it is asked for here.
+ * own, so that to a browser it is an origin of its own, with nothing of the service's. Those programs ask nobody for a
+ * key; so it is asked for here.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
-  private readonly forwarder = new SandboxForwarder({
-    // Below the name of a port there is nothing that it could speak for.
-    hiddenHeaders: ['strict-transport-security'],
-    noAnswer: 'Nothing answers at this port of the sandbox. Has the agent started a server there yet?',
-    // Cookies of one port are not for others.
-    proxy: { cookieDomainRewrite: '' },
-  });
+  private readonly forwarder = new SandboxForwarder(
+    'Nothing answers at this port of the sandbox as a web server does. Has the agent started one there yet?',
+  );
 
   constructor(
     private readonly addresses: SandboxAddresses,
@@ -45,74 +50,59 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   /** Middleware for plain requests; must come before all that speaks for the service itself. */
   middleware(): RequestHandler {
     return async (request: Request, response: Response, next: NextFunction) => {
-      const port = this.addresses.portOf(request.headers.host);
-      if (!port) {
+      if (this.isFor(request)) {
+        await this.passOn(request, response);
+      } else {
         next();
-        return;
       }
-      await this.passOn(request, response, port);
     };
   }
 
   /** Whether a request is for a port of a sandbox. */
   isFor({ headers }: IncomingMessage): boolean {
-    return this.addresses.portOf(headers.host) !== null;
+    return this.addresses.isPortHost(headers.host);
   }
 
   /** Passes a WebSocket on; refuses it without the key. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    const port = this.addresses.portOf(request.headers.host);
     try {
-      if (port) {
-        const { visit, target, sandbox } = await this.find(request, port);
-        this.activity.touch(sandbox.sandboxId);
-        clean(request, visit);
-        await this.forwarder.socket(request, socket, head, target);
-        return;
-      }
+      const { visit, target, origin, sandbox } = await this.find(request);
+      const onUse = (): void => this.activity.touch(sandbox.sandboxId);
+      onUse();
+      const passage = { ...portPassage(target, origin, visit), onUse };
+      await this.forwarder.socket(request, socket, head, passage);
     } catch (error) {
-      if (!(error instanceof DomainError)) {
+      const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
+      if (line === undefined) {
         throw error;
       }
-      refuseUpgrade(socket, error.kind === 'unauthorized' ? '401 Unauthorized' : '404 Not Found');
-      return;
+      refuseUpgrade(socket, line);
     }
-    refuseUpgrade(socket, '404 Not Found');
   }
 
   beforeApplicationShutdown(): void {
     this.forwarder.endSockets();
   }
 
-  private async passOn(request: Request, response: Response, port: SandboxPort): Promise<void> {
-    const { sandbox, target, visit } = await this.find(request, port);
+  private async passOn(request: Request, response: Response): Promise<void> {
+    const way = await this.find(request);
+    const { visit, target, origin, sandbox } = way;
     if (visit.token !== null && visit.isPage) {
-      this.takeToPage(response, port, sandbox, visit);
+      takeToPage(response, way);
       return;
     }
     this.activity.touch(sandbox.sandboxId);
-    clean(request, visit);
-    await this.forwarder.web(request, response, target);
+    await this.forwarder.web(request, response, portPassage(target, origin, visit));
   }
 
-  /** To the address without the token, which the browser has as a cookie from then on. */
-  private takeToPage(
-    response: Response,
-    port: SandboxPort,
-    { sessionKey }: RunningSandbox,
-    { url }: PortVisit,
-  ): void {
-    const origin = this.addresses.portOrigin(port) ?? '';
-    response.setHeader('Set-Cookie', portCookie(portToken(sessionKey), origin.startsWith('https:')));
-    response.setHeader('Cache-Control', 'no-store');
-    // Whole, as a path of two slashes would lead to another host.
-    response.redirect(303, `${origin}${url}`);
-  }
-
-  /**
-   * @throws DomainError not_found where there is nothing, unauthorized for whoever may not
-   */
-  private async find(request: IncomingMessage, { sandboxId, name }: SandboxPort): Promise<Way> {
+  /** @throws DomainError not_found where there is nothing; unauthorized or forbidden for whoever may not */
+  private async find(request: IncomingMessage): Promise<Way> {
+    const port = this.addresses.portOf(request.headers.host);
+    const origin = port && this.addresses.portOrigin(port);
+    if (!port || origin === null) {
+      throw new DomainError('not_found', 'not_found', 'No port of a sandbox has this host name.');
+    }
+    const { sandboxId, name } = port;
     const sandbox = await this.running.target(sandboxId);
     const target = sandbox?.ports[name];
     if (!sandbox || target === undefined) {
@@ -122,26 +112,30 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
         `No running sandbox has this id and a port ${name}. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
       );
     }
-    const visit = readPortVisit(request);
-    const { token, cookie, key } = visit;
-    if (![token, cookie, key].some((secret) => secret !== null && opensPorts(secret, sandbox.sessionKey))) {
-      throw new DomainError(
-        'unauthorized',
-        'unauthorized',
-        `Open the address that exposed_urls of GET /api/v1/sandboxes?id=${sandboxId} names for ${name}, or send the session_api_key of the sandbox as X-Session-API-Key.`,
-      );
+    const visit = readPortVisit(request, isSecure(origin));
+    switch (judgeVisit(visit, sandbox.sessionKey, origin)) {
+      case 'open':
+        return { sandbox, target, origin, visit };
+      case 'foreign':
+        throw new DomainError('forbidden', 'forbidden', 'A page of another site may not use this port.');
+      case 'closed':
+        throw new DomainError(
+          'unauthorized',
+          'unauthorized',
+          `Open the address that exposed_urls of GET /api/v1/sandboxes?id=${sandboxId} names for ${name}, or send the session_api_key of the sandbox as X-Session-API-Key.`,
+        );
     }
-    return { sandbox, target, visit };
   }
 }
 
-/** What opened the port is not for what listens there. */
-function clean(request: IncomingMessage, { url, otherCookies }: PortVisit): void {
-  request.url = url;
-  delete request.headers['x-session-api-key'];
-  if (otherCookies === '') {
-    delete request.headers.cookie;
-  } else {
-    request.headers.cookie = otherCookies;
-  }
+/** To the address without the token, which the browser has as a cookie from then on. */
+function takeToPage(response: Response, { sandbox, origin, visit }: Way): void {
+  response.setHeader('Set-Cookie', portCookie(portToken(sandbox.sessionKey), isSecure(origin)));
+  response.setHeader('Cache-Control', 'no-store');
+  // Whole, as a path of two slashes would lead to another host.
+  response.redirect(303, `${origin}${visit.url}`);
+}
+
+function isSecure(origin: string): boolean {
+  return origin.startsWith('https:');
 }

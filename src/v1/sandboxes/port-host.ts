@@ -11,14 +11,22 @@ const HOST_LABEL = /^([a-z]+(?:-[a-z]+)?-[1-9]\d?)-([0-9a-z]{1,60})$/;
 /** In front of the first digit, so that leading zeros of an id count. */
 const START = 1n;
 
+/** As many digits as a number holds exactly; with big integers for each digit a page of sandboxes would take long. */
+const AT_ONCE = 8;
+
 /**
- * The label of a host name for a port of a sandbox. Host names have no upper case and ids do, so the id is written with
+ * Labels of host names for the ports of a sandbox. Host names have no upper case and ids do, so the id is written with
  * 36 digits instead of 62: 26 of them for the 22 of an id.
  */
-export function toHostLabel({ sandboxId, name }: SandboxPort): string {
-  const digits = Array.from(sandboxId, (character) => BigInt(BASE62.indexOf(character)));
-  const code = digits.reduce((sum, digit) => sum * 62n + digit, START).toString(36);
-  return `${name.toLowerCase().replaceAll('_', '-')}-${code}`;
+export function toHostLabels(sandboxId: string, names: readonly string[]): string[] {
+  let code = START;
+  for (let begin = 0; begin < sandboxId.length; begin += AT_ONCE) {
+    const digits = Array.from(sandboxId.slice(begin, begin + AT_ONCE), (digit) => BASE62.indexOf(digit));
+    const value = digits.reduce((sum, digit) => sum * 62 + digit, 0);
+    code = code * 62n ** BigInt(digits.length) + BigInt(value);
+  }
+  const text = code.toString(36);
+  return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${text}`);
 }
 
 /** The port that a label stands for; null when it stands for none. */

@@ -4,8 +4,8 @@ import { hash, timingSafeEqual } from 'node:crypto';
 export const TOKEN_PARAMETER = 'slipway_token';
 
 /**
- * What opens the ports of a sandbox, and nothing else of it. Made from its session key: it changes when that does, and
- * does not tell it.
+ * What opens the ports of a sandbox, and nothing else of it, for as long as there is the sandbox. Made from its session
+ * key, which it does not tell.
  */
 export function portToken(sessionKey: string): string {
   return hash('sha256', `ports of the sandbox with the key ${sessionKey}`, 'base64url');

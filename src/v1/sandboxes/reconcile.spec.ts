@@ -33,7 +33,7 @@ describe('reconcile', () => {
       [fact({ ports: { WORKER_1: 'http://127.0.0.1:4' } })],
       [{ kind: 'moved', id: 'a' }],
     ],
-    ['runs since before ports were written down', [row({ ports: null })], [fact({ ports: {} })], []],
+    ['runs since before ports were written down', [row({ ports: {} })], [fact({ ports: {} })], []],
     ['does not say where it listens', [row()], [fact({ address: null })], []],
     ['stopped', [row()], [fact({ state: 'stopped', address: null })], [{ kind: 'ended', id: 'a' }]],
     ['gone', [row()], [], [{ kind: 'ended', id: 'a' }]],

@@ -7,7 +7,7 @@ export interface KnownSandbox {
   id: string;
   status: SandboxRowStatus;
   address: string | null;
-  ports: SandboxFacts['ports'] | null;
+  ports: SandboxFacts['ports'];
   /** Of this host and of the backend that the service runs with. */
   ours: boolean;
 }
@@ -80,8 +80,7 @@ function knownDifference(row: KnownSandbox, fact: SandboxFacts | undefined): Dif
   if (!row.ours || fact?.state !== 'running') {
     return [{ kind: 'ended', id: row.id }];
   }
-  return fact.address !== null &&
-    !isDeepStrictEqual([fact.address, fact.ports], [row.address, row.ports ?? {}])
+  return fact.address !== null && !isDeepStrictEqual([fact.address, fact.ports], [row.address, row.ports])
     ? [{ kind: 'moved', id: row.id }]
     : [];
 }

@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { AgentServerTarget } from '../agent-servers/agent-server-target.js';
+import { currentPorts, type PortAddresses } from './port-addresses.js';
 import { isSandboxId, sessionKeyBinding } from './sandbox-session-key.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
@@ -16,7 +17,7 @@ interface TargetRow {
   id: string;
   user_id: string;
   address: string;
-  port_addresses: Record<string, string> | null;
+  port_addresses: PortAddresses | null;
   session_key: string;
   generation: number;
   spec_id: string;
@@ -65,7 +66,7 @@ export class RunningSandboxes {
           sandboxId: row.id,
           userId: row.user_id,
           address: row.address,
-          ports: row.port_addresses ?? {},
+          ports: currentPorts(row.port_addresses, row.generation),
           sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
           generation: row.generation,
           specId: row.spec_id,

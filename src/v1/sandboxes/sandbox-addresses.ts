@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { parseHostLabel, type SandboxPort, toHostLabel } from './port-host.js';
+import { parseHostLabel, type SandboxPort, toHostLabels } from './port-host.js';
 import { portToken, TOKEN_PARAMETER } from './port-token.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -45,17 +45,19 @@ export class SandboxAddresses {
    * @param ports where the service itself reaches them, by name
    */
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
-    const { expose } = this.config.sandboxes;
-    const base = this.portsUrl();
     // The database keeps no order.
-    return Object.keys(ports)
-      .toSorted()
-      .flatMap((name) => {
-        if (expose === 'direct') {
-          return [{ name, url: ports[name] ?? '' }];
-        }
-        return base === null ? [] : [{ name, url: `${originOf(base, { sandboxId, name })}/` }];
-      });
+    const names = Object.keys(ports).toSorted();
+    if (this.config.sandboxes.expose === 'direct') {
+      return names.map((name) => ({ name, url: ports[name] ?? '' }));
+    }
+    const base = this.portsUrl();
+    if (base === null || names.length === 0) {
+      return [];
+    }
+    return toHostLabels(sandboxId, names).map((label, index) => ({
+      name: names[index] ?? '',
+      url: `${originOf(base, label)}/`,
+    }));
   }
 
   /** Likewise, for the sandbox's owner: with what opens them in a browser. */
@@ -71,17 +73,29 @@ export class SandboxAddresses {
   /** Where clients reach a port through the service, without a trailing slash; by itself it opens nothing. Null: they do not. */
   portOrigin(port: SandboxPort): string | null {
     const base = this.portsUrl();
-    return base === null ? null : originOf(base, port);
+    const [label = ''] = toHostLabels(port.sandboxId, [port.name]);
+    return base === null ? null : originOf(base, label);
   }
 
-  /** The port that a request is for, by its `Host`; null when it is for the service itself. */
+  /** Whether a `Host` is one for ports of sandboxes, whether or not there is such a port. */
+  isPortHost(host: string | undefined): boolean {
+    return this.labelOf(host) !== null;
+  }
+
+  /** The port that a `Host` names; null when it names none. */
   portOf(host: string | undefined): SandboxPort | null {
+    return parseHostLabel(this.labelOf(host) ?? '');
+  }
+
+  /** What stands before the name that all ports are below. Which port of the listener it names makes no difference. */
+  private labelOf(host: string | undefined): string | null {
     const base = this.portsUrl();
-    const wanted = host?.toLowerCase() ?? '';
-    if (base === null || !wanted.endsWith(`.${base.host}`)) {
+    if (base === null || host === undefined) {
       return null;
     }
-    return parseHostLabel(wanted.slice(0, -base.host.length - 1));
+    const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
+    const isBelow = name.endsWith(`.${base.hostname}`) && name !== new URL(this.service.publicUrl).hostname;
+    return isBelow ? name.slice(0, -base.hostname.length - 1) : null;
   }
 
   /** `SANDBOX_PORTS_URL`; on a machine of one's own below `localhost`, whose subdomains are that machine too (RFC 6761). */
@@ -94,8 +108,8 @@ export class SandboxAddresses {
   }
 }
 
-function originOf({ protocol, host }: URL, port: SandboxPort): string {
-  return `${protocol}//${toHostLabel(port)}.${host}`;
+function originOf({ protocol, host }: URL, label: string): string {
+  return `${protocol}//${label}.${host}`;
 }
 
 function portsUrl(configured: string | null, publicUrl: string): URL | null {

@@ -5,12 +5,13 @@ import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
+import { currentPorts, type PortAddresses } from './port-addresses.js';
 import { type Difference, type KnownSandbox, reconcile } from './reconcile.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** What rests and is there is not asked for: those may be many, and nothing is to be done about them. */
 const KNOWN = `
-  SELECT id, status, address, port_addresses AS ports, host_id = $1 AND backend = $2 AS ours
+  SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours
   FROM sandboxes
   WHERE (host_id = $1 AND status = 'RUNNING')
     OR (host_id = $1 AND backend = $2 AND status IN ('PAUSED', 'ERROR') AND generation > 0 AND id <> ALL($3))
@@ -22,7 +23,8 @@ interface KnownRow {
   id: string;
   status: SandboxRowStatus;
   address: string | null;
-  ports: Record<string, string> | null;
+  port_addresses: PortAddresses | null;
+  generation: number;
   ours: boolean;
 }
 
@@ -60,7 +62,8 @@ export class SandboxCensus {
   }
 
   private async known(ids: readonly string[]): Promise<KnownSandbox[]> {
-    return this.dataSource.query<KnownRow[]>(KNOWN, [this.host.id, this.backend.kind, [...ids]]);
+    const rows = await this.dataSource.query<KnownRow[]>(KNOWN, [this.host.id, this.backend.kind, [...ids]]);
+    return rows.map((row) => ({ ...row, ports: currentPorts(row.port_addresses, row.generation) }));
   }
 
   private remember(ids: readonly string[]): void {

@@ -59,7 +59,7 @@ export class SandboxRepairs {
     const { address, ports } = await this.backend.inspect(id);
     if (sandbox?.status === 'RUNNING' && address !== null) {
       const { generation } = sandbox;
-      const change = { address, portAddresses: { ...ports } };
+      const change = { address, portAddresses: { generation, addresses: { ...ports } } };
       await this.store.change(id, change, { status: 'RUNNING', generation });
     }
   }

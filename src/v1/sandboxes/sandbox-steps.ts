@@ -58,7 +58,7 @@ export class SandboxSteps {
         'started',
         {
           address,
-          portAddresses: { ...ports },
+          portAddresses: { generation, addresses: { ...ports } },
           generation,
           statusDetail: detail,
           lastActivityAt: new Date(this.clock.now()),

@@ -9,6 +9,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
+import type { PortAddresses } from './port-addresses.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** What the user's settings ask of a sandbox, kept so that each resume has the same. */
@@ -68,9 +69,9 @@ export class Sandbox {
   @Column('text', { nullable: true })
   address: string | null;
 
-  /** Where the ports of what agents start are reached, by name; null whenever it is not RUNNING. */
+  /** Where the ports of what agents start are reached; null whenever it is not RUNNING. */
   @Column('jsonb', { name: 'port_addresses', nullable: true })
-  portAddresses: Record<string, string> | null;
+  portAddresses: PortAddresses | null;
 
   /** Counts starts and resumes. */
   @Column('integer', { default: 0 })

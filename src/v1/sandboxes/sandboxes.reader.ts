@@ -4,13 +4,14 @@ import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { currentPorts, type PortAddresses } from './port-addresses.js';
 import { isSandboxId, sessionKeyBinding } from './sandbox-session-key.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import type { SandboxView } from './sandbox-view.js';
 
 /** Microseconds in the cursor: rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
-  id, user_id, spec_id, status, status_detail, address, port_addresses, created_at,
+  id, user_id, spec_id, status, status_detail, address, port_addresses, generation, created_at,
   CASE WHEN status = 'RUNNING' THEN session_key END AS session_key,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_exactly`;
 
@@ -34,7 +35,8 @@ interface SandboxRow {
   status: SandboxRowStatus;
   status_detail: string | null;
   address: string | null;
-  port_addresses: Record<string, string> | null;
+  port_addresses: PortAddresses | null;
+  generation: number;
   session_key: string | null;
   created_at: Date;
   created_exactly: string;
@@ -81,7 +83,7 @@ export class SandboxesReader {
       status: row.status,
       statusDetail: row.status_detail,
       address: runs ? row.address : null,
-      ports: (runs && row.port_addresses) || {},
+      ports: runs ? currentPorts(row.port_addresses, row.generation) : {},
       sessionKey:
         row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
       createdAt: row.created_at,

@@ -26,5 +26,5 @@ function portsText(ports: readonly PortAddress[]): string | null {
   const list = ports.map(({ name, url }) => `$${name} (${url})`).join(', ');
   return list === ''
     ? null
-    : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. It runs in the background until the sandbox is paused.`;
+    : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
 }

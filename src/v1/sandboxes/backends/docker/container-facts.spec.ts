@@ -12,7 +12,11 @@ function container(
 ): InspectedContainer {
   return {
     Config: {
-      Labels: { 'slipway.sandbox-id': 'AbC', 'slipway.created-at': '1234', 'slipway.port.WORKER_1': '8011' },
+      Labels: {
+        'slipway.sandbox-id': 'AbC',
+        'slipway.created-at': '1234',
+        'slipway.ports': '{"WORKER_1":8011}',
+      },
     },
     State: { Status: 'exited', ExitCode: 0, OOMKilled: false, ...state },
     NetworkSettings: { Ports: ports },

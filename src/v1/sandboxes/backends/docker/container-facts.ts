@@ -1,7 +1,8 @@
 import type { ContainerInspectInfo } from 'dockerode';
+import { portNumbers } from '../port-numbers.js';
 import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
 import type { SandboxReach } from './sandbox-reach.js';
-import { CREATED_LABEL, PORT_LABEL_PREFIX, SANDBOX_LABEL, sandboxHostName } from './sandbox-names.js';
+import { CREATED_LABEL, PORTS_LABEL, SANDBOX_LABEL, sandboxHostName } from './sandbox-names.js';
 
 /** Where agent servers listen inside their containers. */
 export const AGENT_PORT = 8000;
@@ -33,11 +34,20 @@ export function containerFacts(container: InspectedContainer, reach: SandboxReac
 
 function addresses(container: InspectedContainer, id: string, reach: SandboxReach): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(container.Config.Labels).flatMap(([label, port]) => {
-      const url = label.startsWith(PORT_LABEL_PREFIX) ? address(container, id, reach, Number(port)) : null;
-      return url === null ? [] : [[label.slice(PORT_LABEL_PREFIX.length), url]];
+    Object.entries(portNumbers(parsed(container.Config.Labels[PORTS_LABEL]))).flatMap(([name, port]) => {
+      const url = address(container, id, reach, port);
+      return url === null ? [] : [[name, url]];
     }),
   );
+}
+
+/** Of a container that was made before there were ports, the image may have any. */
+function parsed(label: string | undefined): unknown {
+  try {
+    return JSON.parse(label ?? '');
+  } catch {
+    return null;
+  }
 }
 
 function address(

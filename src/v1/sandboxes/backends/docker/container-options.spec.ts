@@ -54,6 +54,8 @@ describe('containerOptions', () => {
         'slipway.instance': 'test',
         'slipway.sandbox-id': 'AbCdEfGhIjKlMnOpQrStUv',
         'slipway.created-at': '1234',
+        // Or those of the image would count.
+        'slipway.ports': '{}',
       },
       HostConfig: {
         Init: true,
@@ -112,7 +114,7 @@ describe('containerOptions', () => {
       '8011/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }],
     });
     expect(options.ExposedPorts).toEqual({ '8000/tcp': {}, '8011/tcp': {} });
-    expect(options.Labels).toMatchObject({ 'slipway.port.WORKER_1': '8011' });
+    expect(options.Labels).toMatchObject({ 'slipway.ports': '{"WORKER_1":8011}' });
     expect(options.Env).toEqual(
       expect.arrayContaining([
         'WORKER_1=8011',

@@ -11,7 +11,7 @@ import type { SandboxReach } from './sandbox-reach.js';
 import {
   CREATED_LABEL,
   INSTANCE_LABEL,
-  PORT_LABEL_PREFIX,
+  PORTS_LABEL,
   SANDBOX_LABEL,
   sandboxHostName,
   sandboxName,
@@ -58,9 +58,7 @@ export function containerOptions(
       [INSTANCE_LABEL]: options.instanceId,
       [SANDBOX_LABEL]: launch.id,
       [CREATED_LABEL]: String(createdAt),
-      ...Object.fromEntries(
-        Object.entries(launch.ports).map(([name, port]) => [`${PORT_LABEL_PREFIX}${name}`, String(port)]),
-      ),
+      [PORTS_LABEL]: JSON.stringify(launch.ports),
     },
     OpenStdin: layout.keyOnStdin,
     StdinOnce: layout.keyOnStdin,

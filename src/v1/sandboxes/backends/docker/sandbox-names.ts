@@ -4,8 +4,8 @@ export const INSTANCE_LABEL = 'slipway.instance';
 export const SANDBOX_LABEL = 'slipway.sandbox-id';
 /** Epoch milliseconds of the sandbox's first start; its volume has it from then on, and each container that is made. */
 export const CREATED_LABEL = 'slipway.created-at';
-/** Followed by the name of a port for what agents start; the value is its number inside the container. */
-export const PORT_LABEL_PREFIX = 'slipway.port.';
+/** The ports of what agents start, JSON: numbers inside the container by name. Each container has it, or its image could have another one. */
+export const PORTS_LABEL = 'slipway.ports';
 /** Carried by images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** Of volumes that have the files of our agent server, and of what fills them: the id of the image that they are of. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
 import { SandboxBackendError } from '../sandbox-backend.error.js';
 import { isPortFree } from './free-port.js';
 import { lives } from './program-record.js';
@@ -13,8 +14,8 @@ const COUNT = 10_000;
 
 /** Gives sandboxes ports of this machine that no other sandbox has. */
 export class PortAllotments {
-  /** Of starts that are under way: not written down yet. */
-  readonly #reserved = new Set<number>();
+  /** Of this process; with others of the same host only the choice by hash keeps starts at the same moment apart. */
+  readonly #turn = new ConcurrencyLimit(1);
   readonly #folder: string;
   readonly #host: string;
 
@@ -24,8 +25,8 @@ export class PortAllotments {
   }
 
   /**
-   * Chooses a port for each name, the same as before where that is free, and keeps them for this sandbox while `write`
-   * writes them down.
+   * Chooses a port for each name, the same as before where that is free. Nobody else is given one until `write` has
+   * written them down.
    *
    * @throws SandboxBackendError when all are taken
    */
@@ -34,31 +35,27 @@ export class PortAllotments {
     names: readonly string[],
     write: (ports: Record<string, number>) => Promise<T>,
   ): Promise<T> {
-    const ports: Record<string, number> = {};
-    try {
-      const taken = names.length === 0 ? new Set<number>() : await this.#taken(id);
+    if (names.length === 0) {
+      return await write({});
+    }
+    return await this.#turn.run(async () => {
+      const taken = await this.#taken(id);
+      const ports: Record<string, number> = {};
       for (const name of names) {
-        ports[name] = await this.#reserve(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
+        const port = await this.#choose(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
+        taken.add(port);
+        ports[name] = port;
       }
       return await write(ports);
-    } finally {
-      for (const port of Object.values(ports)) {
-        this.#reserved.delete(port);
-      }
-    }
+    });
   }
 
-  async #reserve(seed: number, taken: ReadonlySet<number>): Promise<number> {
+  async #choose(seed: number, taken: ReadonlySet<number>): Promise<number> {
     for (let step = 0; step < COUNT; step += 1) {
       const port = FIRST + ((seed + step) % COUNT);
-      if (taken.has(port) || this.#reserved.has(port)) {
-        continue;
-      }
-      this.#reserved.add(port);
-      if (await isPortFree(this.#host, port)) {
+      if (!taken.has(port) && (await isPortFree(this.#host, port))) {
         return port;
       }
-      this.#reserved.delete(port);
     }
     throw new SandboxBackendError(
       `The sandbox cannot be started: no port from ${FIRST} to ${FIRST + COUNT - 1} is free.`,

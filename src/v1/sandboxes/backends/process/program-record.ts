@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { jsonAt, jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
+import { portNumbers } from '../port-numbers.js';
 import type { SandboxExit } from '../sandbox-backend.js';
 
 /** Names the process of a sandbox so that no other one is ever taken for it. */
@@ -32,15 +33,9 @@ export function parseProgramRecord(text: string): ProgramRecord | null {
     bootId: jsonText(value, 'bootId') ?? '',
     run,
     port: jsonNumber(value, 'port'),
-    ports: numbersOf(jsonAt(value, 'ports')),
+    ports: portNumbers(jsonAt(value, 'ports')),
     namespaced: jsonAt(value, 'namespaced') === true,
   };
-}
-
-function numbersOf(value: unknown): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(value ?? {}).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
-  );
 }
 
 /** The identity of a process that was just started by us and is not waited for yet; it may have ended. */

@@ -1,0 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { expect, it } from '@jest/globals';
+import { endToEndHeaders } from './end-to-end-headers.js';
+
+it.each<[string, IncomingHttpHeaders, object]>([
+  [
+    'what is for the program',
+    { accept: '*/*', 'set-cookie': ['a', 'b'] },
+    { accept: '*/*', 'set-cookie': ['a', 'b'] },
+  ],
+  [
+    'nothing of the connection',
+    {
+      connection: 'keep-alive',
+      'keep-alive': 'timeout=5',
+      te: 'trailers',
+      trailer: 'X',
+      upgrade: 'h2c',
+      accept: 'a',
+    },
+    { accept: 'a' },
+  ],
+  ['no framing', { 'transfer-encoding': 'chunked', 'content-length': '1' }, { 'content-length': '1' }],
+  [
+    'nothing that the connection names',
+    { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
+    { 'x-yours': '2' },
+  ],
+])('passes on %s', (_, headers, expected) => {
+  expect(endToEndHeaders(headers)).toEqual(expected);
+});
