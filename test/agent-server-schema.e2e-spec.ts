@@ -346,7 +346,7 @@ describe('what is sent to the stock agent server', () => {
     const reaching = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
       (file) =>
         file.endsWith('.ts') &&
-        !file.endsWith('.module.ts') &&
+        !/\.(module|spec)\.ts$/.test(file) &&
         /\bAgentServerHttp\b|from 'ws'/.test(readFileSync(path.join(folder, file), 'utf8')),
     );
 

@@ -2,8 +2,11 @@
 export class ConcurrencyLimit {
   private running = 0;
   private readonly waiting: (() => void)[] = [];
+  private readonly max: number;
 
-  constructor(private readonly max: number) {}
+  constructor(max: number) {
+    this.max = max;
+  }
 
   /** Runs the task as soon as there is room, and settles as the task does. */
   async run<T>(task: () => Promise<T>): Promise<T> {

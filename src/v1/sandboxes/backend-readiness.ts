@@ -1,4 +1,9 @@
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError } from './backends/sandbox-backend.error.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
@@ -10,7 +15,7 @@ import { specsProblem } from './specs-problem.js';
  * cannot be prepared (a Docker engine that is down) is tried again by the next one that needs it.
  */
 @Injectable()
-export class BackendReadiness implements OnApplicationBootstrap {
+export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private preparing: Promise<void> | null = null;
 
@@ -27,6 +32,12 @@ export class BackendReadiness implements OnApplicationBootstrap {
         error instanceof Error && !(error instanceof SandboxBackendError) ? error.stack : undefined,
       );
     });
+  }
+
+  /** A service that has stopped makes no folders any more. */
+  async beforeApplicationShutdown(): Promise<void> {
+    // How it ended was told by then.
+    await this.preparing?.catch(() => undefined);
   }
 
   /** @throws SandboxBackendError when sandboxes cannot run here, with one line for the operator */
