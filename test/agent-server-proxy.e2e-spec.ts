@@ -1,5 +1,11 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -204,6 +210,16 @@ describe('the way to an agent server through the service', () => {
     const socket = new WebSocket(`${app.url.replace('http', 'ws')}${path}`);
     const [error] = (await once(socket, 'error')) as [Error];
     expect(error.message).toContain('404');
+  });
+
+  it.each(['h2c', 'TLS/1.0, HTTP/2.0'])('answers those who offer %s as anybody else', async (upgrade) => {
+    const { hostname, port } = new URL(app.url);
+    const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade, 'http2-settings': 'AAMAAABk' };
+    const asked = request({ hostname, port, path: '/health/live', headers });
+    asked.end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.resume();
+    expect(response.statusCode).toBe(200);
   });
 
   it('ends open WebSockets when the service stops', async () => {

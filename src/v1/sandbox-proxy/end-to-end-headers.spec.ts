@@ -22,6 +22,11 @@ it.each<[string, IncomingHttpHeaders, object]>([
   ],
   ['no framing', { 'transfer-encoding': 'chunked', 'content-length': '1' }, { 'content-length': '1' }],
   [
+    'the length, whatever the connection names',
+    { connection: 'content-length', 'content-length': '1' },
+    { 'content-length': '1' },
+  ],
+  [
     'nothing that the connection names',
     { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
     { 'x-yours': '2' },

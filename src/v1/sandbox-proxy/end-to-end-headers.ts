@@ -14,10 +14,16 @@ const HOP_BY_HOP = [
   'upgrade',
 ];
 
+/** What a message says of its own length and goal is not for `Connection` to name. */
+const ALWAYS = ['content-length', 'host'];
+
 /** Headers of a message that are passed on: all but those for the connection that it came on. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = (headers.connection ?? '').toLowerCase().split(',');
-  const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
+  const dropped = new Set([
+    ...HOP_BY_HOP,
+    ...named.map((name) => name.trim()).filter((name) => !ALWAYS.includes(name)),
+  ]);
   return Object.fromEntries(
     Object.entries(headers).filter(([name, value]) => value !== undefined && !dropped.has(name)),
   );

@@ -18,14 +18,16 @@ it.each<[string, OutgoingHttpHeaders, object]>([
     { origin: `${ORIGIN}.evil`, referer: 'https://b/' },
     { origin: `${ORIGIN}.evil`, referer: 'https://b/' },
   ],
+  ['no other address of it', { 'x-forwarded-host': 'a', 'x-forwarded-proto': 'https' }, {}],
   ['what else there is', { authorization: 'Basic x' }, { authorization: 'Basic x' }],
 ])('tells the program: %s', (_, headers, expected) => {
   passage.toProgram(headers);
-  expect(headers).toEqual({ cookie: 'a=1', 'x-forwarded-proto': 'https', ...expected });
+  expect(headers).toEqual({ cookie: 'a=1', ...expected });
 });
 
 it.each<[string, OutgoingHttpHeaders, object]>([
   ['a redirect of its own', { location: `${INNER}/p` }, { location: `${ORIGIN}/p` }],
+  ['a redirect of its own to TLS', { location: 'https://127.0.0.1:20001/p' }, { location: `${ORIGIN}/p` }],
   ['a relative redirect', { location: '/p' }, { location: '/p' }],
   ['a redirect elsewhere', { location: `${INNER}0/p` }, { location: `${INNER}0/p` }],
   ['whom it answers', { 'access-control-allow-origin': INNER }, { 'access-control-allow-origin': ORIGIN }],

@@ -28,7 +28,9 @@ export function portPassage(
       if (visit.otherCookies !== '') {
         headers['cookie'] = visit.otherCookies;
       }
-      headers['x-forwarded-proto'] = new URL(origin).protocol.slice(0, -1);
+      // It would contradict Host, by which some programs make addresses and judge origins.
+      delete headers['x-forwarded-host'];
+      delete headers['x-forwarded-proto'];
       move(headers, 'origin', origin, inner);
       move(headers, 'referer', origin, inner);
     },
@@ -37,6 +39,7 @@ export function portPassage(
         delete headers[name];
       }
       move(headers, 'location', inner, origin);
+      move(headers, 'location', inner.replace('http:', 'https:'), origin);
       move(headers, 'access-control-allow-origin', inner, origin);
       const cookies = headers['set-cookie'];
       if (cookies !== undefined) {

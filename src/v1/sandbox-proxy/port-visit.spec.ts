@@ -27,12 +27,15 @@ describe('readPortVisit', () => {
   });
 
   it.each([
-    ['GET', 'navigate', true],
-    ['HEAD', 'navigate', true],
-    ['POST', 'navigate', false],
-    ['GET', 'cors', false],
-  ])('%s with Sec-Fetch-Mode %s is a navigation: %s', (method, mode, expected) => {
-    const headers = { 'sec-fetch-mode': mode };
+    ['GET', 'navigate', undefined, true],
+    ['GET', 'navigate', 'document', true],
+    ['GET', 'navigate', 'iframe', false],
+    ['GET', 'navigate', 'object', false],
+    ['HEAD', 'navigate', 'document', true],
+    ['POST', 'navigate', 'document', false],
+    ['GET', 'cors', 'empty', false],
+  ])('%s with Sec-Fetch-Mode %s and -Dest %s is a navigation: %s', (method, mode, dest, expected) => {
+    const headers = { 'sec-fetch-mode': mode, ...(dest !== undefined && { 'sec-fetch-dest': dest }) };
     expect(readPortVisit({ url: '/', method, headers }, true).isNavigation).toBe(expected);
   });
 });

@@ -50,7 +50,11 @@ export function readPortVisit(
       .join('; '),
     origin: headers.origin ?? null,
     site: textOf(headers['sec-fetch-site']),
-    isNavigation: looks && headers['sec-fetch-mode'] === 'navigate',
+    isNavigation:
+      looks &&
+      headers['sec-fetch-mode'] === 'navigate' &&
+      // Frames navigate too.
+      [undefined, 'document'].includes(textOf(headers['sec-fetch-dest']) ?? undefined),
     isPage: method === 'GET' && (headers.accept ?? '').includes('text/html'),
   };
 }

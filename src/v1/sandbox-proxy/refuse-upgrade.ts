@@ -1,8 +1,15 @@
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 
-/** Answers the request for a WebSocket with a plain HTTP status (RFC 6455, 4.2.2). */
-export function refuseUpgrade(socket: Duplex, status: string): void {
-  if (socket.writable) {
-    socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+const LINGER_MS = 1000;
+
+/** Answers the request for a WebSocket with a plain HTTP status (RFC 6455, 4.2.2), and sees that the socket goes. */
+export function refuseUpgrade(socket: Socket, status: string): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
   }
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  // Nobody else does so any more, and of a socket that nobody reads the end is not noticed.
+  socket.resume();
+  socket.setTimeout(LINGER_MS, () => socket.destroy());
 }

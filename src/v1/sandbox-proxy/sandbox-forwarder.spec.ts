@@ -121,6 +121,16 @@ describe('SandboxForwarder', () => {
     expect(text).not.toContain('Trailer');
   });
 
+  it('leaves the bytes of headers as they are', async () => {
+    const headers = 'Content-Disposition: attachment; filename="\xc3\xa9"\r\nLocation: /caf\xe9\r\n';
+    await answering((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\n${headers}Content-Length: 2\r\n\r\nok`, 'latin1'),
+    );
+    const text = await raw(get());
+    expect(text).toContain('filename="\xc3\xa9"\r\n');
+    expect(text).toContain('/caf\xe9\r\n');
+  });
+
   it('breaks off what the program breaks off', async () => {
     await answering((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
     const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
@@ -265,6 +275,30 @@ describe('SandboxForwarder', () => {
       await answering((socket) => socket.end(OK));
       expect(await raw(request)).toMatch(/^HTTP\/1\.1 400 /);
       expect(received).toEqual([]);
+    });
+
+    it('closes what it refused, whatever the client still sends', async () => {
+      await answering((socket) => socket.end('HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n'));
+      const closed = Promise.withResolvers<void>();
+      service.once('connection', (socket) => socket.once('close', () => closed.resolve()));
+      const client = connect({ port: portOf(service), host: '127.0.0.1', allowHalfOpen: true });
+      client.write(handshake);
+      const [answer] = await once(client, 'data');
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 403 /);
+      client.end('more');
+      await closed.promise;
+      client.destroy();
+    });
+
+    it('opens none any more when the service stops', async () => {
+      await answering((socket) => socket.write(`${SWITCHING}\r\n`));
+      const underWay = connect(portOf(service), '127.0.0.1');
+      underWay.write(handshake);
+      await once(underWay, 'data');
+      forwarder.endSockets();
+      await once(underWay, 'close');
+      expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 503 /);
+      await until(() => programs.every(({ closed }) => closed));
     });
 
     it('asks nobody for a client that has left', async () => {

@@ -20,6 +20,10 @@ import { refuseUpgrade } from './refuse-upgrade.js';
 const ANSWER_TIMEOUT_MS = 15 * 60_000;
 /** A client that leaves meanwhile is noticed after this at the latest: nothing is read of it before. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
+/** Finds out that an end vanished, which nothing else would tell. */
+const KEEP_ALIVE_MS = 30_000;
+/** For what one end has still to say to the other. */
+const LINGER_MS = 5_000;
 const LEAST_STATUS = 200;
 const MOST_STATUS = 599;
 
@@ -42,6 +46,7 @@ interface Answer {
 export class SandboxForwarder {
   readonly #noAnswer: string;
   readonly #sockets = new Set<Socket>();
+  #isStopping = false;
 
   /** @param noAnswer one sentence for when the program does not answer */
   constructor(noAnswer: string) {
@@ -68,8 +73,8 @@ export class SandboxForwarder {
         throw new Error('it changed the protocol without being asked');
       }
       response.writeHead(statusOf(answer), headersOf(answer, passage));
-      // Events may be long in coming.
-      response.flushHeaders();
+      // Events may be long in coming. (`flushHeaders` would send bytes of the headers as UTF-8.)
+      response.write(Buffer.alloc(0));
       await pipeline(answer, response);
     } catch (cause) {
       if (response.headersSent) {
@@ -95,6 +100,10 @@ export class SandboxForwarder {
       refuseUpgrade(socket, '400 Bad Request');
       return;
     }
+    if (this.#isStopping) {
+      refuseUpgrade(socket, '503 Service Unavailable');
+      return;
+    }
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const outgoing = open(request, passage, headers, HANDSHAKE_TIMEOUT_MS);
     socket.once('close', () => outgoing.destroy());
@@ -118,12 +127,23 @@ export class SandboxForwarder {
 
   /** An open WebSocket would hold the stop of the HTTP server. */
   endSockets(): void {
+    this.#isStopping = true;
     for (const socket of this.#sockets) {
       socket.destroy();
     }
   }
 
   #join(client: SocketEnd, program: SocketEnd, onUse?: () => void): void {
+    const endBoth = (): void => {
+      client.socket.destroy();
+      program.socket.destroy();
+    };
+    if (this.#isStopping) {
+      endBoth();
+      return;
+    }
+    // One that was left stays open as long as the other end does not care.
+    const linger = (): unknown => setTimeout(endBoth, LINGER_MS).unref();
     this.#sockets.add(client.socket);
     for (const [{ socket: end, head }, { socket: other }] of [
       [client, program],
@@ -132,10 +152,14 @@ export class SandboxForwarder {
       end.unshift(head);
       end.setTimeout(0);
       end.setNoDelay(true);
-      end.setKeepAlive(true);
+      end.setKeepAlive(true, KEEP_ALIVE_MS);
       // That it broke is the two ends' business; `close` follows.
       end.on('error', () => undefined);
-      end.once('close', () => other.destroySoon());
+      end.once('end', linger);
+      end.once('close', () => {
+        other.destroySoon();
+        linger();
+      });
     }
     client.socket.once('close', () => this.#sockets.delete(client.socket));
     if (onUse) {

@@ -16,6 +16,8 @@ export class SandboxSockets {
   ) {}
 
   attach(server: Server): void {
+    // Others (clients that offer HTTP/2) are answered as if they had not asked; by Node.js before 24.9 they are refused.
+    Object.assign(server, { shouldUpgradeCallback: isForWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // Without a listener an error of a client that left would end the process.
       socket.on('error', () => socket.destroy());
@@ -26,4 +28,8 @@ export class SandboxSockets {
       });
     });
   }
+}
+
+function isForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
 }

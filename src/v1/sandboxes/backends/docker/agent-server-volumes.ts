@@ -9,8 +9,11 @@ import { engineFailure } from './engine-failure.js';
 import { findImage } from './find-image.js';
 import { AGENT_SERVER_COMMAND, AGENT_SERVER_FOLDER } from './mount-agent-server.js';
 import { removeContainer } from './remove-container.js';
-import { AGENT_FILES_LABEL, CREATED_LABEL, INSTANCE_LABEL } from './sandbox-names.js';
+import { AGENT_FILES_LABEL, CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL } from './sandbox-names.js';
 import { unlessStatus } from './unless-status.js';
+
+/** On a slow disk; whoever gives up earlier begins again, beside what still goes on. */
+const FILL_MS = 10 * 60_000;
 
 /** Where our agent server is, for images that have none. */
 export interface AgentServerSource {
@@ -82,7 +85,10 @@ export class AgentServerVolumes {
   async #removeLeftContainers(): Promise<void> {
     const containers = await this.#docker.listContainers({ all: true, filters: { label: this.#labels() } });
     const now = Date.now();
-    const left = containers.filter(({ Labels }) => isLeft({ createdAt: Number(Labels[CREATED_LABEL]) }, now));
+    const left = containers.filter(
+      // Containers have the labels of their images as well, and any image may name these.
+      ({ Labels }) => !(SANDBOX_LABEL in Labels) && isLeft({ createdAt: Number(Labels[CREATED_LABEL]) }, now),
+    );
     await Promise.all(left.map(async ({ Id }) => await removeContainer(this.#docker, Id)));
   }
 
@@ -104,7 +110,7 @@ export class AgentServerVolumes {
       [AGENT_FILES_LABEL]: image,
       [CREATED_LABEL]: String(Date.now()),
     };
-    await this.#call('our agent server cannot be taken out of its image', async () => {
+    const fill = async (): Promise<void> => {
       try {
         await this.#docker.createVolume({ Name: name, Labels: labels });
         await this.#copy(image, name, labels);
@@ -114,7 +120,8 @@ export class AgentServerVolumes {
         await this.#removeVolume(name).catch(() => undefined);
         throw error;
       }
-    });
+    };
+    await this.#call('our agent server cannot be taken out of its image', fill, FILL_MS);
     return name;
   }
 
@@ -155,9 +162,9 @@ export class AgentServerVolumes {
     }));
   }
 
-  async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  async #call<T>(what: string, ask: () => Promise<T>, deadlineMs?: number): Promise<T> {
     try {
-      return await inTime(ask());
+      return await inTime(ask(), deadlineMs);
     } catch (error) {
       throw engineFailure(what, error);
     }

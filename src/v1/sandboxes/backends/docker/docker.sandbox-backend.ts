@@ -15,6 +15,7 @@ import { type EngineFacts, readEngineFacts } from './engine-facts.js';
 import { inTime } from './engine-deadline.js';
 import { engineFailure } from './engine-failure.js';
 import { findImage } from './find-image.js';
+import { handOnVariables } from './hand-on-variables.js';
 import { handOverKey } from './hand-over-key.js';
 import { imageLack } from './image-lack.js';
 import { hasMountedServer, mountAgentServer, volumeOwner } from './mount-agent-server.js';
@@ -189,7 +190,8 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     signal.throwIfAborted();
     const createdAt = await this.#volumes.create(launch.id);
-    const options = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
+    const plain = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
+    const options = launch.program.kind === 'native' ? handOnVariables(plain, image.variables) : plain;
     if (found !== null) {
       await this.#removeContainer(found);
     }

@@ -9,13 +9,21 @@ export interface FoundImage {
   /** Of its content: another one after each build that changed something. */
   id: string;
   hasAgentServer: boolean;
+  /** As `NAME=value`. */
+  variables: readonly string[];
 }
 
 /** @returns null when the engine does not have it */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   try {
     const found = await inTime(unlessStatus([404], docker.getImage(image).inspect()));
-    return found && { id: found.Id, hasAgentServer: Boolean(found.Config.Labels?.[AGENT_SERVER_LABEL]) };
+    return (
+      found && {
+        id: found.Id,
+        hasAgentServer: Boolean(found.Config.Labels?.[AGENT_SERVER_LABEL]),
+        variables: found.Config.Env ?? [],
+      }
+    );
   } catch (error) {
     throw engineFailure(`the image ${image} cannot be looked at`, error);
   }
