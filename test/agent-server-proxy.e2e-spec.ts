@@ -10,11 +10,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { jsonText } from '../src/common/json-access.js';
-import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
-import { sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/sandbox-session-key.js';
 import type { SandboxRowStatus } from '../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
+import { insertReachableSandbox } from './support/sandbox-rows.js';
 import { until } from './support/until.js';
 
 interface Received {
@@ -263,19 +262,6 @@ describe('the way to an agent server through the service', () => {
   }
 
   async function insertSandbox(id: string, status: SandboxRowStatus, at: string | null): Promise<void> {
-    const repository = app.dataSource.getRepository(Sandbox);
-    await repository.insert({
-      id,
-      userId: app.user.id,
-      specId: 'slipway',
-      status,
-      statusDetail: null,
-      backend: 'process',
-      hostId: 'another-host',
-      sessionKey: app.app.get(SecretCipher).encrypt(`key of ${id}`, sessionKeyBinding(id)),
-      sessionKeyHash: sessionKeyHash(`key of ${id}`),
-      address: at,
-      lastActivityAt: new Date(),
-    });
+    await insertReachableSandbox(app, { id, status, address: at, key: `key of ${id}` });
   }
 });

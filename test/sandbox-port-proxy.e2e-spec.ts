@@ -3,14 +3,13 @@ import { createServer, type IncomingHttpHeaders, request as httpRequest, type Se
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
-import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
 import { jsonAt, jsonList, jsonText } from '../src/common/json-access.js';
 import { toHostLabels } from '../src/v1/sandboxes/port-host.js';
 import { portToken } from '../src/v1/sandboxes/port-token.js';
-import { sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/sandbox-session-key.js';
 import type { SandboxRowStatus } from '../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
+import { insertReachableSandbox } from './support/sandbox-rows.js';
 import { until } from './support/until.js';
 
 interface Answer {
@@ -54,7 +53,7 @@ describe('ports of what agents start, through the service', () => {
 
   beforeEach(async () => {
     received = [];
-    await insertSandbox('RUNNING', { WORKER_1: urlOf(page) });
+    await insertSandbox({ WORKER_1: urlOf(page) });
   });
 
   afterEach(async () => {
@@ -233,7 +232,7 @@ describe('ports of what agents start, through the service', () => {
   it('counts as use of the sandbox', async () => {
     // Of one that was used just now it is not written down again.
     const id = 'Port0fAnother';
-    await insertSandbox('RUNNING', { WORKER_1: urlOf(page) }, id);
+    await insertSandbox({ WORKER_1: urlOf(page) }, id);
     const host = hostOf('WORKER_1', id);
     const trafficAt = async () =>
       (await app.dataSource.getRepository(Sandbox).findOneByOrFail({ id })).trafficAt;
@@ -326,25 +325,12 @@ describe('ports of what agents start, through the service', () => {
     });
   }
 
-  async function insertSandbox(
-    status: SandboxRowStatus,
-    addresses: Record<string, string>,
-    id = ID,
-  ): Promise<void> {
-    const key = id === ID ? KEY : `${KEY} of ${id}`;
-    await app.dataSource.getRepository(Sandbox).insert({
+  async function insertSandbox(addresses: Record<string, string>, id = ID): Promise<void> {
+    await insertReachableSandbox(app, {
       id,
-      userId: app.user.id,
-      specId: 'slipway',
-      status,
-      statusDetail: null,
-      backend: 'process',
-      hostId: 'another-host',
-      sessionKey: app.app.get(SecretCipher).encrypt(key, sessionKeyBinding(id)),
-      sessionKeyHash: sessionKeyHash(key),
+      key: id === ID ? KEY : `${KEY} of ${id}`,
       address: 'http://127.0.0.1:1',
       portAddresses: { generation: 0, addresses },
-      lastActivityAt: new Date(),
     });
   }
 });

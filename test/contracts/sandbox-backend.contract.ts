@@ -7,14 +7,13 @@ import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.j
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-/** A line into a file, over and over. */
 /** Whoever inherits the descriptor holds the lock for as long as it lives. */
 const HOLD = 'exec 9> held; flock 9;';
 const IS_HELD = 'flock --nonblock held true && echo free || echo held';
+const FOR_EVER = 'while :; do sleep 0.01; done';
 /** A web server at the port that the variable names. */
 const serve = (text: string): string =>
   `node -e "require('http').createServer((_, answer) => answer.end('page of ${text}')).listen(process.env.APP_2, process.env.LISTEN_HOST)"`;
-const FOR_EVER = 'while :; do sleep 0.01; done';
 
 /** What every backend of sandboxes promises, whatever it runs them on. */
 export function describeSandboxBackend(

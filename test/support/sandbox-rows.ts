@@ -1,6 +1,14 @@
 import type { DataSource } from 'typeorm';
-import { newSandboxId, newSessionKey, sessionKeyHash } from '../../src/v1/sandboxes/sandbox-session-key.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import {
+  newSandboxId,
+  newSessionKey,
+  sessionKeyBinding,
+  sessionKeyHash,
+} from '../../src/v1/sandboxes/sandbox-session-key.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { TestApp } from './create-test-app.js';
 
 /** A sandbox of which there is nothing but its row. */
 export interface SandboxRowHandle {
@@ -26,4 +34,25 @@ export async function insertSandboxRow(
     [id, userId, status, sessionKeyHash(key)],
   );
   return { id, key, headers: { 'X-Session-API-Key': key } };
+}
+
+/** Inserts the row of a sandbox of the app's user whose agent server and ports are where the test says; its key is whole. */
+export async function insertReachableSandbox(
+  { app, dataSource, user }: TestApp,
+  row: Pick<Sandbox, 'id' | 'address'> & Partial<Pick<Sandbox, 'status' | 'portAddresses'>> & { key: string },
+): Promise<void> {
+  const { id, key, ...where } = row;
+  await dataSource.getRepository(Sandbox).insert({
+    id,
+    userId: user.id,
+    specId: 'slipway',
+    status: 'RUNNING',
+    statusDetail: null,
+    backend: 'process',
+    hostId: 'a-host-of-nobody',
+    sessionKey: app.get(SecretCipher).encrypt(key, sessionKeyBinding(id)),
+    sessionKeyHash: sessionKeyHash(key),
+    lastActivityAt: new Date(),
+    ...where,
+  });
 }
