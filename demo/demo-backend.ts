@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { jsonList, jsonText } from '../src/common/json-access.js';
-import { connectEngine } from '../src/v1/sandboxes/backends/docker/connect-engine.js';
-import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/sandbox-names.js';
+import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
+import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/container.js';
 
 /** Where the sandboxes of the demonstration run. */
 export interface DemoBackend {

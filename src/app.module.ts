@@ -1,8 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { AuthModule } from './auth/auth.module.js';
-import { ClockModule } from './common/clock.module.js';
-import { CryptoModule } from './common/crypto/crypto.module.js';
-import type { CipherKey } from './common/crypto/secret-cipher.js';
+import { ClockModule } from './common/clock.js';
+import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
 import { DatabaseModule } from './database/database.module.js';
@@ -15,7 +14,8 @@ import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
-import { PullRequestsModule } from './v1/webhooks/pull-requests.module.js';
+import { GitModule } from './v1/git/git.module.js';
+import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
 import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
 /** What configuration alone does not know: the database that was opened, and the keys that were found. */
@@ -38,6 +38,7 @@ export class AppModule {
         GitProvidersModule,
         SettingsModule,
         SuggestedTasksModule,
+        GitModule,
         SandboxProxyModule,
         AppConversationsModule,
         SandboxSettingsModule,

@@ -2,20 +2,16 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule } from '@nestjs/swagger';
 import helmet from 'helmet';
 import { ProblemFilter } from './common/errors/problem.filter.js';
-import { buildOpenApiDocument } from './common/openapi/build-openapi-document.js';
-import { endConnectionsOnClose } from './common/requests/end-connections-on-close.js';
+import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
+import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/http-helpers.js';
 import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
-import { requestContextMiddleware } from './common/requests/request-context.middleware.js';
-import { requestLogMiddleware } from './common/requests/request-log.middleware.js';
-import { securityHeadersMiddleware } from './common/requests/security-headers.middleware.js';
+import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
-import { agentServerPath } from './v1/sandbox-proxy/agent-server-path.js';
-import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
-import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
-import { SandboxSockets } from './v1/sandbox-proxy/sandbox-sockets.js';
+import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
+import { SandboxPortProxy, SandboxSockets } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 /** A client that stops in the middle of its headers or of a body for us is cut after this. */

@@ -1,7 +1,7 @@
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
 import { operatorHosts } from './git-providers/operator-hosts.js';
-import { reportStartFailure } from './start-failure.js';
+import { reportStartFailure } from './program/start-service.js';
 
 try {
   const config = loadConfig();
@@ -13,8 +13,8 @@ try {
   await Promise.race([launched.promise, opening]);
   const [{ AppLogger }, { startService }, { stopOnSignals }] = await Promise.all([
     import('./common/logging/app-logger.js'),
-    import('./start-service.js'),
-    import('./stop-on-signals.js'),
+    import('./program/start-service.js'),
+    import('./program/stop-on-signals.js'),
     opening,
   ]);
   const logger = new AppLogger(config.log);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { AgentSecretsReader } from '../src/settings/agent-secrets.reader.js';
-import { SettingsKeysReader } from '../src/settings/settings-keys.reader.js';
+import { SettingsKeysReader } from '../src/settings/settings.repository.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from './fakes/fake-keycloak.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
 import { startGitHosts, type GitHosts } from './support/git-hosts.js';

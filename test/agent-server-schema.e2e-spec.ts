@@ -3,21 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import request from 'supertest';
-import { toHexId } from '../src/common/hex-id.js';
-import { AgentServerClient } from '../src/v1/agent-servers/agent-server.client.js';
+import { toHexId } from '../src/common/identifiers.js';
+import {
+  AgentServerClient,
+  isAgentEvent,
+  toRemoteConversation,
+} from '../src/v1/agent-servers/agent-server.client.js';
 import { AgentServerCommands } from '../src/v1/agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerHttp } from '../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../src/v1/agent-servers/agent-server.watch.js';
-import { isAgentEvent } from '../src/v1/agent-servers/is-agent-event.js';
-import { toRemoteConversation } from '../src/v1/agent-servers/remote-conversation.js';
-import {
-  type AgentStart,
-  toAgentRequest,
-} from '../src/v1/app-conversations/agent-request/to-agent-request.js';
+import { type AgentStart, toAgentRequest } from '../src/v1/app-conversations/agent-request/agent-request.js';
 import { agentSettings } from '../src/v1/app-conversations/agent-request/agent-settings.js';
 import { ConversationWorkspaceService } from '../src/v1/app-conversations/conversation-workspace.service.js';
-import { RepositoryMaker } from '../src/v1/app-conversations/repository/repository-maker.js';
+import { RepositoryMaker } from '../src/v1/app-conversations/start/repository-checkout.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from './fakes/stock-agent-samples.js';
 import { ConversationRows } from './support/conversation-rows.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { createNativeEngine } from '../src/agent-server/engine/native/create-native-engine.js';
+import { createNativeEngine } from '../src/agent-server/engine/native/native.engine.js';
 import { toolEnvironment } from '../src/agent-server/tool-environment.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';

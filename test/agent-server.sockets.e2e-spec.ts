@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
-import { SOCKET_LIMITS } from '../src/agent-server/sockets/socket-limits.js';
+import { SOCKET_LIMITS } from '../src/agent-server/sockets/socket-request.js';
 import { jsonAt, jsonNumber, jsonText } from '../src/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
-import { parseHexId } from '../src/common/hex-id.js';
-import { START_TASK_STATUSES, type StartTaskStatus } from '../src/v1/app-conversations/start-task-status.js';
-import { START_TASKS_CHANNEL } from '../src/v1/app-conversations/start/start-channel.js';
+import { parseHexId } from '../src/common/identifiers.js';
+import { START_TASK_STATUSES, type StartTaskStatus } from '../src/v1/app-conversations/start-task.entity.js';
+import { START_TASKS_CHANNEL } from '../src/v1/app-conversations/start-task.repository.js';
 import { ConversationRows } from './support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';
 import { sampleStartRequest } from './support/sample-start-request.js';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { initialTitle } from '../src/v1/app-conversations/conversation-title.js';
-import { ConversationRestore } from '../src/v1/app-conversations/restore/conversation-restore.js';
-import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
+import { initialTitle } from '../src/v1/app-conversations/conversation.entity.js';
+import { ConversationRestore } from '../src/v1/app-conversations/conversation-restore.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-events.js';
 import type { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from './fakes/fake-conversation-server.js';
 import { ConversationRows } from './support/conversation-rows.js';

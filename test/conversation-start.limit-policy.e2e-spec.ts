@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { parseHexId } from '../src/common/hex-id.js';
+import { parseHexId } from '../src/common/identifiers.js';
 import { jsonNumber } from '../src/common/json-access.js';
 import type { StartTask } from '../src/v1/app-conversations/start-task.entity.js';
-import { StartWalker } from '../src/v1/app-conversations/start/start-walker.js';
+import { StartWalker } from '../src/v1/app-conversations/start/start-workflow.js';
 import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
 import { ConversationRows } from './support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { DurableJobs } from '../src/database/jobs/durable-jobs.js';
-import type { StartTaskStatus } from '../src/v1/app-conversations/start-task-status.js';
+import type { StartTaskStatus } from '../src/v1/app-conversations/start-task.entity.js';
 import { startGitHttpServer, type GitHttpServer } from './fakes/git-http-server.js';
 import { InProcessSandboxBackend } from './fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from './support/create-test-app.js';

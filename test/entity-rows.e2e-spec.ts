@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DataSource } from 'typeorm';
-import { EntityRows } from '../src/database/entity-rows.js';
+import { EntityRows } from '../src/database/named-statement.js';
 import { Sandbox } from '../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { insertSandboxRow } from './support/sandbox-rows.js';

@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '../src/common/json-access.js';
 import { FakeConversationServer } from './fakes/fake-conversation-server.js';
-import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-events.js';
 import { ConversationLogs } from '../src/v1/events/conversation-logs.js';
-import { FollowListeners } from '../src/v1/events/follow-listeners.js';
+import { FollowListeners } from '../src/v1/events/event-listeners.js';
 import { insertRunningSandbox, openLog } from './support/followed-logs.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { until } from './support/until.js';

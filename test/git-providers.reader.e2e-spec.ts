@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../src/git-providers/tokens/encrypted-columns.js';
+import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../src/git-providers/tokens/provider-token.entity.js';
 import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
-import { ProviderTokensReader } from '../src/git-providers/tokens/provider-tokens.reader.js';
+import { ProviderTokensReader } from '../src/git-providers/tokens/provider-token.repository.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { startGitHosts, type GitHosts } from './support/git-hosts.js';
 import { TokensClient } from './support/tokens-client.js';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
-import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../src/mcp-config/encrypted-columns.js';
-import { toDto } from '../src/common/validation/to-dto.js';
-import { McpConfigDto } from '../src/mcp-config/dto/mcp-config.dto.js';
-import { McpConfigStore } from '../src/mcp-config/mcp-config.store.js';
+import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../src/mcp-config/mcp-secrets.js';
+import { toDto } from '../src/common/validation/field.js';
+import { McpConfigDto } from '../src/mcp-config/mcp-config.dto.js';
+import { McpConfigStore } from '../src/mcp-config/mcp-config.repository.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SettingsClient } from './support/settings-client.js';
 import { untilBlocked } from './support/until-blocked.js';

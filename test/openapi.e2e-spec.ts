@@ -4,11 +4,11 @@ import {
   operationsOf,
   type DocumentedOperation,
   type Operation,
-} from '../src/common/openapi/operations-of.js';
-import { SettingsDto } from '../src/settings/dto/settings.dto.js';
-import { AddGitProvidersDto } from '../src/git-providers/dto/add-git-providers.dto.js';
-import { ADD_GIT_PROVIDERS_EXAMPLES } from '../src/git-providers/git-providers.examples.js';
-import { SETTINGS_EXAMPLES } from '../src/settings/settings.examples.js';
+} from '../src/common/openapi/openapi-document.js';
+import { SettingsDto } from '../src/settings/settings.dto.js';
+import { AddGitProvidersDto } from '../src/git-providers/git-providers.dto.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES } from '../src/git-providers/git-providers.openapi.js';
+import { SETTINGS_EXAMPLES } from '../src/settings/settings.openapi.js';
 import { parseBody } from './support/body-problems.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { schemaProblems, type JsonSchema } from './support/schema-problems.js';

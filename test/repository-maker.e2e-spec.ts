@@ -8,9 +8,11 @@ import { toolEnvironment } from '../src/agent-server/tool-environment.js';
 import { AgentServerCommands } from '../src/v1/agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerHttp } from '../src/v1/agent-servers/agent-server.http.js';
-import type { AgentDialect } from '../src/v1/app-conversations/agent-request/agent-dialect.js';
-import { RepositoryMaker } from '../src/v1/app-conversations/repository/repository-maker.js';
-import type { RepositoryPlan } from '../src/v1/app-conversations/repository/repository-plan.js';
+import type { AgentDialect } from '../src/v1/app-conversations/agent-request/agent-settings.js';
+import {
+  RepositoryMaker,
+  type RepositoryPlan,
+} from '../src/v1/app-conversations/start/repository-checkout.js';
 import { startGitHttpServer, type GitHttpServer } from './fakes/git-http-server.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
-import { SandboxMonitor } from '../src/v1/sandboxes/sandbox-monitor.js';
-import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
-import { SandboxKeys } from '../src/v1/sandboxes/sandbox-keys.js';
-import { newSandboxId } from '../src/v1/sandboxes/sandbox-session-key.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-events.js';
+import { SandboxMonitor } from '../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import { RunningSandboxes, SandboxKeys } from '../src/v1/sandboxes/sandbox.queries.js';
+import { newSandboxId } from '../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SandboxesClient } from './support/sandboxes-client.js';

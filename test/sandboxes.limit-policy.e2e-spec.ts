@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxPlaces } from '../src/v1/sandboxes/sandbox-places.js';
+import { SandboxPlaces } from '../src/v1/sandboxes/sandbox-quota.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SandboxesClient } from './support/sandboxes-client.js';

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxActivity } from '../src/v1/sandboxes/sandbox-activity.js';
-import { SandboxHolds } from '../src/v1/sandboxes/sandbox-holds.js';
-import { SandboxIdleWatch } from '../src/v1/sandboxes/sandbox-idle-watch.js';
-import { SandboxPlaces } from '../src/v1/sandboxes/sandbox-places.js';
+import { SandboxActivity, SandboxHolds } from '../src/v1/sandboxes/sandbox-activity.queries.js';
+import { SandboxIdleWatch } from '../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { SandboxPlaces } from '../src/v1/sandboxes/sandbox-quota.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SandboxesClient } from './support/sandboxes-client.js';

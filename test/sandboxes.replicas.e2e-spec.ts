@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../src/config/config.error.js';
-import { RunningSandboxes } from '../src/v1/sandboxes/running-sandboxes.js';
-import { SandboxHosts } from '../src/v1/sandboxes/sandbox-hosts.js';
-import { SandboxIdleWatch } from '../src/v1/sandboxes/sandbox-idle-watch.js';
-import { SandboxListeners } from '../src/v1/sandboxes/sandbox-listeners.js';
-import { SandboxWorker } from '../src/v1/sandboxes/sandbox-worker.js';
+import { RunningSandboxes } from '../src/v1/sandboxes/sandbox.queries.js';
+import { SandboxHosts } from '../src/v1/sandboxes/lifecycle/host-registry.js';
+import { SandboxIdleWatch } from '../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { SandboxListeners } from '../src/v1/sandboxes/sandbox-events.js';
+import { SandboxWorker } from '../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { ScriptedSandboxBackend } from './fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';
 import { SandboxesClient } from './support/sandboxes-client.js';

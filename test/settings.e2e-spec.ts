@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { ProviderTokensReader } from '../src/git-providers/tokens/provider-tokens.reader.js';
+import { ProviderTokensReader } from '../src/git-providers/tokens/provider-token.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../src/settings/encrypted-columns.js';
 import { SecretCipher } from '../src/common/crypto/secret-cipher.js';
 import { createTestApp, type TestApp } from './support/create-test-app.js';

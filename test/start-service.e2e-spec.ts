@@ -10,7 +10,7 @@ import { parseConfig } from '../src/config/load-config.js';
 import { startFakeGithub } from './fakes/fake-github.js';
 import { sampleWorld } from './fakes/sample-world.js';
 import { until } from './support/until.js';
-import { startService, type RunningService } from '../src/start-service.js';
+import { startService, type RunningService } from '../src/program/start-service.js';
 
 // A cluster is made with all its files on the disk.
 jest.setTimeout(120_000);

@@ -3,10 +3,13 @@ import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import pg from 'pg';
 import { parseApiKey } from '../../src/auth/api-key-format.js';
-import { settingsBinding } from '../../src/settings/settings-binding.js';
-import { isKeyColumn, SETTINGS_COLUMNS } from '../../src/settings/settings-columns.js';
-import { LOAD_SETTINGS, type SettingsRow, toStoredSettingsDto } from '../../src/settings/settings-row.js';
-import { settingsUpsert } from '../../src/settings/settings-upsert.js';
+import { settingsBinding, isKeyColumn, SETTINGS_COLUMNS } from '../../src/settings/settings-columns.js';
+import {
+  LOAD_SETTINGS,
+  type SettingsRow,
+  toStoredSettingsDto,
+  settingsUpsert,
+} from '../../src/settings/settings.repository.js';
 
 /**
  * What one would write by hand for the two settings routes: Express and pg, the same key check and the same statements

@@ -4,7 +4,7 @@ import {
   newSessionKey,
   sessionKeyBinding,
   sessionKeyHash,
-} from '../../src/v1/sandboxes/sandbox-session-key.js';
+} from '../../src/v1/sandboxes/session-key.js';
 import { ABSENT_HOST, type SandboxService } from './sandbox-service.js';
 
 /** Puts sandboxes of the reading user into the database, all RUNNING: each has a key to be decrypted. Returns their ids. */

@@ -1,13 +1,186 @@
-import type { Action } from './actions.js';
-import type { Content, TextContent } from './content.js';
-import type { Observation } from './observations.js';
-import type { ToolDefinition } from './tool-definition.js';
+/** One entry of the agent's own task list. */
+export interface TaskItem {
+  title: string;
+  notes: string;
+  status: 'todo' | 'in_progress' | 'done';
+}
+
+export interface TerminalAction {
+  kind: 'TerminalAction';
+  command: string;
+  /** Input for the program that is running, not a new command. */
+  is_input: boolean;
+  /** Seconds. */
+  timeout?: number | null;
+  /** Starts a fresh shell. */
+  reset: boolean;
+}
+
+type FileEditorCommand = 'view' | 'create' | 'str_replace' | 'insert' | 'undo_edit';
+
+export interface FileEditorAction {
+  kind: 'FileEditorAction';
+  command: FileEditorCommand;
+  path: string;
+  file_text?: string | null;
+  old_str?: string | null;
+  new_str?: string | null;
+  insert_line?: number | null;
+  view_range?: number[] | null;
+}
+
+export interface TaskTrackerAction {
+  kind: 'TaskTrackerAction';
+  command: 'view' | 'plan';
+  task_list: TaskItem[];
+}
+
+export interface FinishAction {
+  kind: 'FinishAction';
+  message: string;
+}
+
+export interface ThinkAction {
+  kind: 'ThinkAction';
+  thought: string;
+}
+
+/** A call of a tool server's tool, and of our own `web_search` and `create_pull_request`: the schemas know no nearer kind. */
+export interface MCPToolAction {
+  kind: 'MCPToolAction';
+  data: Record<string, unknown>;
+}
+
+/** What a tool was asked to do. */
+export type Action =
+  TerminalAction | FileEditorAction | TaskTrackerAction | FinishAction | ThinkAction | MCPToolAction;
+
+/** A piece of text in a message, a thought or a tool's result. */
+interface TextContent {
+  type: 'text';
+  text: string;
+  cache_prompt?: boolean;
+}
+
+/** Pictures in a message or a tool's result: http(s) or data URLs. */
+interface ImageContent {
+  type: 'image';
+  image_urls: string[];
+  cache_prompt?: boolean;
+}
+
+export type Content = TextContent | ImageContent;
+
+/** What the shell knew after a command; -1 means "not known". */
+interface CommandMetadata {
+  exit_code: number;
+  pid: number;
+  username?: string | null;
+  hostname?: string | null;
+  working_dir?: string | null;
+  py_interpreter_path?: string | null;
+  prefix: string;
+  suffix: string;
+}
+
+export interface TerminalObservation {
+  kind: 'TerminalObservation';
+  content: Content[];
+  is_error: boolean;
+  command: string | null;
+  exit_code?: number | null;
+  /** The command still ran when its time was over. */
+  timeout: boolean;
+  metadata: CommandMetadata;
+  full_output_save_dir?: string | null;
+}
+
+export interface FileEditorObservation {
+  kind: 'FileEditorObservation';
+  content: Content[];
+  is_error: boolean;
+  command: FileEditorCommand;
+  path?: string | null;
+  prev_exist: boolean;
+  old_content?: string | null;
+  new_content?: string | null;
+}
+
+export interface TaskTrackerObservation {
+  kind: 'TaskTrackerObservation';
+  content: Content[];
+  is_error: boolean;
+  command: 'view' | 'plan';
+  task_list: TaskItem[];
+}
+
+export interface FinishObservation {
+  kind: 'FinishObservation';
+  content: Content[];
+  is_error: boolean;
+}
+
+export interface ThinkObservation {
+  kind: 'ThinkObservation';
+  content: Content[];
+  is_error: boolean;
+}
+
+/** Answer to an `MCPToolAction`. */
+export interface MCPToolObservation {
+  kind: 'MCPToolObservation';
+  content: Content[];
+  is_error: boolean;
+  tool_name: string;
+}
+
+/** What a tool answered. */
+export type Observation =
+  | TerminalObservation
+  | FileEditorObservation
+  | TaskTrackerObservation
+  | FinishObservation
+  | ThinkObservation
+  | MCPToolObservation;
+
+/** Hints about a tool's behaviour, as MCP has them. */
+interface ToolAnnotations {
+  title?: string | null;
+  readOnlyHint?: boolean;
+  destructiveHint?: boolean;
+  idempotentHint?: boolean;
+  openWorldHint?: boolean;
+}
+
+interface ToolDefinitionBase {
+  title: string;
+  description: string;
+  /** Kind of its actions, for example `TerminalAction`. */
+  action_type: string;
+  /** Kind of its observations. */
+  observation_type?: string | null;
+  annotations?: ToolAnnotations | null;
+  meta?: Record<string, unknown> | null;
+}
+
+interface BuiltInToolDefinition extends ToolDefinitionBase {
+  kind: 'TerminalTool' | 'FileEditorTool' | 'TaskTrackerTool' | 'FinishTool' | 'ThinkTool';
+}
+
+/** A tool server's tool, and our own `web_search` and `create_pull_request`. */
+export interface McpToolDefinition extends ToolDefinitionBase {
+  kind: 'MCPToolDefinition';
+  mcp_tool: { name: string; description?: string; inputSchema: Record<string, unknown> };
+}
+
+/** A tool that was offered to the model, as `SystemPromptEvent` lists it. */
+export type ToolDefinition = BuiltInToolDefinition | McpToolDefinition;
 
 /*
  * Clients parse events strictly: a member that is not in these types fails the whole event.
  */
 
-export type EventSource = 'agent' | 'user' | 'environment';
+type EventSource = 'agent' | 'user' | 'environment';
 
 interface EventBase {
   id: string;
@@ -17,7 +190,7 @@ interface EventBase {
 }
 
 /** A model's call of a tool, as the model wrote it. */
-export interface ToolCall {
+interface ToolCall {
   id: string;
   name: string;
   /** JSON text. */
@@ -25,11 +198,11 @@ export interface ToolCall {
   origin: 'completion' | 'responses';
 }
 
-export type ThinkingBlock =
+type ThinkingBlock =
   | { type: 'thinking'; thinking: string; signature?: string | null }
   | { type: 'redacted_thinking'; data: string };
 
-export interface Message {
+interface Message {
   role: 'user' | 'system' | 'assistant' | 'tool';
   content: Content[];
   tool_calls?: ToolCall[] | null;
@@ -104,12 +277,12 @@ export interface ConversationStateUpdateEvent extends EventBase {
   value: unknown;
 }
 
-export interface PauseEvent extends EventBase {
+interface PauseEvent extends EventBase {
   kind: 'PauseEvent';
   source: 'user';
 }
 
-export interface ConversationErrorEvent extends EventBase {
+interface ConversationErrorEvent extends EventBase {
   kind: 'ConversationErrorEvent';
   /** Machine code, for example `MaxIterationsReached`. */
   code: string;
@@ -148,3 +321,9 @@ export type AgentEvent =
   | ConversationErrorEvent
   | SystemPromptEvent
   | Condensation;
+
+export interface EventPage {
+  items: AgentEvent[];
+  /** Id of the event that the next page begins with. */
+  next_page_id: string | null;
+}

@@ -1,5 +1,5 @@
-import type { CreateEngine } from './engine/engine-context.js';
-import { SOCKET_LIMITS, type SocketLimits } from './sockets/socket-limits.js';
+import type { CreateEngine } from './engine/agent-engine.js';
+import { SOCKET_LIMITS, type SocketLimits } from './sockets/socket-request.js';
 import type { WebhookOptions } from './webhooks/webhook-sender.js';
 
 /** Everything that an agent server is told when it starts. */

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
-import { nextTimestamp } from './event-timestamp.js';
+import type { AgentEvent } from '../agent-protocol/events.js';
+import type { BashEvent } from '../agent-protocol/server.js';
+import { jsonText } from '../common/json-access.js';
 import { log } from './log.js';
 
 const LINE_BREAK = 0x0a;
@@ -146,5 +148,87 @@ function parseLine(line: string): unknown {
     return JSON.parse(line);
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Timestamp of the next entry of a log: now, but later than the entry before it, so that time and order agree.
+ *
+ * @param now milliseconds since 1970
+ * @returns ISO 8601, UTC, microseconds, no zone; always the same length, so that texts compare as times do
+ */
+export function nextTimestamp(previous: string | undefined, now: number): string {
+  const current = format(now * 1000);
+  return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
+}
+
+/** The same form for a time that a client gave; null when it is none. A time without zone is UTC. */
+export function normalizeTimestamp(text: string): string | null {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/i.exec(
+    text.replace(' ', 'T'),
+  );
+  const [, seconds, fraction = '', zone = 'Z'] = match ?? [];
+  const milliseconds = Date.parse(`${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
+  if (Number.isNaN(milliseconds)) {
+    return null;
+  }
+  return format(milliseconds * 1000 + Number(fraction.padEnd(6, '0').slice(0, 6)));
+}
+
+function format(microseconds: number): string {
+  const milliseconds = Math.floor(microseconds / 1000);
+  const rest = String(microseconds % 1000).padStart(3, '0');
+  return new Date(milliseconds).toISOString().replace('Z', rest);
+}
+
+function toMicroseconds(timestamp: string): number {
+  return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
+}
+
+/** Whether a line of a conversation's log is whole. */
+export function isAgentEvent(value: unknown): value is AgentEvent {
+  return isWhole(value);
+}
+
+/** Whether a line of the log of bash commands is whole. */
+export function isBashEvent(value: unknown): value is BashEvent {
+  return isWhole(value);
+}
+
+function isWhole(value: unknown): boolean {
+  return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
+}
+
+interface LogSearch<E> {
+  matches: (entry: E) => boolean;
+  /** Id of the entry to begin with; anything unknown means the first page. */
+  pageId: string | undefined;
+  limit: number;
+  descending: boolean;
+}
+
+interface LogPage<E> {
+  items: E[];
+  next_page_id: string | null;
+}
+
+/** One page of the matching entries. */
+export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search: LogSearch<E>): LogPage<E> {
+  const { entries } = eventLog;
+  const step = search.descending ? -1 : 1;
+  const first = search.descending ? entries.length - 1 : 0;
+  const named = search.pageId === undefined ? -1 : eventLog.positionOf(search.pageId);
+  const items: E[] = [];
+  for (let position = named === -1 ? first : named; ; position += step) {
+    const entry = entries[position];
+    if (entry === undefined) {
+      return { items, next_page_id: null };
+    }
+    if (search.matches(entry)) {
+      if (items.length === search.limit) {
+        return { items, next_page_id: entry.id };
+      }
+      items.push(entry);
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { CUT_MARK } from './tools/clip-text.js';
+import { CUT_MARK } from './tools/tool.js';
 
 const HIDDEN = '<secret-hidden>';
 /** Shorter values would blacken half of every text. */

@@ -1,21 +1,43 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { Activity } from './activity.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { Conversations } from './conversations/conversations.js';
-import { EventLog } from './event-log.js';
-import { AllowedPaths } from './files/allowed-paths.js';
+import { EventLog, isBashEvent } from './event-log.js';
+import { AllowedPaths } from './files/file-routes.js';
 import { GitWorkspace } from './git/git-workspace.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
-import { FrontDoor } from './http/front-door.js';
-import { SessionKeys } from './http/session-keys.js';
-import { isBashEvent } from './is-event.js';
+import { FrontDoor, SessionKeys } from './http/front-door.js';
 import { log } from './log.js';
-import { watchConversations } from './watch-conversations.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
+
+interface WatchOptions {
+  conversations: Conversations;
+  webhooks: WebhookSender | null;
+  activity: Activity;
+}
+
+/** Tells webhooks what happens to conversations, and notes that something does. */
+function watchConversations({ conversations, webhooks, activity }: WatchOptions): void {
+  conversations.watch({
+    added: (conversation) => {
+      webhooks?.conversation(conversation.info());
+      conversation.log.onAppend((event) => {
+        activity.touch();
+        webhooks?.event(conversation.id, event);
+      });
+    },
+    changed: (conversation) => {
+      webhooks?.conversation(conversation.info());
+    },
+    removed: (info) => {
+      webhooks?.conversation(info);
+    },
+  });
+}
 
 /** Longer than clients keep theirs: the side that sends decides when a connection ends. */
 const KEEP_ALIVE_MS = 65_000;
@@ -74,7 +96,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     instanceId: randomUUID(),
   };
   const frontDoor = new FrontDoor(async () => {
-    const { createHttpSide } = await import('./http-side.js');
+    const { createHttpSide } = await import('./http/app.js');
     return createHttpSide({ ...parts, corsOrigins, maxUploadBytes, sockets });
   });
   const server = createServer(

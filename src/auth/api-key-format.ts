@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { BASE62, randomBase62 } from '../common/crypto/random-base62.js';
+import { BASE62, randomBase62 } from '../common/identifiers.js';
 
 const ISSUED = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 const CHOSEN = /^[\x21-\x7e]{16,512}$/;

@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { Clock } from '../common/clock.js';
 import { NamedStatement } from '../database/named-statement.js';
 import { parseApiKey } from './api-key-format.js';
-import type { AuthUser } from './auth-user.js';
+import type { AuthUser } from './auth.decorators.js';
 
 /** How long a verified key is believed without asking the database: revocation must hold within 5 s everywhere. */
 const BELIEVED_MS = 4_000;
@@ -91,5 +91,26 @@ export class ApiKeyVerifier {
       .catch((error: unknown) => {
         this.logger.warn('last_used_at was not written', { keyId, error: String(error) });
       });
+  }
+}
+
+const FIND_LIVE = `
+  SELECT id FROM api_keys
+  WHERE id = ANY ($1::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
+
+/** For answers that go on for longer than a key was checked for. */
+@Injectable()
+export class LiveKeys {
+  private readonly findLive = new NamedStatement<{ id: string }>('api_keys_live', FIND_LIVE);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Those of the keys, by id, that open something right now: neither revoked nor expired, and of a user who is there. */
+  async among(keyIds: readonly string[]): Promise<Set<string>> {
+    const rows = await this.findLive.run(this.dataSource, [keyIds, new Date(this.clock.now())]);
+    return new Set(rows.map(({ id }) => id));
   }
 }

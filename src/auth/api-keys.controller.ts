@@ -1,14 +1,17 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import type { AuthUser } from './auth-user.js';
-import { CreateApiKeyOperation, ListApiKeysOperation, RevokeApiKeyOperation } from './api-keys.operations.js';
+import { type AuthUser, CurrentUser } from './auth.decorators.js';
+import { CreateApiKeyOperation, ListApiKeysOperation, RevokeApiKeyOperation } from './api-keys.openapi.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { CurrentUser } from './current-user.decorator.js';
-import { ApiKeyIdDto } from './dto/api-key-id.dto.js';
-import { toApiKeyDto, type ApiKeyDto } from './dto/api-key.dto.js';
-import { CreateApiKeyDto } from './dto/create-api-key.dto.js';
-import { toIssuedApiKeyDto, type IssuedApiKeyDto } from './dto/issued-api-key.dto.js';
-import { KeyOwnerQueryDto } from './dto/key-owner-query.dto.js';
+import {
+  ApiKeyIdDto,
+  toApiKeyDto,
+  type ApiKeyDto,
+  CreateApiKeyDto,
+  toIssuedApiKeyDto,
+  type IssuedApiKeyDto,
+  KeyOwnerQueryDto,
+} from './api-keys.dto.js';
 
 @ApiTags('API keys')
 @ApiSecurity('APIKeyHeader')

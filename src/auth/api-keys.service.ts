@@ -6,8 +6,8 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKey } from './api-key.entity.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import type { AuthUser } from './auth-user.js';
-import { userIsGone } from './user-is-gone.js';
+import type { AuthUser } from './auth.decorators.js';
+import { userIsGone } from './lock-user.js';
 import { UsersService } from './users.service.js';
 
 /** A key as it is seen once, at its creation. */

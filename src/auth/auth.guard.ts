@@ -1,12 +1,23 @@
-import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { ThrottlerGuard } from '@nestjs/throttler';
 import { DomainError } from '../common/errors/domain-error.js';
 import { currentRequest } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import type { AuthenticatedRequest } from './authenticated-request.js';
-import { BESIDE_SANDBOX_KEY } from './beside-sandbox-key.decorator.js';
-import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
-import { PUBLIC_ROUTE } from './public.decorator.js';
+import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
+
+/** Lets administrators through. */
+@Injectable()
+export class AdminGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    if (user?.isAdmin !== true) {
+      throw new DomainError('forbidden', 'forbidden', 'Only administrators may do this.');
+    }
+    return true;
+  }
+}
 
 /** Closed by default: every route needs a key unless it says `@Public()`. */
 @Injectable()
@@ -40,4 +51,53 @@ export class AuthGuard implements CanActivate {
     const places = [context.getHandler(), context.getClass()];
     return this.reflector.getAllAndOverride<boolean | undefined>(metadata, places) ?? false;
   }
+}
+
+/** Counts requests per API key, on this replica. Requests without a key (health, documents) are not counted. */
+@Injectable()
+export class KeyRateLimitGuard extends ThrottlerGuard {
+  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
+    // The limit that is switched off is asked for first: looking at a route's metadata costs more than this.
+    return Promise.resolve(
+      this.commonOptions.skipIf?.(context) === true ||
+        context.switchToHttp().getRequest<AuthenticatedRequest>().user === undefined,
+    );
+  }
+
+  protected override getTracker(request: AuthenticatedRequest): Promise<string> {
+    return Promise.resolve(request.user?.keyId ?? '');
+  }
+
+  /** One counter per key over all routes (the default counts each route apart). */
+  protected override generateKey(_context: unknown, tracker: string): string {
+    return tracker;
+  }
+}
+
+/**
+ * The key a request presents. Of several headers the first of X-Session-API-Key, X-Access-Token and
+ * Authorization (Bearer) decides alone.
+ */
+export function presentedKey(headers: IncomingHttpHeaders): string | null {
+  const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
+  return direct === undefined ? bearerToken(headers) : text(direct);
+}
+
+/**
+ * The user's key where `X-Session-API-Key` may carry a sandbox's key beside it: the other two headers come first then.
+ */
+export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
+  const direct = headers['x-access-token'];
+  if (direct !== undefined) {
+    return text(direct);
+  }
+  return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
+}
+
+function bearerToken(headers: IncomingHttpHeaders): string | null {
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
+}
+
+function text(value: string | string[]): string | null {
+  return typeof value === 'string' ? value : null;
 }

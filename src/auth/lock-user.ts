@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, QueryFailedError } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
 
@@ -15,4 +15,16 @@ export async function lockUser(manager: EntityManager, userId: string): Promise<
   if (rows.length === 0) {
     throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
   }
+}
+
+/** Without its user a row breaks the foreign key, or has no id to refer to at all. */
+const STATES: readonly unknown[] = ['23503', '23502'];
+
+/** Whether writing a row of a user failed because the user has been removed since the request was let in. */
+export function userIsGone(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    'code' in error.driverError &&
+    STATES.includes(error.driverError.code)
+  );
 }

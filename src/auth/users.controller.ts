@@ -1,12 +1,16 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, UseGuards } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import { AdminGuard } from './admin.guard.js';
-import { CreateUserDto } from './dto/create-user.dto.js';
-import { SearchUsersQueryDto } from './dto/search-users-query.dto.js';
-import { UserIdDto } from './dto/user-id.dto.js';
-import { toUserPageDto, type UserPageDto } from './dto/user-page.dto.js';
-import { toUserDto, type UserDto } from './dto/user.dto.js';
-import { CreateUserOperation, DeleteUserOperation, SearchUsersOperation } from './users.operations.js';
+import { AdminGuard } from './auth.guard.js';
+import {
+  CreateUserDto,
+  SearchUsersQueryDto,
+  UserIdDto,
+  toUserPageDto,
+  type UserPageDto,
+  toUserDto,
+  type UserDto,
+} from './users.dto.js';
+import { CreateUserOperation, DeleteUserOperation, SearchUsersOperation } from './users.openapi.js';
 import { UsersService } from './users.service.js';
 
 @ApiTags('Users')

@@ -2,11 +2,10 @@ import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../database/data-source-options.js';
+import { dataSourceOptions } from '../database/open-database.js';
 import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postgres/embedded-postgres.js';
-import { pendingSchemaChanges } from '../database/pending-schema-changes.js';
-import { runMigrations } from '../database/run-migrations.js';
-import { failureText } from './failure-text.js';
+import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
+import { failureText } from './run-keys.js';
 
 /**
  * The program behind `npm run migrations:check`: builds an empty database with the migrations and fails when the

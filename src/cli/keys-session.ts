@@ -4,10 +4,9 @@ import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { User } from '../auth/user.entity.js';
 import { UsersService } from '../auth/users.service.js';
-import { SystemClock } from '../common/system-clock.js';
+import { SystemClock } from '../common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
-import { dataSourceOptions } from '../database/data-source-options.js';
-import { openDatabase } from '../database/open-database.js';
+import { dataSourceOptions, openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { ServiceState } from '../database/service-state.entity.js';
 

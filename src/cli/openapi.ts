@@ -2,8 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
-import { buildOpenApiDocument } from '../common/openapi/build-openapi-document.js';
-import { openApiText } from '../common/openapi/openapi-text.js';
+import { buildOpenApiDocument, openApiText } from '../common/openapi/openapi-document.js';
 import { parseConfig } from '../config/load-config.js';
 
 /**

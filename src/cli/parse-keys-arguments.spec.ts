@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseKeysArguments } from './parse-keys-arguments.js';
-import { UsageError } from './usage.error.js';
+import { parseKeysArguments, UsageError } from './parse-keys-arguments.js';
 
 describe('parseKeysArguments', () => {
   it.each([

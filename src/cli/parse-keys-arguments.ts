@@ -1,5 +1,12 @@
 import { parseArgs } from 'node:util';
-import { UsageError } from './usage.error.js';
+
+/** A command line that cannot be understood. The message is one line and never repeats a value that was given. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}
 
 /** What the operator asked for; texts are as they were typed, the commands check them. */
 export type KeysCommand =

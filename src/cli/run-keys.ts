@@ -1,14 +1,33 @@
+import { types } from 'node:util';
+import { DomainError } from '../common/errors/domain-error.js';
 import type { AppConfig } from '../config/app-config.js';
-import { localEncryptionKeys } from '../config/local-encryption-keys.js';
-import type { CliOutput } from './cli-output.js';
-import { createKey } from './create-key.command.js';
-import { failureText } from './failure-text.js';
-import { openKeysSession, type KeysSession } from './keys-session.js';
-import { listKeys } from './list-keys.command.js';
-import { KEYS_USAGE, parseKeysArguments, type KeysCommand } from './parse-keys-arguments.js';
-import { reencrypt } from './reencrypt.command.js';
-import { revokeKey } from './revoke-key.command.js';
-import { UsageError } from './usage.error.js';
+import { ConfigError } from '../config/config.error.js';
+import { localEncryptionKeys } from '../config/encryption-keys.js';
+import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
+import { type CliOutput, createKey, listKeys, revokeKey } from './keys-commands.js';
+import { type KeysSession, openKeysSession } from './keys-session.js';
+import { KEYS_USAGE, type KeysCommand, parseKeysArguments, UsageError } from './parse-keys-arguments.js';
+import { reencrypt } from './reencrypt.js';
+
+/** One line for what an operator can mend, the stack for everything else. */
+export function failureText(error: unknown): string {
+  if (!(error instanceof Error) && !types.isNativeError(error)) {
+    return String(error);
+  }
+  if (
+    error instanceof UsageError ||
+    error instanceof DomainError ||
+    error instanceof ConfigError ||
+    error instanceof EmbeddedPostgresError
+  ) {
+    return error.message;
+  }
+  const { syscall } = error as NodeJS.ErrnoException;
+  if (syscall === 'connect' || syscall === 'getaddrinfo') {
+    return `the database cannot be reached: ${error.message}`;
+  }
+  return error.stack ?? error.message;
+}
 
 /**
  * Runs one key command.

@@ -1,5 +1,18 @@
+import { Global, Module } from '@nestjs/common';
+
 /** The time, as a port: tests choose it. */
 export abstract class Clock {
   /** Epoch milliseconds. */
   abstract now(): number;
 }
+
+/** The machine's clock. */
+export class SystemClock extends Clock {
+  now(): number {
+    return Date.now();
+  }
+}
+
+@Global()
+@Module({ providers: [{ provide: Clock, useClass: SystemClock }], exports: [Clock] })
+export class ClockModule {}

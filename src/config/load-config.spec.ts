@@ -1,5 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseConfig } from './load-config.js';
+import { cloneUrl, parseConfig } from './load-config.js';
+
+const GITHUB = { api: 'https://api.github.com', clone: 'https://github.com' };
+
+describe('cloneUrl', () => {
+  it.each([
+    ['the usual place', undefined, 'https://api.github.com', 'https://github.com'],
+    ['what the operator says', 'https://mirror.example', 'https://api.github.com', 'https://mirror.example'],
+    ['the host of an Enterprise Server', undefined, 'https://git.example/api/v3', 'https://git.example'],
+    ['the host behind a name of the API', undefined, 'https://api.acme.ghe.com', 'https://acme.ghe.com'],
+    ['another port of this machine', undefined, 'http://127.0.0.1:9101', 'http://127.0.0.1:9101'],
+  ])('is %s', (_, given, apiUrl, expected) => {
+    expect(cloneUrl(given, apiUrl, GITHUB)).toBe(expected);
+  });
+});
 
 const KEY = `k1:${Buffer.alloc(32, 1).toString('base64')}`;
 const OTHER = `k2:${Buffer.alloc(32, 2).toString('base64')}`;

@@ -4,10 +4,29 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig, type EnterpriseSsoConfig, type SandboxConfig } from './app-config.js';
-import { cloneUrl } from './clone-url.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import { Environment } from './environment.js';
+
+/**
+ * Where repositories of tokens without a host are cloned from. Where the operator moved the API and said nothing about
+ * clones, it is the API's own host: a token is never offered to another server than the one it was checked with.
+ */
+export function cloneUrl(
+  given: string | undefined,
+  apiUrl: string,
+  defaults: { api: string; clone: string },
+): string {
+  if (given !== undefined) {
+    return given;
+  }
+  if (new URL(apiUrl).origin === new URL(defaults.api).origin) {
+    return defaults.clone;
+  }
+  const { protocol, host } = new URL(apiUrl);
+  // GitHub with data residency has its API at a name of its own below the host of its repositories.
+  return `${protocol}//${host.replace(/^api\./, '')}`;
+}
 
 /** What a program needs of its surroundings; nothing that is the service's own. */
 const INHERITED =

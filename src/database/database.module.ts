@@ -1,6 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { dataSourceOptions } from './data-source-options.js';
+import { dataSourceOptions } from './open-database.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
 import { ServiceState } from './service-state.entity.js';
 

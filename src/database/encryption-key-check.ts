@@ -1,8 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
-import { SecretDecryptionError } from '../common/crypto/secret-decryption.error.js';
+import { SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from '../config/config.error.js';
 import { ServiceState } from './service-state.entity.js';
 

@@ -1,6 +1,47 @@
 import type { ClientBase, Pool, QueryResultRow } from 'pg';
-import { type DataSource, type EntityManager, QueryFailedError } from 'typeorm';
+import {
+  type DataSource,
+  type EntityManager,
+  type ObjectLiteral,
+  QueryFailedError,
+  type Repository,
+} from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+
+/** An entity's rows in statements that TypeORM did not write: which columns to ask for, and what comes back. */
+export class EntityRows<Entity extends ObjectLiteral> {
+  /** All columns, for a SELECT or RETURNING. */
+  readonly columns: string;
+
+  /** @param table name that the statement knows the table by */
+  constructor(
+    private readonly repository: Repository<Entity>,
+    table: string,
+  ) {
+    const names = repository.metadata.columns.map(({ databaseName }) => `${table}.${databaseName}`);
+    this.columns = names.join(', ');
+  }
+
+  /** @throws Error for what is no property of a column */
+  column(property: string): string {
+    const column = this.repository.metadata.findColumnWithPropertyName(property);
+    if (!column) {
+      throw new Error(`${this.repository.metadata.name} has no column for ${property}`);
+    }
+    return column.databaseName;
+  }
+
+  /** The entity of a row that has all `columns`. */
+  entity(row: Readonly<Record<string, unknown>>): Entity {
+    const { metadata, manager } = this.repository;
+    const entity = this.repository.create();
+    for (const column of metadata.columns) {
+      const value: unknown = manager.connection.driver.prepareHydratedValue(row[column.databaseName], column);
+      column.setEntityValue(entity, value);
+    }
+    return entity;
+  }
+}
 
 /**
  * A statement on a hot path: PostgreSQL parses and plans it once per connection and knows it by its name from then

@@ -1,6 +1,17 @@
 import { DataSource } from 'typeorm';
 import { ConfigError } from '../config/config.error.js';
-import { dataSourceOptions } from './data-source-options.js';
+import { dataSourceOptions } from './open-database.js';
+
+/**
+ * What would have to be done to the database for it to fit the entities of the data source; nothing when the
+ * migrations and the entities say the same.
+ *
+ * @returns SQL statements, none of which is run
+ */
+export async function pendingSchemaChanges(dataSource: DataSource): Promise<string[]> {
+  const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+  return upQueries.map(({ query }) => query);
+}
 
 /** Any constant: replicas that start together take turns on it. */
 const MIGRATION_LOCK = 7_240_815_553;

@@ -1,11 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { GitProviderError } from './git-provider.error.js';
+import { GitProviderError, type GitProvider, type ForgeKind } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
-import type { GitProvider } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import type { ForgeKind } from './git-provider.types.js';
-import { ProviderCalls } from './provider-calls.js';
-import { ProviderTokensReader, type StoredCredential } from './tokens/provider-tokens.reader.js';
+import { ProviderCalls } from './repository-access.service.js';
+import { ProviderTokensReader, type StoredCredential } from './tokens/provider-token.repository.js';
 
 /** The names under which tools look for tokens. */
 const VARIABLES: Record<ForgeKind, string> = {

@@ -1,13 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import {
-  dataCenterReasons,
-  toBranchName,
-} from './bitbucket-data-center/bitbucket-data-center.pull-request.mapper.js';
-import { bitbucketGitCredential } from './bitbucket/bitbucket.git-credential.js';
-import { bitbucketReasons, openBetween } from './bitbucket/bitbucket.pull-request.mapper.js';
-import { githubReasons } from './github/github.pull-request.mapper.js';
-import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.merge-request.mapper.js';
-import { toOpenedChangeRequest } from './opened-change-request.js';
+import { dataCenterReasons, toBranchName } from './bitbucket-data-center/bitbucket-data-center.mapper.js';
+import { bitbucketGitCredential } from './bitbucket/bitbucket.provider.js';
+import { bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
+import { githubReasons } from './github/github.mapper.js';
+import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';
+import { toOpenedChangeRequest } from './change-requests.js';
 
 describe('why a change was refused', () => {
   it.each<[unknown, string[]]>([

@@ -3,13 +3,13 @@ import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import type { EnterpriseSsoConfig, GitConfig } from '../config/app-config.js';
 import { BitbucketDataCenterProvider } from './bitbucket-data-center/bitbucket-data-center.provider.js';
 import { BitbucketProvider } from './bitbucket/bitbucket.provider.js';
-import { BrokerTokenCache } from './enterprise-sso/broker-token.cache.js';
+import { BrokerTokenCache } from './enterprise-sso/enterprise-sso.token-cache.js';
 import { EnterpriseSsoProvider } from './enterprise-sso/enterprise-sso.provider.js';
 import type { GitProvider } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { GithubProvider } from './github/github.provider.js';
 import { GitlabProvider } from './gitlab/gitlab.provider.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from './retry-once.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 
 /** Builds every adapter from the configuration; `ssoHost` is the canonical host behind enterprise_sso. */
 export function createGitProviderRegistry(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { gitHostBaseUrl, parseGitHost } from './git-host.js';
-import type { ProviderType } from './git-provider.types.js';
+import type { ProviderType } from './git-provider.js';
 
 const NOTHING = HostAllowlist.parse([]);
 const OPERATOR = HostAllowlist.parse([

@@ -1,5 +1,5 @@
 import type { HostAllowlist } from '../common/http/host-allowlist.js';
-import type { ProviderType } from './git-provider.types.js';
+import type { ProviderType } from './git-provider.js';
 
 /** What a user's `host` means: a canonical host, null for the provider's own service, or nothing we would call. */
 export type ParsedGitHost = { host: string | null } | 'refused';

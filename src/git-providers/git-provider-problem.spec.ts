@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { GitProviderError } from './git-provider.error.js';
+import { GitProviderError } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 
 describe('gitProviderProblem', () => {

@@ -1,7 +1,15 @@
 import { DomainError } from '../common/errors/domain-error.js';
-import type { GitProviderError } from './git-provider.error.js';
-import type { ProviderType } from './git-provider.types.js';
-import { invalidGitToken } from './tokens/invalid-git-token.js';
+import type { GitProviderError, ProviderType } from './git-provider.js';
+
+/** The answer when a provider rejects a token for certain. */
+export function invalidGitToken(provider: ProviderType, cause?: unknown): DomainError {
+  return new DomainError(
+    'unauthorized',
+    'invalid_git_token',
+    `Invalid token. Please make sure it is a valid ${provider} token.`,
+    { cause },
+  );
+}
 
 /** When a provider limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { GitProviderError } from './git-provider.error.js';
-import { GitProvider } from './git-provider.js';
-import { type GitProviderAdapters, GitProviderRegistry } from './git-provider.registry.js';
 import {
+  GitProviderError,
+  GitProvider,
   type ForgeKind,
   type GitCredential,
   type OpenedChangeRequest,
@@ -10,7 +9,8 @@ import {
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
-} from './git-provider.types.js';
+} from './git-provider.js';
+import { type GitProviderAdapters, GitProviderRegistry } from './git-provider.registry.js';
 
 class NamedProvider extends GitProvider {
   constructor(readonly kind: ForgeKind) {

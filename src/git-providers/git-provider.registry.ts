@@ -1,6 +1,4 @@
-import { GitProviderError } from './git-provider.error.js';
-import type { GitProvider } from './git-provider.js';
-import type { ProviderType } from './git-provider.types.js';
+import { GitProviderError, type GitProvider, type ProviderType } from './git-provider.js';
 
 /** One adapter per kind of git host. */
 export interface GitProviderAdapters {

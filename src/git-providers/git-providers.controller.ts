@@ -1,18 +1,21 @@
 import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import type { AuthUser } from '../auth/auth-user.js';
-import { CurrentUser } from '../auth/current-user.decorator.js';
-import { AddGitProvidersDto } from './dto/add-git-providers.dto.js';
-import { toGitProvidersStoredDto, type GitProvidersStoredDto } from './dto/git-providers-stored.dto.js';
-import { toGitProvidersUnsetDto, type GitProvidersUnsetDto } from './dto/git-providers-unset.dto.js';
-import { toGitUserDto, type GitUserDto } from './dto/git-user.dto.js';
+import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import {
+  AddGitProvidersDto,
+  toGitProvidersStoredDto,
+  type GitProvidersStoredDto,
+  toGitProvidersUnsetDto,
+  type GitProvidersUnsetDto,
+  toGitUserDto,
+  type GitUserDto,
+} from './git-providers.dto.js';
 import {
   AddGitProvidersOperation,
   GitUserOperation,
   UnsetProviderTokensOperation,
-} from './git-providers.operations.js';
-import { GitProvidersService } from './git-providers.service.js';
-import { GitUserService } from './git-user.service.js';
+} from './git-providers.openapi.js';
+import { GitProvidersService, GitUserService } from './git-providers.service.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 @ApiTags('Git providers')

@@ -5,21 +5,21 @@ import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
-import { ChangeRequestsService } from './change-requests.service.js';
-import { CloneAccessService } from './clone-access.service.js';
+import {
+  ChangeRequestsService,
+  CloneAccessService,
+  ProviderCalls,
+  RepositoryCredentials,
+} from './repository-access.service.js';
 import { createGitProviderRegistry } from './create-git-provider-registry.js';
-import { GitHttpClient } from './git-http.client.js';
+import { GitHttpClient } from './provider-http.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
-import { GitProvidersService } from './git-providers.service.js';
-import { GitUserService } from './git-user.service.js';
+import { GitProvidersService, GitUserService } from './git-providers.service.js';
 import { operatorHosts } from './operator-hosts.js';
-import { ProviderCalls } from './provider-calls.js';
-import { RepositoryCredentials } from './repository-credentials.js';
-import { ProviderTokenChecker } from './tokens/provider-token.checker.js';
+import { ProviderTokenChecker, ProviderTokensService } from './tokens/provider-tokens.service.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
-import { ProviderTokensReader } from './tokens/provider-tokens.reader.js';
-import { ProviderTokensService } from './tokens/provider-tokens.service.js';
+import { ProviderTokensReader } from './tokens/provider-token.repository.js';
 
 /** Largest answer of a git host that is read. */
 const MAX_RESPONSE_BYTES = 5 * 1_048_576;

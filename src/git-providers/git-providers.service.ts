@@ -1,9 +1,15 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { McpConfigStore } from '../mcp-config/mcp-config.store.js';
-import type { AddGitProvidersDto } from './dto/add-git-providers.dto.js';
-import type { ProviderTokenWarning } from './tokens/provider-token-input.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { McpConfigStore } from '../mcp-config/mcp-config.repository.js';
+import { gitProviderProblem } from './git-provider-problem.js';
+import { GitProviderError, type ProviderUser } from './git-provider.js';
+import { GitProviderRegistry } from './git-provider.registry.js';
+import type { AddGitProvidersDto } from './git-providers.dto.js';
+import { ProviderCalls } from './repository-access.service.js';
+import type { ProviderTokenWarning } from './tokens/plan-token-changes.js';
+import { ProviderTokensReader } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 /** Stores what `POST /api/add-git-providers` brings, all of it or nothing. */
@@ -32,5 +38,42 @@ export class GitProvidersService {
       await this.tokens.store(manager, userId, prepared);
     });
     return prepared.warnings;
+  }
+}
+
+const DEADLINE_MS = 12_000;
+
+/** Tells who a user is at their git provider. */
+@Injectable()
+export class GitUserService {
+  private readonly logger = new Logger(GitUserService.name);
+
+  constructor(
+    private readonly reader: ProviderTokensReader,
+    private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
+  ) {}
+
+  /**
+   * The account at the first provider that the user has a token for, in the order of `PROVIDER_TYPES`.
+   *
+   * @throws DomainError no_git_provider without any token, else what the provider's failure means
+   */
+  async find(userId: string): Promise<ProviderUser> {
+    const [credential] = await this.reader.list(userId);
+    if (!credential) {
+      throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+    }
+    try {
+      return await this.registry
+        .providerFor(credential.provider, credential.host)
+        .getUser(credential, this.calls.within(DEADLINE_MS, userId, credential));
+    } catch (error) {
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      this.logger.warn('git provider failed', { provider: credential.provider, code: error.code });
+      throw gitProviderProblem(credential.provider, error);
+    }
   }
 }

@@ -2,7 +2,7 @@ import { HostAllowlist } from '../common/http/host-allowlist.js';
 import type { EnterpriseSsoConfig, GitConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { parseGitHost } from './git-host.js';
-import type { ProviderType } from './git-provider.types.js';
+import type { ProviderType } from './git-provider.js';
 
 /** What the operator's configuration says about hosts. */
 export interface OperatorHosts {

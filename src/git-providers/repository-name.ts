@@ -1,4 +1,4 @@
-import { GitProviderError } from './git-provider.error.js';
+import { GitProviderError } from './git-provider.js';
 
 /** Groups on GitLab nest up to 20 deep. */
 const MAX_SEGMENTS = 22;

@@ -1,14 +1,38 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Controller, Get } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { Public } from '../auth/public.decorator.js';
+import { Public } from '../auth/auth.decorators.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { ApiOpenProblems } from '../common/openapi/api-open-problems.decorator.js';
-import { HealthDto } from './dto/health.dto.js';
-import { ServerInfoDto } from './dto/server-info.dto.js';
-import { serviceVersion } from './service-version.js';
+import { ApiOpenProblems } from '../common/openapi/problems.js';
+
+@ApiSchema({ name: 'Health' })
+class HealthDto {
+  @ApiProperty({ example: 'ok' })
+  status: string;
+}
+
+@ApiSchema({ name: 'ServerInfo' })
+class ServerInfoDto {
+  @ApiProperty({ example: 'Slipway' })
+  title: string;
+
+  @ApiProperty({ description: 'Version of the service itself.', example: '0.1.0' })
+  version: string;
+
+  @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })
+  uptime: number;
+
+  @ApiProperty({
+    format: 'uuid',
+    description: 'Random, another one after each start of this replica. Not the variable `INSTANCE_ID`.',
+    example: '9d0c3f7e-52b1-4c1d-8a66-3b0e7f4a2c15',
+  })
+  instance_id: string;
+}
 
 /** For load balancers and operators; open to everyone and free of secrets. */
 @ApiTags('Health')
@@ -78,4 +102,10 @@ export class HealthController {
       instance_id: this.instanceId,
     };
   }
+}
+
+/** The service's own version, from package.json two folders up (the same from `src` and from `dist`). */
+function serviceVersion(): string {
+  const file = path.join(import.meta.dirname, '..', '..', 'package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { OutboundAddresses } from '../common/http/outbound-addresses.js';
+import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfig } from './mcp-config.entity.js';
-import { McpConfigStore } from './mcp-config.store.js';
+import { McpConfigStore } from './mcp-config.repository.js';
 
 /** Tool-server configurations: rules, masks, storage. */
 @Module({

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { GaugeSource } from './gauge-source.js';
+import type { GaugeSource } from './metrics.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 

@@ -1,6 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import type { GaugeSource } from './gauge-source.js';
+import type { DataSource } from 'typeorm';
 import type { MetricsRegistry } from './metrics-registry.js';
+
+/** Numbers that are read whenever somebody asks for the metrics. */
+export interface GaugeSource {
+  /** As Prometheus wants it: `slipway_sandboxes`. */
+  name: string;
+  help: string;
+  /** Name of the one label; each key of what is read is a value of it, from a small set. */
+  label: string;
+  read: () => Promise<Map<string, number>>;
+}
 
 /** What the service tells of itself in numbers. Nothing is counted, and no library loaded, until `open`. */
 @Injectable()
@@ -28,4 +38,10 @@ export class Metrics {
   countRequest(method: string, route: string, status: number, seconds: number): void {
     this.registry?.countRequest(method, route, status, seconds);
   }
+}
+
+/** @param statement selects `value` (text) and `count` (int), one row for each value */
+export async function countRows(dataSource: DataSource, statement: string): Promise<Map<string, number>> {
+  const rows = await dataSource.query<{ value: string; count: number }[]>(statement);
+  return new Map(rows.map(({ value, count }) => [value, count]));
 }

@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { AppConfig } from '../config/app-config.js';
 import { AgentGitTokensReader } from '../git-providers/agent-git-tokens.reader.js';
-import { customSecretBinding } from './custom-secret-binding.js';
+import { customSecretBinding } from './encrypted-columns.js';
 import { CustomSecret } from './custom-secret.entity.js';
 
 /** A secret of an agent's tools, in clear: for agents only, never for a log or another answer. */

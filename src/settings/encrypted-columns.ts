@@ -1,7 +1,10 @@
-import type { EncryptedColumn } from '../common/crypto/encrypted-column.js';
-import { customSecretBinding } from './custom-secret-binding.js';
-import { settingsBinding } from './settings-binding.js';
-import { SETTINGS_KEY_COLUMNS } from './settings-columns.js';
+import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
+import { SETTINGS_KEY_COLUMNS, settingsBinding } from './settings-columns.js';
+
+/** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
+export function customSecretBinding(userId: string, name: string): string {
+  return `custom_secrets.value:${userId}:${name}`;
+}
 
 /** Where this feature keeps encrypted records. */
 export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [

@@ -1,18 +1,14 @@
 import { Body, Controller, Delete, Get, Param, Post, Put } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import type { AuthUser } from '../auth/auth-user.js';
-import { CurrentUser } from '../auth/current-user.decorator.js';
-import { CreateSecretDto } from './dto/create-secret.dto.js';
-import { toCustomSecretsDto, type CustomSecretsDto } from './dto/custom-secrets.dto.js';
-import type { SecretMessageDto } from './dto/secret-message.dto.js';
-import { SecretNameDto } from './dto/secret-name.dto.js';
-import { UpdateSecretDto } from './dto/update-secret.dto.js';
+import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { CreateSecretDto, type SecretMessageDto, SecretNameDto, UpdateSecretDto } from './secrets.dto.js';
+import { toCustomSecretsDto, type CustomSecretsDto } from './custom-secrets.dto.js';
 import {
   CreateSecretOperation,
   ListSecretsOperation,
   RemoveSecretOperation,
   UpdateSecretOperation,
-} from './secrets.operations.js';
+} from './settings.openapi.js';
 import { SecretsService } from './secrets.service.js';
 
 @ApiTags('Custom secrets')

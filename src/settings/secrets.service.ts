@@ -4,11 +4,9 @@ import { type EntityManager, Repository } from 'typeorm';
 import { lockUser } from '../auth/lock-user.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { customSecretBinding } from './custom-secret-binding.js';
+import { customSecretBinding } from './encrypted-columns.js';
 import { CustomSecret } from './custom-secret.entity.js';
-import type { CreateSecretDto } from './dto/create-secret.dto.js';
-import type { CustomSecretValueDto } from './dto/custom-secret-value.dto.js';
-import type { UpdateSecretDto } from './dto/update-secret.dto.js';
+import type { CreateSecretDto, CustomSecretValueDto, UpdateSecretDto } from './secrets.dto.js';
 
 /** A custom secret without its value. */
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;

@@ -1,4 +1,4 @@
-import type { SettingsDto } from './dto/settings.dto.js';
+import type { SettingsDto } from './settings.dto.js';
 import type { Settings } from './settings.entity.js';
 
 /** Members of the settings that are columns of their table, in the order of the API document. */
@@ -41,4 +41,9 @@ export type SettingsKeyColumn = (typeof SETTINGS_KEY_COLUMNS)[number];
 
 export function isKeyColumn(column: SettingsColumn): column is SettingsKeyColumn {
   return SETTINGS_KEY_COLUMNS.some((key) => key === column);
+}
+
+/** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
+export function settingsBinding(column: SettingsKeyColumn, userId: string): string {
+  return `settings.${column}:${userId}`;
 }

@@ -1,12 +1,10 @@
 import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import type { AuthUser } from '../auth/auth-user.js';
-import { CurrentUser } from '../auth/current-user.decorator.js';
-import { SettingsDto } from './dto/settings.dto.js';
-import { toSettingsStoredDto, type SettingsStoredDto } from './dto/settings-stored.dto.js';
-import type { StoredSettingsDto } from './dto/stored-settings.dto.js';
-import { LoadSettingsOperation, StoreSettingsOperation } from './settings.operations.js';
-import { toStoredSettingsDto } from './settings-row.js';
+import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { SettingsDto, toSettingsStoredDto, type SettingsStoredDto } from './settings.dto.js';
+import type { StoredSettingsDto } from './stored-settings.dto.js';
+import { LoadSettingsOperation, StoreSettingsOperation } from './settings.openapi.js';
+import { toStoredSettingsDto } from './settings.repository.js';
 import { SettingsService } from './settings.service.js';
 
 @ApiTags('Settings')

@@ -7,10 +7,9 @@ import { CustomSecret } from './custom-secret.entity.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
-import { SettingsKeysReader } from './settings-keys.reader.js';
+import { SettingsKeysReader, SettingsStore } from './settings.repository.js';
 import { Settings } from './settings.entity.js';
 import { SettingsService } from './settings.service.js';
-import { SettingsStore } from './settings.store.js';
 
 /** Users' settings and custom secrets. */
 @Module({

@@ -1,15 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { DomainError } from '../common/errors/domain-error.js';
-import { InvalidInputError, type InputProblem } from '../common/errors/invalid-input.error.js';
-import { OutboundAddresses } from '../common/http/outbound-addresses.js';
-import type { ProviderTokenWarning } from '../git-providers/tokens/provider-token-input.js';
+import { DomainError, InvalidInputError, type InputProblem } from '../common/errors/domain-error.js';
+import { OutboundAddresses } from '../common/http/host-allowlist.js';
+import type { ProviderTokenWarning } from '../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokensService } from '../git-providers/tokens/provider-tokens.service.js';
-import { McpConfigStore } from '../mcp-config/mcp-config.store.js';
-import type { SettingsDto } from './dto/settings.dto.js';
+import { McpConfigStore } from '../mcp-config/mcp-config.repository.js';
+import type { SettingsDto } from './settings.dto.js';
 import { SecretsService } from './secrets.service.js';
-import { settingsChanges } from './settings-changes.js';
-import type { SettingsRow } from './settings-row.js';
-import { SettingsStore } from './settings.store.js';
+import { settingsChanges, type SettingsRow, SettingsStore } from './settings.repository.js';
 
 /** Stores and shows users' settings, and what comes along with them. */
 @Injectable()

@@ -1,5 +1,16 @@
-import type { ForgeKind, ProviderType } from '../git-providers/git-provider.types.js';
-import type { TaskType } from './task-type.js';
+import type { ForgeKind, ProviderType } from '../git-providers/git-provider.js';
+
+/** Kinds of suggested work, in the order in which they are shown within a repository. */
+export const TASK_TYPES = [
+  'MERGE_CONFLICTS',
+  'FAILING_CHECKS',
+  'UNRESOLVED_COMMENTS',
+  'OPEN_ISSUE',
+  'OPEN_PR',
+  'CREATE_MICROAGENT',
+] as const;
+
+export type TaskType = (typeof TASK_TYPES)[number];
 
 /** A suggested task with what ranking needs to know about it. */
 export interface Candidate {

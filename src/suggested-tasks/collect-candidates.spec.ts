@@ -5,8 +5,77 @@ import type {
   ProbedRepository,
   ProviderWork,
   RepositoryActivity,
-} from '../git-providers/git-provider.types.js';
-import { collectCandidates } from './collect-candidates.js';
+  Signal,
+} from '../git-providers/git-provider.js';
+import {
+  classifyChangeRequest,
+  cleanTitle,
+  collectCandidates,
+  lacksAgentInstructions,
+} from './collect-candidates.js';
+
+const SIGNALS: Signal[] = ['yes', 'no', 'unknown'];
+
+describe('classifyChangeRequest', () => {
+  it.each(
+    SIGNALS.flatMap((conflicts) =>
+      SIGNALS.flatMap((failingChecks) =>
+        SIGNALS.flatMap((unresolvedComments) =>
+          [true, false].map((draft) => {
+            const expected =
+              conflicts === 'yes'
+                ? 'MERGE_CONFLICTS'
+                : failingChecks === 'yes'
+                  ? 'FAILING_CHECKS'
+                  : unresolvedComments === 'yes'
+                    ? 'UNRESOLVED_COMMENTS'
+                    : draft
+                      ? null
+                      : 'OPEN_PR';
+            return { conflicts, failingChecks, unresolvedComments, draft, expected };
+          }),
+        ),
+      ),
+    ),
+  )(
+    'conflicts=$conflicts checks=$failingChecks comments=$unresolvedComments draft=$draft is $expected',
+    ({ expected, ...change }) => {
+      expect(classifyChangeRequest(change)).toBe(expected);
+    },
+  );
+});
+
+describe('lacksAgentInstructions', () => {
+  it.each([
+    { usable: true, writable: true, hasAgentInstructions: false, expected: true },
+    { usable: true, writable: true, hasAgentInstructions: true, expected: false },
+    { usable: true, writable: false, hasAgentInstructions: false, expected: false },
+    { usable: false, writable: true, hasAgentInstructions: false, expected: false },
+  ])(
+    'usable=$usable writable=$writable instructions=$hasAgentInstructions: $expected',
+    ({ expected, ...facts }) => {
+      expect(lacksAgentInstructions({ name: 'a/b', activeAt: 1, ...facts })).toBe(expected);
+    },
+  );
+});
+
+describe('cleanTitle', () => {
+  it.each([
+    ['Fix the login', 'Fix the login'],
+    ['Fix\r\nthe\u0000 login\u007f', 'Fixthe login'],
+    ['\u001b[31mred\u001b[0m', '[31mred[0m'],
+    ['  spaces  ', '  spaces  '],
+    ['Übergröße 漢字 🎉', 'Übergröße 漢字 🎉'],
+    ['', ''],
+  ])('%j becomes %j', (given, expected) => {
+    expect(cleanTitle(given)).toBe(expected);
+  });
+
+  it('keeps at most 256 characters and never half of one', () => {
+    expect(cleanTitle('x'.repeat(300))).toBe('x'.repeat(256));
+    expect(cleanTitle(`x${'🎉'.repeat(255)}🎉🎉`)).toBe(`x${'🎉'.repeat(255)}`);
+  });
+});
 
 const GITHUB = { provider: 'github', kind: 'github', server: 'https://api.github.com' } as const;
 

@@ -2,18 +2,50 @@ import { descending } from '../common/compare.js';
 import type {
   AssignedIssue,
   ChangeRequest,
+  ProbedRepository,
   ProviderWork,
   RepositoryActivity,
-} from '../git-providers/git-provider.types.js';
-import type { Candidate, WorkSource } from './candidate.js';
-import { classifyChangeRequest, lacksAgentInstructions } from './classify.js';
-import { cleanTitle } from './clean-title.js';
+} from '../git-providers/git-provider.js';
+import type { Candidate, TaskType, WorkSource } from './candidate.js';
+
+/**
+ * The one task of an open change request, the most pressing first; an unknown signal counts as "no".
+ *
+ * @returns null when there is nothing to do: a draft with no problem
+ */
+export function classifyChangeRequest(
+  change: Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments' | 'draft'>,
+): TaskType | null {
+  if (change.conflicts === 'yes') {
+    return 'MERGE_CONFLICTS';
+  }
+  if (change.failingChecks === 'yes') {
+    return 'FAILING_CHECKS';
+  }
+  if (change.unresolvedComments === 'yes') {
+    return 'UNRESOLVED_COMMENTS';
+  }
+  return change.draft ? null : 'OPEN_PR';
+}
+
+/** Whether suggesting to write agent instructions for a repository makes sense. */
+export function lacksAgentInstructions(repository: ProbedRepository): boolean {
+  return repository.usable && repository.writable && !repository.hasAgentInstructions;
+}
+
+const MOST_CHARACTERS = 256;
+
+/** A title as given, without control characters, at most 256 characters (never half of a surrogate pair). */
+export function cleanTitle(title: string): string {
+  const clean = title.replace(/\p{Cc}/gu, '');
+  return clean.length <= MOST_CHARACTERS ? clean : Array.from(clean).slice(0, MOST_CHARACTERS).join('');
+}
 
 const MOST_REPOSITORIES = 100;
 const MOST_ISSUES = 50;
 const MOST_INSTRUCTION_TASKS = 3;
 
-export interface CollectedCandidates {
+interface CollectedCandidates {
   candidates: Candidate[];
   /** Something was left out, here or at the provider. */
   truncated: boolean;

@@ -1,5 +1,42 @@
 import { describe, expect, it } from '@jest/globals';
-import { providerStatusHeader, type ProviderStatus } from './provider-status.js';
+import type { ProviderErrorCode } from '../git-providers/git-provider.js';
+import { allProvidersFailed, type ProviderStatus, providerStatusHeader } from './provider-status.js';
+
+function failures(...codes: ProviderErrorCode[]): Parameters<typeof allProvidersFailed>[0] {
+  return codes.map((code, index) => ({
+    provider: index === 0 ? 'github' : 'gitlab',
+    code,
+    retryAfter: code === 'rate_limited' ? 40 + index : null,
+  }));
+}
+
+describe('allProvidersFailed', () => {
+  it.each<[ProviderErrorCode[], string]>([
+    [['unauthorized'], 'unauthorized'],
+    [['unauthorized', 'not_linked'], 'unauthorized'],
+    [['reauth_required', 'unauthorized'], 'unauthorized'],
+    [['rate_limited', 'rate_limited'], 'rate_limited'],
+    [['timeout', 'timeout'], 'gateway_timeout'],
+    [['unauthorized', 'timeout'], 'bad_gateway'],
+    [['unavailable'], 'bad_gateway'],
+    [['insufficient_scope', 'rate_limited'], 'bad_gateway'],
+  ])('%j is %s', (codes, kind) => {
+    const error = allProvidersFailed(failures(...codes));
+
+    expect(error.kind).toBe(kind);
+    expect(error.code).toBe('git_providers_failed');
+  });
+
+  it('says for each provider why, and when the first of them may answer again', () => {
+    const error = allProvidersFailed(failures('rate_limited', 'rate_limited'));
+
+    expect(error.retryAfterSeconds).toBe(40);
+    expect(error.extensions['errors']).toEqual([
+      { provider: 'github', code: 'rate_limited', retry_after: 40 },
+      { provider: 'gitlab', code: 'rate_limited', retry_after: 41 },
+    ]);
+  });
+});
 
 describe('providerStatusHeader', () => {
   it.each<[ProviderStatus[], string]>([

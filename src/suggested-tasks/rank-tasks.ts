@@ -1,7 +1,6 @@
 import { ascending, descending } from '../common/compare.js';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.types.js';
-import type { Candidate } from './candidate.js';
-import { TASK_TYPES } from './task-type.js';
+import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
+import { type Candidate, TASK_TYPES } from './candidate.js';
 
 /**
  * The total order of suggested tasks: the most recently active repository first; then by type, newest, number (highest

@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ifNoneMatch } from '../common/requests/if-none-match.js';
-import type { AuthUser } from '../auth/auth-user.js';
-import { CurrentUser } from '../auth/current-user.decorator.js';
-import { toSuggestedTaskDto } from './dto/suggested-task.dto.js';
-import { SuggestedTasksQueryDto } from './dto/suggested-tasks-query.dto.js';
+import { ifNoneMatch } from '../common/requests/http-helpers.js';
+import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { toSuggestedTaskDto, SuggestedTasksQueryDto } from './suggested-tasks.dto.js';
 import { providerStatusHeader } from './provider-status.js';
-import { SuggestedTasksOperation } from './suggested-tasks.operations.js';
+import { SuggestedTasksOperation } from './suggested-tasks.openapi.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
 
 @ApiTags('Suggested tasks')

@@ -1,6 +1,5 @@
 import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
-import { SuggestedTaskPagesController } from './suggested-task-pages.controller.js';
 import { SuggestedTasksController } from './suggested-tasks.controller.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
 import { WorkCache } from './work-cache.js';
@@ -8,7 +7,8 @@ import { WorkReader } from './work.reader.js';
 
 @Module({
   imports: [GitProvidersModule],
-  controllers: [SuggestedTasksController, SuggestedTaskPagesController],
+  controllers: [SuggestedTasksController],
   providers: [SuggestedTasksService, WorkReader, WorkCache],
+  exports: [SuggestedTasksService],
 })
 export class SuggestedTasksModule {}

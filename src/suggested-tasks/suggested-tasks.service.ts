@@ -1,13 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
-import type { ProviderType } from '../git-providers/git-provider.types.js';
-import { ProviderTokensReader } from '../git-providers/tokens/provider-tokens.reader.js';
-import { allProvidersFailed } from './all-failed.error.js';
-import type { Candidate } from './candidate.js';
+import type { ProviderType } from '../git-providers/git-provider.js';
+import { ProviderTokensReader } from '../git-providers/tokens/provider-token.repository.js';
+import { allProvidersFailed, type ProviderStatus } from './provider-status.js';
+import type { Candidate, TaskType } from './candidate.js';
 import { collectCandidates } from './collect-candidates.js';
-import type { ProviderStatus } from './provider-status.js';
 import { rankTasks } from './rank-tasks.js';
-import type { TaskType } from './task-type.js';
 import { WorkReader, type ProviderOutcome } from './work.reader.js';
 
 const DEFAULT_LIMIT = 100;

@@ -1,7 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Clock } from '../common/clock.js';
-import { GitProviderError } from '../git-providers/git-provider.error.js';
-import type { ForgeKind, ProviderErrorCode, ProviderWork } from '../git-providers/git-provider.types.js';
+import {
+  GitProviderError,
+  type ForgeKind,
+  type ProviderErrorCode,
+  type ProviderWork,
+} from '../git-providers/git-provider.js';
 import { WorkCache, type CachedWork } from './work-cache.js';
 
 const MINUTE = 60_000;

@@ -2,14 +2,17 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { AppConfig } from '../config/app-config.js';
-import { GitProviderError } from '../git-providers/git-provider.error.js';
-import type { GitProvider } from '../git-providers/git-provider.js';
+import {
+  GitProviderError,
+  type GitProvider,
+  type ProviderType,
+  type ProviderWork,
+} from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
-import type { ProviderType, ProviderWork } from '../git-providers/git-provider.types.js';
 import {
   ProviderTokensReader,
   type StoredCredential,
-} from '../git-providers/tokens/provider-tokens.reader.js';
+} from '../git-providers/tokens/provider-token.repository.js';
 import { WorkCache, type CachedWork } from './work-cache.js';
 import type { WorkSource } from './candidate.js';
 

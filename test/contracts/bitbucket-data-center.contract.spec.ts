@@ -6,7 +6,7 @@ import {
   type FakeBitbucketDataCenterOptions,
   startFakeBitbucketDataCenter,
 } from '../fakes/fake-bitbucket-data-center.js';
-import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
+import { GitProviderError } from '../../src/git-providers/git-provider.js';
 import type { FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
 import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
 import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
-import type { ProviderCall, ProviderWork } from '../../src/git-providers/git-provider.types.js';
+import type { ProviderCall, ProviderWork } from '../../src/git-providers/git-provider.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';

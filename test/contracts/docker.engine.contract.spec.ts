@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { connect, createServer, type Server } from 'node:net';
-import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import {
+  type SandboxBackend,
+  type SandboxLaunch,
+  SandboxBackendError,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { FakeRegistry } from '../fakes/fake-registry.js';
 import { startListening } from '../support/start-listening.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';

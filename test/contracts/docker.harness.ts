@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type Docker from 'dockerode';
-import { connectEngine } from '../../src/v1/sandboxes/backends/docker/connect-engine.js';
+import { connectEngine } from '../../src/v1/sandboxes/backends/docker/engine.js';
 import type { DockerSandboxOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
-import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.sandbox-backend.js';
+import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.backend.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderCall } from '../../src/git-providers/git-provider.types.js';
+import type { ProviderCall } from '../../src/git-providers/git-provider.js';
 import { keycloakToken } from '../fakes/fake-keycloak.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { ssoOpener } from './enterprise-sso.harness.js';

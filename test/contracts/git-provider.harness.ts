@@ -1,13 +1,13 @@
 import { afterEach } from '@jest/globals';
-import type { GitProvider } from '../../src/git-providers/git-provider.js';
-import { GitProviderError } from '../../src/git-providers/git-provider.error.js';
-import type {
-  GitCredential,
-  ProviderAuth,
-  ProviderCall,
-  ProviderErrorCode,
-  ProviderUser,
-} from '../../src/git-providers/git-provider.types.js';
+import {
+  type GitProvider,
+  GitProviderError,
+  type GitCredential,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderErrorCode,
+  type ProviderUser,
+} from '../../src/git-providers/git-provider.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 

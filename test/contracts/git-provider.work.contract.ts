@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderWork, RepositoryActivity } from '../../src/git-providers/git-provider.types.js';
+import type { ProviderWork, RepositoryActivity } from '../../src/git-providers/git-provider.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {

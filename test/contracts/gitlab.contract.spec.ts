@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
 import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
-import type { ProviderAuth, ProviderCall } from '../../src/git-providers/git-provider.types.js';
+import type { ProviderAuth, ProviderCall } from '../../src/git-providers/git-provider.js';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';

@@ -8,7 +8,7 @@ import {
   type Isolation,
   type ProcessBackendOptions,
 } from '../../src/v1/sandboxes/backends/process/process-backend-options.js';
-import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.js';
+import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch, SandboxProgram } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
-import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import {
+  SandboxBackendError,
+  type SandboxBackend,
+  type SandboxLaunch,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';

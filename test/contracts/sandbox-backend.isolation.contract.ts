@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { quoteForShell } from '../../src/agent-server/tools/shell-script.js';
+import { quoteForShell } from '../../src/agent-server/tools/shell-session.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxClient } from '../support/sandbox-client.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';

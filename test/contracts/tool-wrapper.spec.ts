@@ -4,8 +4,8 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ShellSession } from '../../src/agent-server/tools/shell-session.js';
-import { toolWrapper } from '../../src/v1/sandboxes/backends/process/bubblewrap.js';
-import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
+import { toolWrapper } from '../../src/v1/sandboxes/backends/process/isolation.js';
+import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-folder.js';
 
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 

@@ -1,6 +1,9 @@
 import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
-import { SandboxBackend, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import {
+  SandboxBackendError,
+  SandboxBackend,
+  type SandboxFacts,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
 /** For tests that are about something else: no sandbox can be started, and none is there. */
 export class EmptySandboxBackend extends SandboxBackend {

@@ -1,4 +1,4 @@
-import { runAgentServer } from '../../src/agent-server/run-agent-server.js';
+import { runAgentServer } from '../../src/agent-server/program.js';
 import { FakeEngine } from './fake-engine.js';
 
 /* The agent server as a process of its own, with an engine that needs no model. */

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { AgentEvent } from '../../src/agent-protocol/events.js';
-import { AgentEngine, type EngineHost } from '../../src/agent-server/engine/agent-engine.js';
-import { AgentUnavailableError } from '../../src/agent-server/engine/agent-unavailable.error.js';
+import {
+  AgentEngine,
+  type EngineHost,
+  AgentUnavailableError,
+} from '../../src/agent-server/engine/agent-engine.js';
 
 /**
  * An engine without a model: it does what the first word of the last message says.

@@ -1,5 +1,5 @@
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import {
+  SandboxBackendError,
   SandboxBackend,
   type SandboxFacts,
   type SandboxLaunch,

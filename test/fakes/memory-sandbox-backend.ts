@@ -5,16 +5,16 @@ import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
 import { type RunningAgentServer, startAgentServer } from '../../src/agent-server/start-agent-server.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
-import { freePort } from '../../src/v1/sandboxes/backends/process/free-port.js';
-import { portVariables } from '../../src/v1/sandboxes/backends/port-variables.js';
-import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
+import { freePort } from '../../src/v1/sandboxes/backends/process/port-allotments.js';
 import {
+  portVariables,
+  SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
   type SandboxFacts,
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import { FakeEngine } from './fake-engine.js';
 
 interface MemorySandbox {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.error.js';
 import {
+  SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
   type SandboxFacts,

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/process/process-backend-options.js';
-import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.js';
+import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
 /* A service that starts one sandbox, as told on its standard input, and is killed right after. */

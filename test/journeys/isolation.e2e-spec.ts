@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { readPostmasterPid } from '../../src/database/embedded-postgres/postmaster-pid.js';
+import { readPostmasterPid } from '../../src/database/embedded-postgres/process-identity.js';
 import { type ApiClient, eventually, type Started, text } from './support/api-client.js';
 import { commandLines } from './support/command-lines.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';

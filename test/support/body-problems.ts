@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../src/common/errors/invalid-input.error.js';
+import { InvalidInputError } from '../../src/common/errors/domain-error.js';
 import { InputValidationPipe } from '../../src/common/validation/validation.pipe.js';
 
 const pipe = new InputValidationPipe();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { toHexId } from '../../src/common/hex-id.js';
-import { AppConversation } from '../../src/v1/app-conversations/app-conversation.entity.js';
+import { toHexId } from '../../src/common/identifiers.js';
+import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import {
@@ -9,7 +9,7 @@ import {
   newSessionKey,
   sessionKeyBinding,
   sessionKeyHash,
-} from '../../src/v1/sandboxes/sandbox-session-key.js';
+} from '../../src/v1/sandboxes/session-key.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { TestApp } from './create-test-app.js';
 import { sampleStartRequest } from './sample-start-request.js';

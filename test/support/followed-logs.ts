@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { ConversationLogs } from '../../src/v1/events/conversation-logs.js';
-import {
-  newSandboxId,
-  sessionKeyBinding,
-  sessionKeyHash,
-} from '../../src/v1/sandboxes/sandbox-session-key.js';
+import { newSandboxId, sessionKeyBinding, sessionKeyHash } from '../../src/v1/sandboxes/session-key.js';
 import type { TestApp } from './create-test-app.js';
 
 /** Writes a sandbox that runs already, looked after by no host of the test, and answers its id. */

@@ -1,4 +1,4 @@
-import type { StartRequest } from '../../src/v1/app-conversations/start/start-request.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 
 /** A request that names nothing, but for what is given. */
 export function sampleStartRequest(given: Partial<StartRequest> = {}): StartRequest {

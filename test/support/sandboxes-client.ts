@@ -1,4 +1,4 @@
-import type { SandboxDto } from '../../src/v1/sandboxes/dto/sandbox.dto.js';
+import type { SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import type { TestUser } from './create-test-app.js';
 import { until } from './until.js';
 

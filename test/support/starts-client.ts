@@ -1,8 +1,10 @@
 import request from 'supertest';
 import { ConversationStarter } from '../../src/v1/app-conversations/start/conversation-starter.js';
-import type { StartRequest } from '../../src/v1/app-conversations/start/start-request.js';
-import type { StartTaskStatus } from '../../src/v1/app-conversations/start-task-status.js';
-import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import {
+  type StartRequest,
+  type StartTaskStatus,
+  StartTask,
+} from '../../src/v1/app-conversations/start-task.entity.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 import { sampleStartRequest } from './sample-start-request.js';
 import { until } from './until.js';

@@ -1,7 +1,6 @@
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token-binding.js';
-import { ProviderToken } from '../../src/git-providers/tokens/provider-token.entity.js';
-import type { ProviderType } from '../../src/git-providers/git-provider.types.js';
+import { providerTokenBinding, ProviderToken } from '../../src/git-providers/tokens/provider-token.entity.js';
+import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 
 /** Stores a token without asking any provider about it. */

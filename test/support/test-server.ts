@@ -7,7 +7,7 @@ import {
   connectionUrl,
   startEmbeddedPostgres,
 } from '../../src/database/embedded-postgres/embedded-postgres.js';
-import { readPostmasterPid } from '../../src/database/embedded-postgres/postmaster-pid.js';
+import { readPostmasterPid } from '../../src/database/embedded-postgres/process-identity.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { databaseUrl, execute } from './test-database.js';
 

@@ -2,7 +2,7 @@ import request from 'supertest';
 import {
   ProviderTokensReader,
   type StoredCredential,
-} from '../../src/git-providers/tokens/provider-tokens.reader.js';
+} from '../../src/git-providers/tokens/provider-token.repository.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 
 /** Posts one user's git-provider tokens and looks at what is stored of them. */

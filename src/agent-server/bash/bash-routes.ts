@@ -1,12 +1,23 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import type { BashEvent } from '../../agent-protocol/bash-events.js';
-import { HttpError } from '../http/http-error.js';
-import { parseRequest } from '../http/parse-request.js';
-import { limitSchema, listSchema, sortOrderSchema, timestampSchema } from '../http/query-schema.js';
-import { searchLog } from '../search-log.js';
+import type { BashEvent } from '../../agent-protocol/server.js';
+import { searchLog } from '../event-log.js';
+import {
+  HttpError,
+  limitSchema,
+  listSchema,
+  parseRequest,
+  sortOrderSchema,
+  timestampSchema,
+} from '../http/http-errors.js';
 import type { BashCommands } from './bash-commands.js';
-import { bashRequestSchema } from './bash-schema.js';
+
+/** Body of the two ways to run a command; frames of clients on the socket too. */
+export const bashRequestSchema = z.object({
+  command: z.string().min(1),
+  cwd: z.string().nullish(),
+  timeout: z.number().positive().max(86_400).default(300),
+});
 
 const searchSchema = z.object({
   kind__eq: z.enum(['BashCommand', 'BashOutput']).optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { HttpError } from '../http/http-error.js';
+import { HttpError } from '../http/http-errors.js';
 
 const HEX = /^[0-9a-f]{32}$/;
 

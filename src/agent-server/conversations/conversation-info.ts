@@ -1,4 +1,4 @@
-import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation-info.js';
+import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation.js';
 import type { ConversationRecord } from './conversation-record.js';
 
 const MASK = '**********';

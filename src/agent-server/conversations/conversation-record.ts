@@ -1,9 +1,73 @@
 import { open, readFile, rename } from 'node:fs/promises';
+import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation.js';
 import { jsonText } from '../../common/json-access.js';
-import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation-policies.js';
 import type { ExecutionStatus } from '../engine/agent-engine.js';
-import { redactAgent } from './redact-agent.js';
-import type { StartRequest } from './start-schema.js';
+import type { CredentialsUpdate, StartRequest } from './schemas.js';
+
+/** Writes the newest record, one write at a time; records that were replaced while one was written are left out. */
+export class RecordFile {
+  readonly #file: string;
+  #waiting: ConversationRecord | null = null;
+  #writing: Promise<void> | null = null;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Resolves once this record, or a newer one, is on the disk. */
+  async save(record: ConversationRecord): Promise<void> {
+    this.#waiting = record;
+    while (this.#waiting !== null) {
+      this.#writing ??= this.#writeWaiting().finally(() => {
+        this.#writing = null;
+      });
+      await this.#writing;
+    }
+    await this.#writing;
+  }
+
+  async #writeWaiting(): Promise<void> {
+    const record = this.#waiting;
+    this.#waiting = null;
+    if (record !== null) {
+      await writeRecord(this.#file, record);
+    }
+  }
+}
+
+const MASK = '**********';
+const SECRET_MEMBER =
+  /^(api_key|aws_access_key_id|aws_secret_access_key|auth|authorization|password|token|secret)$/i;
+/** Whatever stands in these is a secret: only the names are shown. */
+const SECRET_MAP = /^(env|headers|extra_headers|secrets|litellm_extra_body)$/i;
+
+/** An agent's specification as it may be written and shown: secrets replaced, all else as it came. */
+export function redactAgent(agent: Record<string, unknown>): Record<string, unknown> {
+  return redactMembers(agent, false);
+}
+
+function redactMembers(value: object, all: boolean): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [
+      key,
+      redact(member, all || SECRET_MAP.test(key) || (typeof member === 'string' && SECRET_MEMBER.test(key))),
+    ]),
+  );
+}
+
+function redact(value: unknown, all: boolean): unknown {
+  if (typeof value === 'string') {
+    return all ? MASK : withoutUserInfo(value);
+  }
+  if (Array.isArray(value)) {
+    return value.map((item) => redact(item, all));
+  }
+  return typeof value === 'object' && value !== null ? redactMembers(value, all) : value;
+}
+
+function withoutUserInfo(text: string): string {
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]+@/i, `$1${MASK}@`);
+}
 
 /** What a conversation keeps beside its events, on disk too: nothing in it is secret. */
 export interface ConversationRecord {
@@ -80,7 +144,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
 }
 
 /** What may be told of secrets. */
-export function describeSecrets(secrets: StartRequest['secrets']): ConversationRecord['secrets'] {
+function describeSecrets(secrets: StartRequest['secrets']): ConversationRecord['secrets'] {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, source]) => [
       name,
@@ -133,4 +197,21 @@ function modelPrices({ agent, slipway }: StartRequest): ConversationRecord['mode
       ? { [model]: { input: input * TOKENS_PER_PRICE, output: output * TOKENS_PER_PRICE } }
       : {};
   return { ...slipway.model_prices, ...own };
+}
+
+/** What of an update is kept on the disk: nothing secret, and only what was given. */
+export function recordChanges(
+  { llmKeyNeeded, secrets }: Pick<ConversationRecord, 'llmKeyNeeded' | 'secrets'>,
+  update: CredentialsUpdate,
+): Partial<ConversationRecord> {
+  // A key that is withheld is needed as much as before: the model is not called without it.
+  const saysNothing = update.llm_api_key === undefined || update.llm_key_withheld === true;
+  return {
+    llmKeyNeeded: saysNothing ? llmKeyNeeded : Boolean(update.llm_api_key),
+    secrets: { ...secrets, ...describeSecrets(update.secrets ?? {}) },
+    ...(update.language !== undefined && { language: update.language }),
+    ...(update.outbound_allowlist !== undefined && { outboundAllowlist: update.outbound_allowlist }),
+    ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
+    ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
+  };
 }

@@ -1,10 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
-import { CONVERSATION_STATUSES } from '../../agent-protocol/conversation-statuses.js';
-import { HttpError } from '../http/http-error.js';
-import { parseRequest } from '../http/parse-request.js';
-import { limitSchema, listSchema } from '../http/query-schema.js';
+import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
+import { HttpError, parseRequest, limitSchema, listSchema } from '../http/http-errors.js';
 import type { Conversation } from './conversation.js';
 import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
 import type { Conversations } from './conversations.js';
@@ -14,7 +11,7 @@ import {
   secretsSchema,
   securityAnalyzerSchema,
   startSchema,
-} from './start-schema.js';
+} from './schemas.js';
 
 const MAX_IDS = 100;
 const SUCCESS = { success: true };

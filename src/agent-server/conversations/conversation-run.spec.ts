@@ -4,15 +4,12 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FakeEngine } from '../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../test/support/agent-server-client.js';
-import { EventLog } from '../event-log.js';
-import { isAgentEvent } from '../is-event.js';
-import { newRecord } from './conversation-record.js';
-import { ConversationRun } from './conversation-run.js';
+import { EventLog, isAgentEvent } from '../event-log.js';
+import { newRecord, RecordFile } from './conversation-record.js';
+import { ConversationRun, RunPlaces } from './conversation-run.js';
 import { ConversationState } from './conversation-state.js';
 import { NO_CREDENTIALS } from './credentials.js';
-import { RecordFile } from './record-file.js';
-import { RunPlaces } from './run-places.js';
-import { startSchema } from './start-schema.js';
+import { startSchema } from './schemas.js';
 
 /** Writes when it is let. */
 class GatedFile extends RecordFile {
@@ -73,4 +70,40 @@ describe('a run', () => {
     await stopped;
     expect(state.record).toMatchObject({ status: 'paused', wasRunning: true });
   });
+});
+
+const never = new AbortController().signal;
+
+it('lets so many in, the others in the order they came', async () => {
+  const places = new RunPlaces(2);
+  const order: string[] = [];
+  const [first] = await Promise.all([places.take(never), places.take(never)]);
+  const enter = async (name: string) => {
+    const giveBack = await places.take(never);
+    order.push(name);
+    return giveBack;
+  };
+  const third = enter('third');
+  const fourth = enter('fourth');
+  expect(order).toEqual([]);
+  first?.();
+  // Comes after the place was given back, but before whoever waited longer has heard of it.
+  const fifth = enter('fifth');
+  (await third)?.();
+  (await fourth)?.();
+  await fifth;
+  expect(order).toEqual(['third', 'fourth', 'fifth']);
+});
+
+it('forgets those who leave the queue', async () => {
+  const places = new RunPlaces(1);
+  const giveBack = await places.take(never);
+  const leaving = new AbortController();
+  const left = places.take(leaving.signal);
+  const next = places.take(never);
+  leaving.abort();
+  expect(await left).toBeNull();
+  giveBack?.();
+  expect(await next).not.toBeNull();
+  expect(await places.take(AbortSignal.abort())).toBeNull();
 });

@@ -1,15 +1,13 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '../../agent-protocol/events.js';
 import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent, Usage } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
-import { gitVariables } from '../git/git-variables.js';
+import { gitVariables } from '../git/run-git.js';
 import { SecretMasker } from '../secret-masker.js';
-import { compactEvent } from './compact-event.js';
+import { compactEvent } from './event-routes.js';
 import { toStats } from './conversation-info.js';
-import type { ConversationRecord } from './conversation-record.js';
-import { type Credentials, secretValues } from './credentials.js';
+import type { ConversationRecord, RecordFile } from './conversation-record.js';
+import { type Credentials, secretValues, lookUpSecrets } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
-import { lookUpSecrets } from './looked-up-secrets.js';
-import type { RecordFile } from './record-file.js';
 
 export interface ConversationStateOptions {
   record: ConversationRecord;

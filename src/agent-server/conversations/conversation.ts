@@ -1,20 +1,16 @@
-import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
+import { HttpError } from '../http/http-errors.js';
 import { toConversationInfo } from './conversation-info.js';
-import type { ConversationRecord } from './conversation-record.js';
-import { ConversationRun } from './conversation-run.js';
+import { type ConversationRecord, recordChanges } from './conversation-record.js';
+import { ConversationRun, type RunPlaces } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
-import type { RunPlaces } from './run-places.js';
-import { updateCredentials } from './credentials.js';
-import type { IncomingMessage } from './message-schema.js';
-import { KEY_WITHHELD, missingKeyDetail } from './missing-key.js';
+import { updateCredentials, KEY_WITHHELD, missingKeyDetail } from './credentials.js';
+import type { IncomingMessage, CredentialsUpdate } from './schemas.js';
 import { openCalls } from './open-calls.js';
-import { recordChanges } from './record-changes.js';
-import type { CredentialsUpdate } from './start-schema.js';
 
 const ENDED: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
 

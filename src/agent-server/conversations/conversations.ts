@@ -1,23 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
-import type { AgentEngine } from '../engine/agent-engine.js';
-import type { CreateEngine } from '../engine/engine-context.js';
-import { EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
-import { isAgentEvent } from '../is-event.js';
-import { log } from '../log.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import { EventLog, isAgentEvent } from '../event-log.js';
+import { HttpError } from '../http/http-errors.js';
+import { log, describeFailure } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
-import { closeOpenCalls } from './close-open-calls.js';
+import { closeOpenCalls } from './open-calls.js';
 import { Conversation } from './conversation.js';
-import { type ConversationRecord, newRecord, readRecord, writeRecord } from './conversation-record.js';
+import {
+  type ConversationRecord,
+  newRecord,
+  readRecord,
+  writeRecord,
+  RecordFile,
+} from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
 import { credentialsOf, NO_CREDENTIALS, type Credentials } from './credentials.js';
-import { RecordFile } from './record-file.js';
-import { RunPlaces } from './run-places.js';
-import type { StartRequest } from './start-schema.js';
-import { describeFailure } from '../failure.js';
+import { RunPlaces } from './conversation-run.js';
+import type { StartRequest } from './schemas.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';

@@ -1,15 +1,78 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import { HttpError } from '../http/http-error.js';
-import { parseRequest } from '../http/parse-request.js';
-import { limitSchema, listSchema, sortOrderSchema, timestampSchema } from '../http/query-schema.js';
-import { searchLog } from '../search-log.js';
-import type { Conversation } from './conversation.js';
+import { searchLog } from '../event-log.js';
+import {
+  HttpError,
+  limitSchema,
+  listSchema,
+  parseRequest,
+  sortOrderSchema,
+  timestampSchema,
+} from '../http/http-errors.js';
 import { requireConversationId } from './conversation-id.js';
+import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
-import { eventMatcher } from './event-matcher.js';
-import { messageSchema } from './message-schema.js';
+import { messageSchema } from './schemas.js';
+
+/** Free JSON, where null means something, and a member that strict readers want even when it is null. */
+const KEPT_AS_IS = new Set(['data', 'value', 'meta', 'inputSchema', 'command']);
+
+/** The same event without its null members: that is how clients know them. */
+export function compactEvent<T extends object>(event: T): T {
+  const compact = withoutNulls(event);
+  return isSameShape(compact, event) ? compact : event;
+}
+
+/** Only members that may be null are left out, and those may be absent too. */
+function isSameShape<T>(value: unknown, like: T): value is T {
+  return typeof value === typeof like;
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item) => withoutNulls(item));
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]) => {
+      if (KEPT_AS_IS.has(key)) {
+        return [[key, member]];
+      }
+      return member === null || member === undefined ? [] : [[key, withoutNulls(member)]];
+    }),
+  );
+}
+
+interface EventFilter {
+  /** Kind; a path of modules before it is allowed (`openhands.sdk.event.MessageEvent`). */
+  kind?: string | undefined;
+  source?: string | undefined;
+  /** Part of a message's text, in any case. */
+  body?: string | undefined;
+  timestamp__gte?: string | undefined;
+  timestamp__lt?: string | undefined;
+}
+
+/** Whether an event is what a search asks for. */
+function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
+  const kind = filter.kind?.split('.').at(-1);
+  const body = filter.body?.toLowerCase();
+  return (event) =>
+    (kind === undefined || event.kind === kind) &&
+    (filter.source === undefined || event.source === filter.source) &&
+    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
+    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
+    (body === undefined || messageText(event).toLowerCase().includes(body));
+}
+
+function messageText(event: AgentEvent): string {
+  return event.kind === 'MessageEvent'
+    ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
+    : '';
+}
 
 const SUCCESS = { success: true };
 

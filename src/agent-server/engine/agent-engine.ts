@@ -1,5 +1,7 @@
+import type { McpServers } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import type { McpServers } from '../../agent-protocol/mcp-servers.js';
+import type { GitAccess } from '../../agent-protocol/git.js';
+import type { AgentServerOptions } from '../agent-server-options.js';
 
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
@@ -87,3 +89,27 @@ export abstract class AgentEngine {
   /** Frees what the engine holds: tool servers, shells. */
   abstract close(): Promise<void>;
 }
+
+/** The agent cannot answer now; the message is for the user. */
+export class AgentUnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'AgentUnavailableError';
+  }
+}
+
+/** What an engine may know of the conversation that it is made for. */
+export interface EngineContext {
+  conversationId: string;
+  /** What it may do on git servers, as it is when it is called. */
+  gitAccess: () => GitAccess | null;
+}
+
+/** Makes the engine of a conversation when the conversation first runs. */
+export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
+
+/** What an engine may know of its server. */
+export type EngineSurroundings = Pick<
+  AgentServerOptions,
+  'webhook' | 'sessionKeys' | 'toolWrapper' | 'environment' | 'conversationsPath'
+>;

@@ -1,12 +1,55 @@
-import { type Request, type Response, Router } from 'express';
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { HttpError } from '../http/http-error.js';
-import { givenPath } from '../http/given-path.js';
-import type { AllowedPaths } from './allowed-paths.js';
+import { type Request, type Response, Router } from 'express';
+import { givenPath, HttpError } from '../http/http-errors.js';
+import { describeFailure } from '../log.js';
 import { receiveUpload } from './receive-upload.js';
+
+/** Decides which files clients may name: those inside the given folders, wherever symbolic links lead. */
+export class AllowedPaths {
+  readonly #roots: readonly string[];
+
+  constructor(roots: readonly string[]) {
+    this.#roots = roots;
+  }
+
+  /**
+   * The path with every link of it resolved as far as it exists.
+   *
+   * @throws HttpError 400 when it is not absolute, 403 when it leads elsewhere
+   */
+  async resolve(given: string): Promise<string> {
+    if (!path.isAbsolute(given) || given.includes('\0')) {
+      throw new HttpError(400, 'Path must be absolute');
+    }
+    const real = await realPathOf(path.normalize(given));
+    const roots = await Promise.all(this.#roots.map((root) => realPathOf(root)));
+    if (!roots.some((root) => isInside(real, root))) {
+      throw new HttpError(403, 'Path is outside of the workspace');
+    }
+    return real;
+  }
+}
+
+function isInside(file: string, folder: string): boolean {
+  const relative = path.relative(folder, file);
+  return relative === '' || (relative !== '..' && !relative.startsWith(`..${path.sep}`));
+}
+
+/** Links resolved, also of a path whose last parts do not exist yet. */
+async function realPathOf(file: string): Promise<string> {
+  try {
+    return await realpath(file);
+  } catch (error) {
+    if (describeFailure(error).code !== 'ENOENT') {
+      throw new HttpError(400, 'Path cannot be used');
+    }
+  }
+  const parent = path.dirname(file);
+  return path.join(parent === file ? file : await realPathOf(parent), path.basename(file));
+}
 
 /** `/api/file`; the path stands in the query or behind the route. */
 export function fileRoutes(paths: AllowedPaths, maxUploadBytes: number): Router {

@@ -6,9 +6,8 @@ import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { HttpError } from '../http/http-error.js';
-import { InvalidRequestError } from '../http/invalid-request.error.js';
-import { describeFailure } from '../failure.js';
+import { HttpError, InvalidRequestError } from '../http/http-errors.js';
+import { describeFailure } from '../log.js';
 
 /**
  * Writes the part `file` of a multipart request to a path, piece by piece as it comes. The old file stays until the

@@ -1,8 +1,10 @@
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { GitChange, GitDiff } from '../../agent-protocol/git-changes.js';
-import { HttpError } from '../http/http-error.js';
-import { parseNameStatus } from './parse-name-status.js';
+import { type Request, Router } from 'express';
+import type { GitChange, GitDiff } from '../../agent-protocol/git.js';
+import type { AllowedPaths } from '../files/file-routes.js';
+import { givenPath, HttpError, parseRequest } from '../http/http-errors.js';
+import { gitPrepareSchema, type RepositoryPreparation } from './repository-preparation.js';
 import { runGit } from './run-git.js';
 
 /** git's own name for "no file at all": everything is new compared with it. */
@@ -124,4 +126,47 @@ async function existingFolder(folder: string): Promise<string> {
   return found?.isDirectory() || path.dirname(folder) === folder
     ? folder
     : await existingFolder(path.dirname(folder));
+}
+
+/** `git diff --name-status -z --no-renames`: status and path in turns, each ended by a zero byte. */
+function parseNameStatus(output: string): GitChange[] {
+  const fields = output.split('\0');
+  const changes: GitChange[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const [status = '', changed = ''] = [fields[index], fields[index + 1]];
+    changes.push({ status: STATUSES[status] ?? 'UPDATED', path: changed });
+  }
+  return changes;
+}
+
+const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
+
+interface GitRoutesOptions {
+  paths: AllowedPaths;
+  git: GitWorkspace;
+  preparation: RepositoryPreparation;
+}
+
+/** `/api/git`; the path stands in the query or behind the route. */
+export function gitRoutes({ paths, git, preparation }: GitRoutesOptions): Router {
+  const router = Router();
+
+  router.post('/prepare', async (request, response) => {
+    response.json(await preparation.prepare(parseRequest(gitPrepareSchema, 'body', request.body)));
+  });
+
+  router.get(['/changes', '/changes/*path'], async (request, response) => {
+    response.json(await git.changes(await paths.resolve(givenPath(request)), refOf(request)));
+  });
+
+  router.get(['/diff', '/diff/*path'], async (request, response) => {
+    response.json(await git.diff(await paths.resolve(givenPath(request)), refOf(request)));
+  });
+
+  return router;
+}
+
+function refOf(request: Request): string | null {
+  const { ref } = request.query;
+  return typeof ref === 'string' && ref !== '' ? ref : null;
 }

@@ -1,9 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { GitCredential } from '../../agent-protocol/git-access.js';
-import { runGit } from './run-git.js';
-import { type GitOutcome, trustedGit } from './trusted-git.js';
-import { parseRefs, type Refs } from './parse-refs.js';
+import type { GitCredential } from '../../agent-protocol/git.js';
+import { runGit, type GitOutcome, trustedGit } from './run-git.js';
+import { parseRefs, type Refs } from './repository-preparation.js';
 
 const TIMEOUT_MS = 600_000;
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
 import { toolEnvironment } from '../tool-environment.js';
-import { prepareRepository } from './prepare-repository.js';
+import { prepareRepository } from './repository-preparation.js';
 import { RemoteAccess } from './remote-access.js';
 
 const NAME = 'team/project';

@@ -1,11 +1,9 @@
-import type { GitCredential } from '../../agent-protocol/git-access.js';
+import type { GitCredential } from '../../agent-protocol/git.js';
 import { runCommand } from '../process-tree.js';
-import { OutputWindow } from '../tools/output-window.js';
-import { type GitPlace, prepareRepository } from './prepare-repository.js';
-import { parseRefs, type Refs } from './parse-refs.js';
+import { OutputWindow } from '../tools/shell-session.js';
+import { type GitPlace, prepareRepository, parseRefs, type Refs } from './repository-preparation.js';
 import { PrivateRepository } from './private-repository.js';
-import { runGit } from './run-git.js';
-import type { GitOutcome } from './trusted-git.js';
+import { runGit, type GitOutcome } from './run-git.js';
 
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT = 1_000_000;

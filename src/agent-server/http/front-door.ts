@@ -1,5 +1,7 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { RequestHandler } from 'express';
 
 /** What answers once it is loaded. */
 export interface HttpSide {
@@ -76,4 +78,62 @@ function ignore(): void {
 function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8' });
   response.end(JSON.stringify(body));
+}
+
+/** The keys that open this server; with none it is open. */
+export class SessionKeys {
+  readonly #digests: Buffer[];
+
+  constructor(keys: readonly string[]) {
+    this.#digests = keys.map(digest);
+  }
+
+  get isOpen(): boolean {
+    return this.#digests.length === 0;
+  }
+
+  /** Takes equally long whatever the key is. */
+  accepts(key: string | undefined): boolean {
+    if (this.isOpen) {
+      return true;
+    }
+    const given = digest(key ?? '');
+    return this.#digests.map((known) => timingSafeEqual(known, given)).includes(true);
+  }
+
+  /** Lets only requests with a key through. */
+  readonly guard: RequestHandler = (request, response, next) => {
+    if (this.accepts(request.get('x-session-api-key'))) {
+      next();
+    } else {
+      response.status(401).json({ detail: 'Unauthorized' });
+    }
+  };
+}
+
+function digest(key: string): Buffer {
+  return createHash('sha256').update(key, 'utf8').digest();
+}
+
+const LOCAL = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
+
+/** Lets pages of this machine and of the given origins call us (`*`: of any). */
+export function cors(origins: readonly string[]): RequestHandler {
+  const allowed = new Set(origins.map((origin) => origin.replace(/\/$/, '')));
+  return (request, response, next) => {
+    const origin = request.get('origin');
+    response.vary('Origin');
+    if (origin !== undefined && (LOCAL.test(origin) || allowed.has(origin) || allowed.has('*'))) {
+      response.set('Access-Control-Allow-Origin', origin);
+      response.set('Access-Control-Allow-Credentials', 'true');
+      if (request.method === 'OPTIONS' && request.get('access-control-request-method')) {
+        response.set('Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE, OPTIONS');
+        response.set('Access-Control-Allow-Headers', request.get('access-control-request-headers') ?? '*');
+        response.set('Access-Control-Max-Age', '600');
+        response.status(204).end();
+        return;
+      }
+    }
+    next();
+  };
 }

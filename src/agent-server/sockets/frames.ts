@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { ConversationInfo } from '../../agent-protocol/conversation-info.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { jsonAt } from '../../common/json-access.js';
-import { nextTimestamp } from '../event-timestamp.js';
+import { nextTimestamp } from '../event-log.js';
 
 /** A conversation's whole state, as the event that clients wait for after each run. */
 export function stateFrame(info: ConversationInfo): string {

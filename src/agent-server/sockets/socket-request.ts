@@ -1,6 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 import { toConversationId } from '../conversations/conversation-id.js';
-import { normalizeTimestamp } from '../event-timestamp.js';
+import { normalizeTimestamp } from '../event-log.js';
+
+export interface SocketLimits {
+  /** How long a client may wait with its first frame. */
+  authTimeoutMs: number;
+  pingMs: number;
+  /** A client that takes nothing for so long is dropped. */
+  stallMs: number;
+  /** Per conversation. */
+  maxSubscribers: number;
+}
+
+export const SOCKET_LIMITS: SocketLimits = {
+  authTimeoutMs: 10_000,
+  pingMs: 30_000,
+  stallMs: 30_000,
+  maxSubscribers: 100,
+};
 
 const BASE = 'http://localhost';
 

@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { BashCommands } from '../bash/bash-commands.js';
-import { bashRequestSchema } from '../bash/bash-schema.js';
+import { bashRequestSchema } from '../bash/bash-routes.js';
 import type { Conversation } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
-import { messageSchema } from '../conversations/message-schema.js';
+import { messageSchema } from '../conversations/schemas.js';
 import type { EventIdentity, EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
-import { InvalidRequestError } from '../http/invalid-request.error.js';
-import { parseRequest } from '../http/parse-request.js';
-import type { SessionKeys } from '../http/session-keys.js';
-import { log } from '../log.js';
+import { HttpError, InvalidRequestError, parseRequest } from '../http/http-errors.js';
+import type { SessionKeys } from '../http/front-door.js';
+import { log, describeFailure } from '../log.js';
 import { errorFrame, isAuthFrame, keyInFrame, parseFrame, stateFrame } from './frames.js';
-import { Inbox } from './inbox.js';
-import type { SocketLimits } from './socket-limits.js';
-import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
-import { CLOSE, Subscriber } from './subscriber.js';
-import { describeFailure } from '../failure.js';
+import { Inbox, CLOSE, Subscriber } from './subscriber.js';
+import {
+  type SocketLimits,
+  firstPosition,
+  parseSocketRequest,
+  type SocketRequest,
+} from './socket-request.js';
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 const BASH = 'bash';

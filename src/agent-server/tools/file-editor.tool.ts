@@ -1,17 +1,50 @@
 import { rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import type { FileEditorAction } from '../../agent-protocol/actions.js';
-import type { FileEditorObservation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
-import { describeFailure } from '../failure.js';
-import { clipText } from './clip-text.js';
-import { EditHistory } from './edit-history.js';
-import { listFolder } from './list-folder.js';
-import { SchemaTool } from './schema-tool.js';
-import { insertAfter, numberedLines, replaceOnly } from './text-edits.js';
-import { readTextFile, writeTextFile } from './text-file.js';
-import { type ToolContext, ToolInputError } from './tool.js';
-import { workspacePath } from './workspace-path.js';
+import type { FileEditorAction, FileEditorObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { describeFailure } from '../log.js';
+import { listFolder, readTextFile, workspacePath, writeTextFile } from './text-file.js';
+import { clipText, SchemaTool, type ToolContext, ToolInputError } from './tool.js';
+
+const MAX_CHARACTERS = 20_000_000;
+
+interface Edit {
+  path: string;
+  /** null: there was no file. */
+  before: string | null;
+  after: string;
+}
+
+/** What edits can be taken back, newest first; the oldest are forgotten when they grow too many. */
+class EditHistory {
+  readonly #edits: Edit[] = [];
+  #characters = 0;
+
+  add(edit: Edit): void {
+    this.#edits.push(edit);
+    this.#characters += sizeOf(edit);
+    while (this.#characters > MAX_CHARACTERS) {
+      const oldest = this.#edits.shift();
+      this.#characters -= oldest === undefined ? this.#characters : sizeOf(oldest);
+    }
+  }
+
+  /** The last edit of a file, null when none is known. */
+  last(path: string): Edit | null {
+    return this.#edits.findLast((edit) => edit.path === path) ?? null;
+  }
+
+  remove(edit: Edit): void {
+    const index = this.#edits.indexOf(edit);
+    if (index !== -1) {
+      this.#edits.splice(index, 1);
+      this.#characters -= sizeOf(edit);
+    }
+  }
+}
+
+function sizeOf({ before, after }: Edit): number {
+  return (before?.length ?? 0) + after.length;
+}
 
 /** Longer contents are not written into the event: the log would hold each version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
@@ -195,4 +228,80 @@ function required<T>(value: T | null | undefined, name: string): T {
     throw new ToolInputError(`This command needs ${name}.`);
   }
   return value;
+}
+
+/**
+ * Replaces the only place where a text stands.
+ *
+ * @throws ToolInputError when it stands nowhere or more than once
+ */
+function replaceOnly(content: string, old: string, replacement: string): string {
+  if (old === '') {
+    throw new ToolInputError('old_str is empty.');
+  }
+  const first = content.indexOf(old);
+  if (first === -1) {
+    throw new ToolInputError(
+      'old_str does not stand in the file exactly like this; look at the file again, white space included.',
+    );
+  }
+  if (content.indexOf(old, first + 1) !== -1) {
+    const lines = linesOf(content, old).join(', ');
+    throw new ToolInputError(
+      `old_str stands in the file more than once (lines ${lines}); add lines around it until it is unique.`,
+    );
+  }
+  return content.slice(0, first) + replacement + content.slice(first + old.length);
+}
+
+/**
+ * Puts lines after a line; 0 is before the first.
+ *
+ * @throws ToolInputError when the file has no such line
+ */
+function insertAfter(content: string, line: number, text: string): string {
+  const lines = splitLines(content);
+  if (line > lines.length) {
+    throw new ToolInputError(`insert_line is ${line}, but the file has ${lines.length} lines.`);
+  }
+  const before = lines.slice(0, line).join('');
+  const after = lines.slice(line).join('');
+  const gap = before !== '' && !before.endsWith('\n') ? '\n' : '';
+  const end = after !== '' && !text.endsWith('\n') ? '\n' : '';
+  return before + gap + text + end + after;
+}
+
+/**
+ * Lines with their numbers.
+ *
+ * @param range first and last line, from 1; -1 as the last means the end
+ * @throws ToolInputError when the file has no such lines
+ */
+function numberedLines(content: string, range: readonly number[] | null): string {
+  const lines = splitLines(content);
+  const [first = 1, last = -1] = range ?? [];
+  const end = last === -1 ? lines.length : last;
+  const fits = first >= 1 && first <= Math.max(1, lines.length) && (last === -1 || last >= first);
+  if (!fits || (range !== null && range.length !== 2)) {
+    throw new ToolInputError(
+      `view_range [${(range ?? []).join(', ')}] does not fit: the file has ${lines.length} lines.`,
+    );
+  }
+  return lines
+    .slice(first - 1, end)
+    .map((line, index) => `${String(first + index).padStart(6)}\t${line.replace(/\r?\n$/, '')}`)
+    .join('\n');
+}
+
+/** Each with its own end. */
+function splitLines(content: string): string[] {
+  return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+function linesOf(content: string, text: string): number[] {
+  const lines: number[] = [];
+  for (let at = content.indexOf(text); at !== -1 && lines.length < 10; at = content.indexOf(text, at + 1)) {
+    lines.push(content.slice(0, at).split('\n').length);
+  }
+  return lines;
 }

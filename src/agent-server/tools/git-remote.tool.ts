@@ -1,15 +1,11 @@
 import { z } from 'zod';
-import type { MCPToolAction } from '../../agent-protocol/actions.js';
-import type { MCPToolObservation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
-import { branchSchema } from '../git/prepare-schema.js';
+import type { MCPToolAction, MCPToolObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { branchSchema } from '../git/repository-preparation.js';
 import type { RemoteAccess } from '../git/remote-access.js';
-import type { GitOutcome } from '../git/trusted-git.js';
-import { clipText } from './clip-text.js';
-import { mcpToolDefinition } from './mcp-tool-definition.js';
-import { SchemaTool } from './schema-tool.js';
-import { type ToolContext, ToolInputError } from './tool.js';
-import { workspacePath } from './workspace-path.js';
+import type { GitOutcome } from '../git/run-git.js';
+import { clipText, SchemaTool, type ToolContext, ToolInputError } from './tool.js';
+import { mcpToolDefinition } from './mcp/mcp-toolbox.js';
+import { workspacePath } from './text-file.js';
 
 const schema = z.object({
   operation: z.enum(['fetch', 'push', 'clone']),

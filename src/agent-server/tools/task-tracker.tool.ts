@@ -1,8 +1,12 @@
 import { z } from 'zod';
-import type { TaskItem, TaskTrackerAction } from '../../agent-protocol/actions.js';
-import type { TaskTrackerObservation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
-import { SchemaTool } from './schema-tool.js';
+import type {
+  AgentEvent,
+  TaskItem,
+  TaskTrackerAction,
+  TaskTrackerObservation,
+  ToolDefinition,
+} from '../../agent-protocol/events.js';
+import { SchemaTool } from './tool.js';
 
 const item = z.object({
   title: z.string().describe('The task in a few words.'),
@@ -24,10 +28,10 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
   readonly schema = schema;
   readonly #lastPlan: () => readonly TaskItem[];
 
-  /** @param lastPlan the list as the conversation's log has it */
-  constructor(lastPlan: () => readonly TaskItem[]) {
+  /** @param currentPlan the list as the conversation's log has it */
+  constructor(currentPlan: () => readonly TaskItem[]) {
     super();
-    this.#lastPlan = lastPlan;
+    this.#lastPlan = currentPlan;
   }
 
   toAction({ command, task_list }: z.output<typeof schema>): TaskTrackerAction {
@@ -68,4 +72,17 @@ function describeTasks(tasks: readonly TaskItem[]): string {
         `${index + 1}. ${MARKS[status]} ${title}${notes === '' ? '' : ` (${notes})`}`,
     )
     .join('\n');
+}
+
+/** The task list as the log has it: that of the last plan. */
+export function lastPlan(events: readonly AgentEvent[]): readonly TaskItem[] {
+  const last = events.findLast(
+    (event) =>
+      event.kind === 'ObservationEvent' &&
+      event.observation.kind === 'TaskTrackerObservation' &&
+      event.observation.command === 'plan',
+  );
+  return last?.kind === 'ObservationEvent' && last.observation.kind === 'TaskTrackerObservation'
+    ? last.observation.task_list
+    : [];
 }

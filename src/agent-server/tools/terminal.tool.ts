@@ -1,10 +1,7 @@
 import { z } from 'zod';
-import type { TerminalAction } from '../../agent-protocol/actions.js';
-import type { TerminalObservation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
-import { SchemaTool } from './schema-tool.js';
+import type { TerminalAction, TerminalObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { SchemaTool, type ToolContext } from './tool.js';
 import type { ShellResult, ShellSession } from './shell-session.js';
-import type { ToolContext } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;

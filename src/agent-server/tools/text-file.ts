@@ -1,10 +1,39 @@
-import { mkdir, open, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { describeFailure } from '../failure.js';
+import { lstat, mkdir, open, readdir, realpath, writeFile } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { describeFailure } from '../log.js';
 import { ToolInputError } from './tool.js';
 
+const DEPTH = 2;
+const MAX_ENTRIES = 1_000;
+const SKIPPED = new Set(['node_modules', '__pycache__']);
+
+/** What is in a folder and in the folders of it, hidden entries and packages left out, one path a line. */
+export async function listFolder(folder: string): Promise<string> {
+  const lines: string[] = [];
+  await list(folder, '', DEPTH, lines);
+  const shown = lines.slice(0, MAX_ENTRIES);
+  const missing = lines.length > MAX_ENTRIES ? ['[... more entries left out ...]'] : [];
+  return [...shown, ...missing].join('\n');
+}
+
+async function list(folder: string, prefix: string, depth: number, lines: string[]): Promise<void> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const visible = entries
+    .filter(({ name }) => !name.startsWith('.'))
+    .toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  for (const entry of visible) {
+    if (lines.length > MAX_ENTRIES) {
+      return;
+    }
+    lines.push(`${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`);
+    if (entry.isDirectory() && depth > 1 && !SKIPPED.has(entry.name)) {
+      await list(join(folder, entry.name), `${prefix}${entry.name}/`, depth - 1, lines);
+    }
+  }
+}
+
 /** Larger files are for the terminal. */
-export const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
+const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
 
 /**
  * Content of a text file, null when there is none.
@@ -55,4 +84,53 @@ async function readBytes(path: string): Promise<Buffer | null> {
     }
     throw error;
   }
+}
+
+/**
+ * The real path behind a path in the workspace, links followed; a relative one starts at the workspace. It need not
+ * exist, but what exists of it must lie inside.
+ *
+ * @throws ToolInputError when it leads out of the workspace
+ */
+export async function workspacePath(workspace: string, path: string): Promise<string> {
+  const root = await realpath(workspace);
+  const asked = isAbsolute(path) ? resolve(path) : resolve(workspace, path);
+  const real = await realOf(asked);
+  if (real === null || !isInside(root, real)) {
+    throw new ToolInputError(`${path} is not inside the workspace ${workspace}.`);
+  }
+  return real;
+}
+
+/** null: a link that leads nowhere, which would decide by itself where a file is made. */
+async function realOf(path: string): Promise<string | null> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (describeFailure(error).code !== 'ENOENT') {
+      throw error;
+    }
+  }
+  if (await isDanglingLink(path)) {
+    return null;
+  }
+  const parent = dirname(path);
+  if (parent === path) {
+    return null;
+  }
+  const realParent = await realOf(parent);
+  return realParent === null ? null : join(realParent, basename(path));
+}
+
+async function isDanglingLink(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+function isInside(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 }

@@ -1,6 +1,25 @@
-import type { Action } from '../../agent-protocol/actions.js';
-import type { Observation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
+import { z } from 'zod';
+import type { Action, Observation, ToolDefinition } from '../../agent-protocol/events.js';
+
+/** Longest text that a tool shows the model. */
+export const MAX_TOOL_TEXT = 30_000;
+
+/** What stands where something was left out, in a group of its own. */
+export const CUT_MARK = /(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)/;
+
+/** Keeps the beginning and the end of a text and says how much is missing between them. */
+export function clipText(text: string, limit: number = MAX_TOOL_TEXT): string {
+  if (text.length <= limit) {
+    return text;
+  }
+  const head = Math.ceil(limit / 2);
+  return joinEnds(text.slice(0, head), text.slice(text.length - (limit - head)), text.length - limit);
+}
+
+/** @param missing characters between the two */
+export function joinEnds(head: string, tail: string, missing: number): string {
+  return `${head}\n[... ${missing} characters left out ...]\n${tail}`;
+}
 
 /** What a tool is told about the conversation that uses it. */
 export interface ToolContext {
@@ -42,4 +61,35 @@ export abstract class Tool {
   abstract prepare(args: Record<string, unknown>): PreparedCall;
   /** For the `SystemPromptEvent`. */
   abstract definition(): ToolDefinition;
+}
+
+/** A tool whose arguments are described by a zod schema. */
+export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
+  abstract readonly schema: Schema;
+  #inputSchema: Record<string, unknown> | null = null;
+
+  get inputSchema(): Record<string, unknown> {
+    if (this.#inputSchema === null) {
+      const { $schema: _, ...schema } = z.toJSONSchema(this.schema, { io: 'input' });
+      this.#inputSchema = schema;
+    }
+    return this.#inputSchema;
+  }
+
+  prepare(args: Record<string, unknown>): PreparedCall {
+    const parsed = this.schema.safeParse(args);
+    if (!parsed.success) {
+      throw new ToolInputError(parsed.error.issues.map(describe).join('; '));
+    }
+    const input = parsed.data;
+    return { action: this.toAction(input), run: async (context) => await this.run(input, context) };
+  }
+
+  abstract toAction(input: z.output<Schema>): Action;
+  abstract run(input: z.output<Schema>, context: ToolContext): Promise<Observation>;
+}
+
+function describe(issue: z.core.$ZodIssue): string {
+  const path = issue.path.join('.');
+  return path === '' ? issue.message : `${path}: ${issue.message}`;
 }

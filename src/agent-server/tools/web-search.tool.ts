@@ -1,11 +1,7 @@
 import { z } from 'zod';
-import type { MCPToolAction } from '../../agent-protocol/actions.js';
-import type { MCPToolObservation } from '../../agent-protocol/observations.js';
-import type { ToolDefinition } from '../../agent-protocol/tool-definition.js';
-import { clipText } from './clip-text.js';
-import { mcpToolDefinition } from './mcp-tool-definition.js';
-import { SchemaTool } from './schema-tool.js';
-import type { ToolContext } from './tool.js';
+import type { MCPToolAction, MCPToolObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { clipText, SchemaTool, type ToolContext } from './tool.js';
+import { mcpToolDefinition } from './mcp/mcp-toolbox.js';
 
 const TIMEOUT_MS = 30_000;
 const MAX_ERROR_TEXT = 500;

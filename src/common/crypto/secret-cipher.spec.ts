@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { SecretCipher, type CipherKey } from './secret-cipher.js';
-import { SecretDecryptionError } from './secret-decryption.error.js';
+import { SecretCipher, type CipherKey, SecretDecryptionError } from './secret-cipher.js';
 
 const OLD: CipherKey = { id: 'old', bytes: Buffer.alloc(32, 1) };
 const NEW: CipherKey = { id: 'new', bytes: Buffer.alloc(32, 2) };

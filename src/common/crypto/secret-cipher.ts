@@ -1,5 +1,13 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
-import { SecretDecryptionError } from './secret-decryption.error.js';
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+
+/** A stored secret that cannot be read: unknown key id, or a record that was altered or moved. */
+export class SecretDecryptionError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'SecretDecryptionError';
+  }
+}
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -74,4 +82,27 @@ export class SecretCipher {
 
 function keyIdOf(record: string): string {
   return record.slice(0, Math.max(record.indexOf('.'), 0));
+}
+
+/** Makes the cipher injectable everywhere by its class. */
+@Global()
+@Module({})
+export class CryptoModule {
+  static register(keys: readonly CipherKey[]): DynamicModule {
+    return {
+      module: CryptoModule,
+      providers: [{ provide: SecretCipher, useValue: new SecretCipher(keys) }],
+      exports: [SecretCipher],
+    };
+  }
+}
+
+/** Where encrypted records live, so that a new key can be applied to all of them. */
+export interface EncryptedColumn {
+  table: string;
+  column: string;
+  /** Columns of the primary key; they identify the row and go into the binding. */
+  keyColumns: string[];
+  /** The binding of a row's record, given the row's key columns as text. */
+  binding(row: Record<string, string>): string;
 }

@@ -1,4 +1,24 @@
-import type { ErrorCode } from './error-code.js';
+/** Machine codes of problem documents; the enum of `code` in OpenAPI. */
+export const ERROR_CODES = [
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'conflict',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'no_git_provider',
+  'invalid_git_token',
+  'git_providers_failed',
+  'sandbox_limit',
+  'sandbox_not_running',
+  'upstream_error',
+  'unavailable',
+  'internal',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** What kind of failure this is; the HTTP filter alone knows which status each one has. */
 export type ErrorKind =
@@ -13,7 +33,7 @@ export type ErrorKind =
   | 'unavailable'
   | 'bad_request';
 
-export interface DomainErrorOptions {
+interface DomainErrorOptions {
   cause?: unknown;
   /** Seconds after which trying again makes sense; becomes `Retry-After`. */
   retryAfterSeconds?: number;
@@ -38,5 +58,63 @@ export class DomainError extends Error {
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.extensions = options.extensions ?? {};
+  }
+}
+
+/** One failed rule: where it is, what would be right, and the machine type of the failure. */
+export interface InputProblem {
+  /** Path to the value, strings only; the first element is `body`, `query`, `path` or `header`. */
+  loc: string[];
+  /** One sentence that says what would be right. Never contains the rejected value. */
+  msg: string;
+  /** Machine type, for example `missing`, `int_parsing`, `value_error`. */
+  type: string;
+}
+
+/** Input that breaks one or more rules; answered as 422 `{detail:[{loc,msg,type}]}`. */
+export class InvalidInputError extends Error {
+  constructor(readonly problems: readonly InputProblem[]) {
+    super('The request breaks one or more rules.');
+    this.name = 'InvalidInputError';
+  }
+}
+
+/** What is wrong with a body before it is even JSON. */
+export type MalformedBodyReason = 'media_type' | 'encoding' | 'syntax' | 'too_large' | 'aborted';
+
+/** By `type` of http-errors as body-parser raises them. */
+const REASONS: Record<string, MalformedBodyReason> = {
+  'entity.too.large': 'too_large',
+  'encoding.unsupported': 'media_type',
+  'charset.unsupported': 'media_type',
+  'entity.parse.failed': 'syntax',
+  'request.aborted': 'aborted',
+  'request.size.invalid': 'aborted',
+};
+
+/** A request body that could not be read as JSON. */
+export class MalformedBodyError extends Error {
+  /** What the body may have had, where it was too large. */
+  readonly limitBytes: number | null;
+
+  constructor(
+    readonly reason: MalformedBodyReason,
+    { limitBytes = null, ...options }: { cause?: unknown; limitBytes?: number | null } = {},
+  ) {
+    super(`The request body could not be read: ${reason}`, options);
+    this.limitBytes = limitBytes;
+    this.name = 'MalformedBodyError';
+  }
+
+  /** Classifies what body-parser threw; anything it blames on the client that has no name here is a syntax error. */
+  static from(error: unknown): unknown {
+    if (error instanceof MalformedBodyError) {
+      return error;
+    }
+    const { type, status, limit } = error as { type?: string; status?: number; limit?: number };
+    const reason = REASONS[type ?? ''] ?? (status !== undefined && status < 500 ? 'syntax' : undefined);
+    return reason === undefined
+      ? error
+      : new MalformedBodyError(reason, { cause: error, limitBytes: limit ?? null });
   }
 }

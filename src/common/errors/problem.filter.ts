@@ -1,11 +1,14 @@
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { allowedMethods } from '../requests/allowed-methods.js';
+import { allowedMethods } from '../requests/http-helpers.js';
 import { currentRequest } from '../requests/request-context.js';
 import { isDatabaseAway } from './database-failure.js';
-import { DomainError } from './domain-error.js';
-import { InvalidInputError } from './invalid-input.error.js';
-import { MalformedBodyError, type MalformedBodyReason } from './malformed-body.error.js';
+import {
+  DomainError,
+  InvalidInputError,
+  MalformedBodyError,
+  type MalformedBodyReason,
+} from './domain-error.js';
 import { problem, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;

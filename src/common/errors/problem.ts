@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { DomainError, ErrorKind } from './domain-error.js';
-import type { ErrorCode } from './error-code.js';
+import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
 /** A problem document (RFC 9457). `error` repeats `detail` for clients that read that member. */
 export interface Problem {

@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
-import { checkedLookup, type ResolveHost } from './checked-lookup.js';
+import { checkedLookup, type ResolveHost } from './address-rules.js';
 
 /** Open connections per origin; further requests wait in line within their deadline. */
 const MAX_CONNECTIONS_PER_ORIGIN = 64;

@@ -1,16 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import type { Dispatcher } from 'undici';
-import { bufferedResponse } from './buffered-response.js';
-import { AddressRefusedError, type ResolveHost } from './checked-lookup.js';
+import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import type { HostAllowlist } from './host-allowlist.js';
-import { isPublicHostName } from './host-name.js';
-import { createExchange, type HttpExchange, redirectedExchange } from './http-exchange.js';
-import { bypassesProxy } from './no-proxy.js';
-import { runWithDeadline } from './run-with-deadline.js';
+import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
 import { UpstreamError } from './upstream-error.js';
 
-export interface GuardedHttpOptions {
+interface GuardedHttpOptions {
   /** Hosts and origins the operator trusts; everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
   /** Largest accepted answer in bytes, both on the wire and unpacked. */
@@ -186,4 +182,77 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
   return new UpstreamError('network', origin, {
     cause: new Error(typeof code === 'string' ? code : 'connection failed'),
   });
+}
+
+/** What is sent, apart from where to. */
+interface HttpExchange {
+  method: string;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  body: string | null;
+}
+
+/**
+ * Fills in what every request has. The caller's `host` is dropped (the address alone decides who is asked) and
+ * so is its `accept-encoding` (the client decodes).
+ */
+function createExchange(
+  init: { method?: string; headers?: Record<string, string>; body?: string | null } = {},
+): HttpExchange {
+  const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
+  for (const [name, value] of Object.entries(init.headers ?? {})) {
+    headers[name.toLowerCase()] = value;
+  }
+  delete headers.host;
+  headers['accept-encoding'] = ACCEPT_ENCODING;
+  return { method: (init.method ?? 'GET').toUpperCase(), headers, body: init.body ?? null };
+}
+
+/**
+ * What to send after a redirect to the same origin: 303, and 301 or 302 after a POST, go on as a GET without
+ * a body (https://fetch.spec.whatwg.org/#http-redirect-fetch).
+ */
+function redirectedExchange(exchange: HttpExchange, status: number): HttpExchange {
+  const isPostMoved = (status === 301 || status === 302) && exchange.method === 'POST';
+  const isSeeOther = status === 303 && exchange.method !== 'GET' && exchange.method !== 'HEAD';
+  if (!isPostMoved && !isSeeOther) {
+    return exchange;
+  }
+  const headers = Object.fromEntries(
+    Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
+  );
+  return { method: 'GET', headers, body: null };
+}
+
+/**
+ * Runs work until it settles, `timeoutMs` have passed or the caller's signal aborts, whichever is first. The
+ * work gets a signal that aborts in the latter cases, and is not waited for then: a connection that is still
+ * being opened may not react to it at once.
+ *
+ * @throws UpstreamError `timeout`, or what the work throws.
+ */
+async function runWithDeadline<T>(
+  timeoutMs: number,
+  caller: AbortSignal | undefined,
+  origin: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const interruption = Promise.withResolvers<never>();
+  const interrupt = (): void => {
+    const error = new UpstreamError('timeout', origin);
+    controller.abort(error);
+    interruption.reject(error);
+  };
+  if (caller?.aborted) {
+    throw new UpstreamError('timeout', origin);
+  }
+  const timer = setTimeout(interrupt, timeoutMs);
+  caller?.addEventListener('abort', interrupt, { once: true });
+  try {
+    return await Promise.race([work(controller.signal), interruption.promise]);
+  } finally {
+    clearTimeout(timer);
+    caller?.removeEventListener('abort', interrupt);
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { decodePageId, toPage } from './page.js';
+import { decodePageId, formatTimeCursor, parseTimeCursor, toPage } from './page.js';
 
 describe('toPage', () => {
   it.each([
@@ -25,5 +25,26 @@ describe('decodePageId', () => {
     Buffer.from('a\0b').toString('base64url'),
   ])('takes %j for the first page', (pageId) => {
     expect(decodePageId(pageId)).toBeNull();
+  });
+});
+
+const CURSOR = { at: '2026-11-21T09:30:00.123456Z', id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' };
+
+describe('parseTimeCursor', () => {
+  it('reads what formatTimeCursor wrote', () => {
+    expect(parseTimeCursor(formatTimeCursor(CURSOR))).toEqual(CURSOR);
+  });
+
+  it.each([
+    ['nothing', null],
+    ['an empty text', ''],
+    ['another cursor', 'ada@example.com'],
+    ['a day that there is not', `2026-02-30T09:30:00.123456Z ${CURSOR.id}`],
+    ['an hour that there is not', `2026-02-20T29:30:00.123456Z ${CURSOR.id}`],
+    ['the year 0, which PostgreSQL does not have', `0000-02-20T09:30:00.123456Z ${CURSOR.id}`],
+    ['no id', CURSOR.at],
+    ['something behind it', `${formatTimeCursor(CURSOR)} x`],
+  ])('takes %s for the first page', (_name, text) => {
+    expect(parseTimeCursor(text)).toBeNull();
   });
 });

@@ -1,14 +1,57 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { json, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
-import { InvalidInputError } from '../errors/invalid-input.error.js';
-import { MalformedBodyError } from '../errors/malformed-body.error.js';
-import { unsafeJsonProblems } from './safe-json.js';
+import { type InputProblem, InvalidInputError, MalformedBodyError } from '../errors/domain-error.js';
+
+/** Deeper JSON than this serves no request of ours and costs stack in whatever walks it. */
+const DEEPEST = 64;
+
+/**
+ * Looks through parsed JSON, without recursion, for what PostgreSQL text cannot hold (NUL, lone surrogates) and
+ * for nesting that no request needs.
+ *
+ * @param place where the value came in: `body`, `query` or `path`
+ * @returns the problems found, at most ten
+ */
+export function unsafeJsonProblems(given: unknown, place = 'body'): InputProblem[] {
+  const problems: InputProblem[] = [];
+  const pending: { value: unknown; loc: string[] }[] = [{ value: given, loc: [place] }];
+  for (let next = pending.pop(); next && problems.length < 10; next = pending.pop()) {
+    const { value, loc } = next;
+    if (typeof value === 'string') {
+      problems.push(...textProblems(value, loc));
+    } else if (typeof value === 'object' && value !== null) {
+      if (loc.length > DEEPEST) {
+        return [
+          { loc: ['body'], msg: `Expected at most ${DEEPEST} levels of nesting.`, type: 'json_invalid' },
+        ];
+      }
+      const entries = Object.entries(value);
+      for (let index = entries.length - 1; index >= 0; index -= 1) {
+        const [key, child] = entries[index] ?? ['', undefined];
+        problems.push(...textProblems(key, loc));
+        if (typeof child === 'string' || typeof child === 'object') {
+          pending.push({ value: child, loc: [...loc, key] });
+        }
+      }
+    }
+  }
+  return problems;
+}
+
+function textProblems(text: string, loc: string[]): InputProblem[] {
+  if (text.includes('\0')) {
+    return [{ loc, msg: 'Expected text without NUL characters.', type: 'string_unicode' }];
+  }
+  return text.isWellFormed()
+    ? []
+    : [{ loc, msg: 'Expected well-formed Unicode text (a surrogate stands alone).', type: 'string_unicode' }];
+}
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
-export interface JsonBodyOptions {
+interface JsonBodyOptions {
   /** Requests whose route reads the body itself, for example a larger one once its key was checked. */
   skip?: (request: Request) => boolean;
   /** Texts may hold what PostgreSQL cannot keep: for bodies that are looked at and not stored. */

@@ -1,14 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { InvalidInputError } from '../errors/invalid-input.error.js';
-import { Decimal } from './decimal.decorator.js';
-import { Flag } from './flag.decorator.js';
-import { Integer } from './integer.decorator.js';
-import { NestedList } from './nested-list.decorator.js';
-import { NestedMap } from './nested-map.decorator.js';
-import { Nested } from './nested.decorator.js';
-import { TextList } from './text-list.decorator.js';
-import { TextMap } from './text-map.decorator.js';
-import { Text } from './text.decorator.js';
+import { InvalidInputError } from '../errors/domain-error.js';
+import { Decimal, Flag, Integer } from './number-fields.js';
+import { NestedList, NestedMap, Nested } from './nested-fields.js';
+import { TextList, TextMap, Text } from './text-fields.js';
 import { InputValidationPipe } from './validation.pipe.js';
 
 class ItemDto {

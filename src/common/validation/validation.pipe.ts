@@ -1,11 +1,8 @@
-import { Injectable, type ArgumentMetadata, type PipeTransform } from '@nestjs/common';
-import { getMetadataStorage, validate } from 'class-validator';
-import { InvalidInputError } from '../errors/invalid-input.error.js';
-import type { DtoClass } from './dto-class.js';
-import { unsafeJsonProblems } from '../requests/safe-json.js';
-import { inputProblems } from './input-problems.js';
-import { isPlainObject } from './plain-object.js';
-import { toDto } from './to-dto.js';
+import { type ArgumentMetadata, Injectable, type PipeTransform } from '@nestjs/common';
+import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
+import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
+import { unsafeJsonProblems } from '../requests/json-body.middleware.js';
+import { type DtoClass, type FieldRuleContext, isPlainObject, toDto } from './field.js';
 
 const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
 
@@ -58,4 +55,46 @@ function isDto(metatype: unknown): metatype is DtoClass {
     known.set(metatype, answer);
   }
   return answer;
+}
+
+/**
+ * For a route whose body may be left out: no body is an object without members. The parameter's declared type must not be
+ * the DTO itself (`Partial<Dto>` is fine), or the global pipe asks for a body first.
+ */
+export class OptionalBodyPipe implements PipeTransform<unknown, Promise<unknown>> {
+  private readonly pipe = new InputValidationPipe();
+
+  constructor(private readonly dto: DtoClass) {}
+
+  async transform(value: unknown): Promise<unknown> {
+    return this.pipe.transform(value ?? {}, { type: 'body', metatype: this.dto });
+  }
+}
+
+/**
+ * Flattens class-validator's error tree into problems with full locations, in field order.
+ * Errors without one of our rules behind them (class-validator's own remarks on elements that a rule of ours
+ * already names) are left out.
+ */
+function inputProblems(errors: readonly ValidationError[], loc: readonly string[]): InputProblem[] {
+  return errors.flatMap((error) => {
+    const here = [...loc, error.property];
+    const own = Object.values((error.contexts ?? {}) as Record<string, FieldRuleContext>)
+      .flatMap((context) => context.describe(error.value))
+      .map(({ type, msg, path }) => ({ loc: [...here, ...(path ?? [])], msg, type }));
+    const below = inputProblems(error.children ?? [], here);
+    // A map's keys are judged before its values; members that should not be there come after those that may.
+    const all = error.value instanceof Map ? [...own, ...below] : [...below, ...own];
+    return inElementOrder(all, here.length, error.value);
+  });
+}
+
+/** Problems of a list's or map's elements follow the order of the elements; everything else stays as it is. */
+function inElementOrder(problems: InputProblem[], depth: number, value: unknown): InputProblem[] {
+  if (!Array.isArray(value) && !(value instanceof Map)) {
+    return problems;
+  }
+  const ranks = new Map([...value.keys()].map((key, index) => [String(key), index]));
+  const rank = (problem: InputProblem): number => ranks.get(problem.loc[depth] ?? '') ?? -1;
+  return problems.toSorted((a, b) => rank(a) - rank(b));
 }

@@ -17,8 +17,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest 
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
-import { readPostmasterPid } from './postmaster-pid.js';
-import { processIdentity } from './process-identity.js';
+import { readPostmasterPid, processIdentity } from './process-identity.js';
 
 /** A cluster is made with all its files on the disk. */
 jest.setTimeout(120_000);

@@ -1,18 +1,29 @@
 import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { prepareBinaries } from './binaries.js';
-import { checkCluster, createCluster, DATABASE_USER, ensureSystemFolder, findCluster } from './cluster.js';
-import { createPassword, dataFolderPaths, ensureDataDir, readPassword } from './data-folder.js';
+import { prepareBinaries, findPlatformPackage } from './binaries.js';
+import {
+  checkCluster,
+  createCluster,
+  DATABASE_USER,
+  ensureSystemFolder,
+  findCluster,
+  createPassword,
+  dataFolderPaths,
+  ensureDataDir,
+  readPassword,
+} from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
-import { findPlatformPackage } from './platform-package.js';
-import { readPostmasterPid } from './postmaster-pid.js';
-import { connectToPostmaster } from './postmaster.js';
-import type { EmbeddedConnection } from './probe.js';
-import { releasePostmaster } from './release-postmaster.js';
-import { SOCKET_PORT, socketDirectoryFor } from './socket-directory.js';
-import { withStartLock } from './start-lock.js';
-import { canReach, chooseUser, readAccounts, type UnixUser } from './unprivileged-user.js';
+import { readPostmasterPid, withStartLock } from './process-identity.js';
+import { connectToPostmaster, type EmbeddedConnection, releasePostmaster } from './postmaster.js';
+import {
+  SOCKET_PORT,
+  socketDirectoryFor,
+  canReach,
+  chooseUser,
+  readAccounts,
+  type UnixUser,
+} from './unprivileged-user.js';
 
 export interface EmbeddedPostgresOptions {
   /** Absolute path of the data folder; made when it is missing. */

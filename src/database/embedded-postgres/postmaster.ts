@@ -1,18 +1,101 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
-import { reasonOf } from './cluster.js';
-import { openLog } from './data-folder.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
-import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './postmaster-pid.js';
-import { probe, type EmbeddedConnection } from './probe.js';
-import { ensureSocketDirectory } from './socket-directory.js';
-import type { UnixUser } from './unprivileged-user.js';
+import { Client } from 'pg';
+import { openLog, reasonOf } from './cluster.js';
+import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
+import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
 
-export interface PostmasterOptions {
+/** How to reach the embedded database. */
+export interface EmbeddedConnection {
+  /** Folder of its socket; clients of PostgreSQL take it for a host. */
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  database: string;
+}
+
+/**
+ * What came of trying to connect: a connection, a server that is not ready (or no longer), no server, or a server
+ * without this database.
+ */
+type Probe =
+  | { state: 'connected'; client: Client }
+  | { state: 'not ready'; error: unknown }
+  | { state: 'absent' }
+  | { state: 'no database' };
+
+/** How connections that show a start's use of the server are called in `pg_stat_activity`. */
+const LEASE_NAME = 'slipway embedded database';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * Sorts the errors of a connection attempt.
+ *
+ * @returns null for an error that trying again does not cure
+ */
+export function classifyConnectError(error: unknown): 'not ready' | 'absent' | 'no database' | null {
+  const code = errorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return 'absent';
+    case '3D000': // invalid_catalog_name
+      return 'no database';
+    case '57P01': // admin_shutdown
+    case '57P02': // crash_shutdown
+    case '57P03': // cannot_connect_now: starting up, recovering, shutting down
+    case '53300': // too_many_connections
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'EAGAIN': // the socket's backlog is full
+      return 'not ready';
+    default:
+      // pg gives these two no code.
+      return error instanceof Error && /terminated|timeout/i.test(error.message) ? 'not ready' : null;
+  }
+}
+
+/**
+ * Tries once to connect. A connection that breaks later does not bring the process down.
+ *
+ * @throws EmbeddedPostgresError for an answer that does not change by waiting
+ */
+async function probe(connection: EmbeddedConnection, database = connection.database): Promise<Probe> {
+  const client = new Client({
+    ...connection,
+    database,
+    ssl: false,
+    application_name: LEASE_NAME,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  // Without a listener a lost connection would be an uncaught exception; `stop` finds out by itself.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return { state: 'connected', client };
+  } catch (error) {
+    const state = classifyConnectError(error);
+    if (state === null) {
+      const code = errorCode(error);
+      const reason = code?.startsWith('28')
+        ? 'the password in DATA_DIR/postgres-password does not fit'
+        : code;
+      throw new EmbeddedPostgresError(
+        `The embedded PostgreSQL refuses us: ${reason ?? 'unknown reason'}`,
+        error,
+      );
+    }
+    return state === 'not ready' ? { state, error } : { state };
+  }
+}
+
+interface PostmasterOptions {
   /** Folder with the binaries. */
   binaries: string;
   /** Real path of the cluster. */
@@ -71,7 +154,7 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
  * @returns false when the server cannot be seen from here, as with one in another container
  * @throws EmbeddedPostgresError when it does not stop in time
  */
-export async function stopPostmaster(cluster: string): Promise<boolean> {
+async function stopPostmaster(cluster: string): Promise<boolean> {
   const running = await readPostmasterPid(cluster);
   if (running === null || !isPostmasterOf(cluster, running.pid)) {
     return running === null;
@@ -182,5 +265,66 @@ async function readFrom(file: string, position: number): Promise<string> {
     return buffer.toString('utf8', 0, bytesRead);
   } finally {
     await handle.close();
+  }
+}
+
+/** How long connections that were just closed may take to disappear from the server's list. */
+const GRACE_MS = 2_000;
+
+/**
+ * Ends our use of the cluster's server and stops it, unless somebody else is connected or it cannot be seen from here;
+ * one line tells of that. Only call it while holding the start lock.
+ *
+ * @param lease the connection that was held while we used it
+ * @throws EmbeddedPostgresError when the server does not stop in time
+ */
+export async function releasePostmaster(
+  lease: Client,
+  connection: EmbeddedConnection,
+  cluster: string,
+  onNotice: (line: string) => void,
+): Promise<void> {
+  const client = await liveConnection(lease, connection);
+  if (client === null) {
+    return; // The server is gone already.
+  }
+  try {
+    if (await isUsedByOthers(client)) {
+      onNotice('PostgreSQL keeps running: other programs are connected to it');
+      return;
+    }
+  } finally {
+    await client.end();
+  }
+  if (!(await stopPostmaster(cluster))) {
+    onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
+  }
+}
+
+/** The connection if it still works, else a new one; null when there is no server any more. */
+async function liveConnection(lease: Client, connection: EmbeddedConnection): Promise<Client | null> {
+  try {
+    await lease.query('select 1');
+    return lease;
+  } catch {
+    // The server went down at some point; it may have come back by itself.
+    const found = await probe(connection);
+    return found.state === 'connected' ? found.client : null;
+  }
+}
+
+async function isUsedByOthers(client: Client): Promise<boolean> {
+  const deadline = Date.now() + GRACE_MS;
+  for (;;) {
+    const { rows } = await client.query<{ leases: number; others: number }>(
+      `select count(*) filter (where application_name = $1)::int as leases, count(*)::int as others
+         from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+      [LEASE_NAME],
+    );
+    const { leases, others } = rows[0] ?? { leases: 0, others: 0 };
+    if (others === 0 || leases > 0 || Date.now() > deadline) {
+      return others > 0;
+    }
+    await delay(10);
   }
 }

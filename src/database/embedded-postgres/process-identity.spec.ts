@@ -1,7 +1,64 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, it } from '@jest/globals';
-import { parseProcStat, parsePsLine, processIdentity } from './process-identity.js';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readdir, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  disownPostmasterPid,
+  isPostmasterCommand,
+  parsePostmasterPid,
+  parseProcStat,
+  parsePsLine,
+  processIdentity,
+  readPostmasterPid,
+  withStartLock,
+} from './process-identity.js';
+
+const FULL = '123\n/data/postgres\n1763700000\n5432\n/data/run\n\n  12345 67\nready   \n';
+
+describe('parsePostmasterPid', () => {
+  it.each([
+    [FULL, { pid: 123, socketDirectory: '/data/run' }],
+    ['123\n/data/postgres\n1763700000\n5432\n', { pid: 123, socketDirectory: null }],
+    ['', null],
+    ['garbage\n', null],
+    ['-5\n', null],
+  ])('reads %j', (text, expected) => {
+    expect(parsePostmasterPid(text)).toEqual(expected);
+  });
+});
+
+describe('isPostmasterCommand', () => {
+  it.each([
+    ['/opt/bin/postgres -D /data/postgres -c port=5432', true],
+    ['/opt/with space/bin/postgres -D /data/postgres', true],
+    ['/opt/bin/postgres -D /data/postgres-other', false],
+    ['/opt/bin/postgres -D /other/postgres', false],
+    ['node server.js -D /data/postgres', false],
+    ['postgres: checkpointer', false],
+    ['', false],
+  ])('%j: %s', (command, expected) => {
+    expect(isPostmasterCommand(command, '/data/postgres')).toBe(expected);
+  });
+});
+
+describe('disownPostmasterPid', () => {
+  it('changes the number and nothing else', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'slipway-pid-'));
+    try {
+      await writeFile(path.join(folder, 'postmaster.pid'), FULL);
+      await disownPostmasterPid(folder, folder, 5432);
+      expect(readFileSync(path.join(folder, 'postmaster.pid'), 'utf8')).toBe(
+        FULL.replace('123\n', '2147483647\n'),
+      );
+      expect(await readPostmasterPid(folder)).toEqual({ pid: 2_147_483_647, socketDirectory: '/data/run' });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
 
 describe('parseProcStat', () => {
   const rest = '1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 200';
@@ -40,5 +97,54 @@ describe('processIdentity', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
     expect(processIdentity(child.pid ?? 0)).toBeNull();
+  });
+});
+
+let base: string;
+beforeEach(() => {
+  base = mkdtempSync(path.join(tmpdir(), 'slipway-lock-'));
+});
+afterEach(() => {
+  rmSync(base, { recursive: true, force: true });
+});
+
+describe('withStartLock', () => {
+  it('lets one work at a time', async () => {
+    const folder = path.join(base, 'lock');
+    let inside = 0;
+    let most = 0;
+    const work = async (value: number): Promise<number> => {
+      inside += 1;
+      most = Math.max(most, inside);
+      for (let n = 0; n < 300; n += 1) {
+        await readdir(base); // long enough for the others to look again
+      }
+      inside -= 1;
+      return value;
+    };
+    const results = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => withStartLock(folder, () => work(n))));
+    expect(results).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(most).toBe(1);
+    expect(await readdir(folder)).toHaveLength(1);
+  });
+
+  it('is free again when the work fails', async () => {
+    await expect(withStartLock(base, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
+    expect(await withStartLock(base, () => Promise.resolve('done'))).toBe('done');
+  });
+
+  it.each([
+    ['has ended', '2147483647 whenever'],
+    ['had the number of a process that started later', `${process.pid} earlier`],
+  ])('takes the turn of a holder that %s', async (_, content) => {
+    await symlink(content, path.join(base, '7'));
+    expect(await withStartLock(base, () => Promise.resolve('done'))).toBe('done');
+    expect(await readdir(base)).toEqual(['8']);
+  });
+
+  it('waits for a living holder, and gives up in the end', async () => {
+    await symlink(`${process.pid} ${processIdentity(process.pid)?.startedAt}`, path.join(base, '7'));
+    await expect(withStartLock(base, () => Promise.resolve('done'), 0)).rejects.toThrow(/for too long/);
+    expect(await readdir(base)).toEqual(['7']);
   });
 });

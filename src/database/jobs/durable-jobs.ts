@@ -6,14 +6,11 @@ import {
   type OnModuleDestroy,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { JobWithMetadata, PgBoss } from 'pg-boss';
+import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
-import { JobLoop } from './job-loop.js';
-import type { JobHandler, JobQueue } from './job-queue.js';
-import { createQueue, openJobStore } from './job-store.js';
-import { transactionDatabase } from './transaction-database.js';
+import { HEARTBEAT_SECONDS, type JobHandler, JobLoop, type JobQueue } from './job-loop.js';
 
 const CHANNEL = 'jobs';
 /** Between two looks for jobs of which nothing was heard, before the first one is there. */
@@ -197,4 +194,85 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       await this.notifications.publish(manager, CHANNEL, queue.name);
     });
   }
+}
+
+/** Enough for fetching, settling and heartbeats, which are short; jobs are sent on the connection of their sender. */
+const POOL_SIZE = 2;
+const SUPERVISE_SECONDS = 5;
+/** Longer than any job may take; what dies is noticed by its heartbeat. */
+const EXPIRE_SECONDS = 4 * 3600;
+const KEEP_DONE_SECONDS = 3600;
+/** As long as the service's own statements wait for a server that hangs. */
+const ANSWER_TIMEOUT_MS = 20_000;
+
+/**
+ * Opens pg-boss on the service's database, with a small pool of its own.
+ *
+ * @param onTrouble told what fails in the background
+ */
+async function openJobStore({ options }: DataSource, onTrouble: (error: Error) => void): Promise<PgBoss> {
+  if (options.type !== 'postgres' || options.url === undefined) {
+    throw new Error('jobs need a PostgreSQL with an address');
+  }
+  // The library takes longer to load than most of the service.
+  const { PgBoss: Store } = await import('pg-boss');
+  const store = new Store({
+    connectionString: withTimeout(options.url),
+    application_name: 'slipway jobs',
+    max: POOL_SIZE,
+    connectionTimeoutMillis: 5_000,
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    reindex: false,
+    monitorVacuum: false,
+  });
+  store.on('error', onTrouble);
+  try {
+    return await store.start();
+  } catch (error) {
+    await store.stop({ graceful: false });
+    throw error;
+  }
+}
+
+/** The library has no option for it, but passes the address on to the driver, which has one. */
+function withTimeout(address: string): string {
+  if (!URL.canParse(address)) {
+    return address;
+  }
+  const url = new URL(address);
+  if (!url.searchParams.has('query_timeout')) {
+    url.searchParams.set('query_timeout', String(ANSWER_TIMEOUT_MS));
+  }
+  return url.href;
+}
+
+/** Makes a queue, and the one of its dead letters, unless they are there. */
+async function createQueue(store: PgBoss, queue: JobQueue): Promise<void> {
+  const common = { expireInSeconds: EXPIRE_SECONDS, deleteAfterSeconds: KEEP_DONE_SECONDS };
+  if (queue.deadLetter !== null) {
+    await store.createQueue(queue.deadLetter, common);
+  }
+  await store.createQueue(queue.name, {
+    ...common,
+    heartbeatSeconds: HEARTBEAT_SECONDS,
+    retryLimit: queue.retryLimit,
+    retryDelay: queue.retryDelaySeconds,
+    retryBackoff: true,
+    ...(queue.deadLetter !== null && { deadLetter: queue.deadLetter }),
+  });
+}
+
+/** Lets pg-boss write inside a transaction of ours. */
+function transactionDatabase(manager: EntityManager): Db {
+  return {
+    executeSql: async (text, values) => {
+      if (!manager.queryRunner?.isTransactionActive) {
+        throw new Error('a job is sent inside of a transaction');
+      }
+      const { records } = await manager.queryRunner.query(text, values, true);
+      return { rows: records };
+    },
+  };
 }

@@ -2,7 +2,40 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { JobWithMetadata, PgBoss } from 'pg-boss';
 import { jsonText } from '../../common/json-access.js';
-import type { JobHandler, JobQueue } from './job-queue.js';
+
+/** A queue of jobs that survive the process that sent them. */
+export interface JobQueue {
+  /** Letters, digits, `-`, `_`, `.`. */
+  name: string;
+  /** Where a job goes whose attempts all failed; a queue without one keeps it as failed. */
+  deadLetter: string | null;
+  /** Further attempts after the first one. */
+  retryLimit: number;
+  /** Seconds before the second attempt; doubled for each further one. */
+  retryDelaySeconds: number;
+  /** Jobs of this queue that one process works on at the same time. */
+  concurrency: number;
+  /** How often this process looks for jobs that others sent, milliseconds. */
+  pollMs: number;
+}
+
+/** One attempt at a job. */
+export interface JobAttempt {
+  /** As it was sent. */
+  data: unknown;
+  /**
+   * Aborts when the process stops, and when the job was given to somebody else: whoever works on it ends as soon as it
+   * can, and the job begins anew elsewhere.
+   */
+  signal: AbortSignal;
+  /** In a queue of dead letters: what the last attempt failed with. */
+  failure: string | null;
+}
+
+/**
+ * Does a job. When it throws, the job is tried again later.
+ */
+export type JobHandler = (attempt: JobAttempt) => Promise<void>;
 
 /** pg-boss gives a job to somebody else when it hears nothing for this long; less is not possible. */
 export const HEARTBEAT_SECONDS = 10;
@@ -12,7 +45,7 @@ const MOST_AT_ONCE = 10;
 const STOP_PATIENCE_MS = 10_000;
 
 /** What a loop does with jobs that it does not finish. */
-export interface JobReturn {
+interface JobReturn {
   /** Gives a job back without counting the attempt: the process stops. */
   handBack(job: JobWithMetadata): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { DatabaseNotificationsModule } from '../notifications/database-notifications.module.js';
+import { DatabaseNotificationsModule } from '../notifications/database-notifications.js';
 import { DurableJobs } from './durable-jobs.js';
 
 /** Jobs that survive the process that sent them. */

@@ -1,10 +1,10 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Client } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { KeyedQueue } from '../../common/keyed-queue.js';
-import { reconnectDelay } from './reconnect-delay.js';
+import { KeyedQueue } from '../../common/async.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
 /** A connection that hangs is noticed after at most this and the time that an answer may take. */
@@ -173,4 +173,26 @@ function urlOf({ driver }: DataSource): string {
     throw new Error('notifications need PostgreSQL and its URL');
   }
   return url;
+}
+
+/** What replicas tell each other through the database. */
+@Module({
+  providers: [DatabaseNotifications],
+  exports: [DatabaseNotifications],
+})
+export class DatabaseNotificationsModule {}
+
+const SHORTEST_MS = 50;
+const LONGEST_MS = 5_000;
+
+/** Waits before another attempt: longer with each failure in a row (50 ms to 5 s), not at all once `signal` aborts. */
+async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
+  const delay = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(failures - 1, 10));
+  try {
+    await wait(delay, undefined, { signal, ref: false });
+  } catch (error) {
+    if (!signal.aborted) {
+      throw error;
+    }
+  }
 }

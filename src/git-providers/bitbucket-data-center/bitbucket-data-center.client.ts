@@ -1,11 +1,9 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { exchangeJson, type JsonAnswer } from '../exchange-json.js';
+import { exchangeJson, type JsonAnswer, type RetryTiming } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
-import { GitProviderError } from '../git-provider.error.js';
-import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
-import type { RetryTiming } from '../retry-once.js';
-import { sendChange } from '../send-change.js';
-import { dataCenterReasons } from './bitbucket-data-center.pull-request.mapper.js';
+import { GitProviderError, type ProviderAuth, type ProviderCall } from '../git-provider.js';
+import { sendChange } from '../change-requests.js';
+import { dataCenterReasons } from './bitbucket-data-center.mapper.js';
 
 /**
  * Bitbucket Data Center's REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one

@@ -1,25 +1,24 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonAt, jsonList } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
-import { openOrFind } from '../change-request-host.js';
-import { GapLog } from '../gap-log.js';
+import { openOrFind } from '../change-requests.js';
+import { GapLog, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
-import { GitProviderError } from '../git-provider.error.js';
-import { GitProvider } from '../git-provider.js';
-import type {
-  GitCredential,
-  NewChangeRequest,
-  OpenedChangeRequest,
-  ProbedRepository,
-  ProviderAuth,
-  ProviderCall,
-  ProviderUser,
-  ProviderWork,
-  Signal,
-  TokenCheck,
-} from '../git-provider.types.js';
+import {
+  GitProviderError,
+  GitProvider,
+  type GitCredential,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProbedRepository,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderUser,
+  type ProviderWork,
+  type Signal,
+  type TokenCheck,
+} from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
   type DataCenterFolder,
@@ -32,7 +31,7 @@ import {
   toRepository,
   toUserSlug,
 } from './bitbucket-data-center.mapper.js';
-import { BitbucketDataCenterPullRequests } from './bitbucket-data-center.pull-requests.js';
+import { BitbucketDataCenterPullRequests } from './bitbucket-data-center.changes.js';
 
 export interface BitbucketDataCenterProviderOptions {
   timing?: RetryTiming;

@@ -1,40 +1,42 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonText } from '../../common/json-access.js';
-import { openOrFind } from '../change-request-host.js';
-import { GapLog } from '../gap-log.js';
-import { GitProviderError } from '../git-provider.error.js';
-import { GitProvider } from '../git-provider.js';
-import type {
-  GitCredential,
-  NewChangeRequest,
-  OpenedChangeRequest,
-  ProbedRepository,
-  ProviderAuth,
-  ProviderCall,
-  ProviderUser,
-  ProviderWork,
-  TokenCheck,
-} from '../git-provider.types.js';
+import { openOrFind } from '../change-requests.js';
+import {
+  type GitCredential,
+  GitProvider,
+  GitProviderError,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProbedRepository,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderUser,
+  type ProviderWork,
+  type TokenCheck,
+} from '../git-provider.js';
+import { GapLog, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
-import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
-import { BitbucketDetails } from './bitbucket.details.js';
+import { BitbucketPullRequests } from './bitbucket.changes.js';
+import {
+  BitbucketClient,
+  BitbucketDetails,
+  type BitbucketIdentity,
+  type BitbucketList,
+  BitbucketMemory,
+} from './bitbucket.client.js';
 import {
   type BitbucketPullRequest,
   type BitbucketRepository,
   PULL_REQUEST_FIELDS,
   REPOSITORY_FIELDS,
-  toProviderUser,
   toChangeRequests,
+  toProviderUser,
   toPullRequest,
   toRepository,
   toWorkspaceSlugs,
 } from './bitbucket.mapper.js';
-import { type BitbucketIdentity, BitbucketMemory } from './bitbucket.memory.js';
-import { bitbucketGitCredential } from './bitbucket.git-credential.js';
-import { BitbucketPullRequests } from './bitbucket.pull-requests.js';
 
-export interface BitbucketProviderOptions {
+interface BitbucketProviderOptions {
   /** Such as `https://api.bitbucket.org/2.0`. */
   apiUrl: string;
   /** Where git finds the repositories, `https://bitbucket.org`. */
@@ -275,4 +277,16 @@ async function listOrFailure(
 /** The newest repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
   return repositories.filter(({ fork, empty }) => !fork && !empty).slice(0, MAX_PROBES);
+}
+
+/**
+ * Git knows the kind of a token by its user name: API tokens (stored as `email:api_token`) have one of their own
+ * (https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/), access and OAuth tokens another
+ * (https://support.atlassian.com/bitbucket-cloud/docs/using-access-tokens/).
+ */
+export function bitbucketGitCredential(token: string): GitCredential {
+  const colon = token.indexOf(':');
+  return colon < 0
+    ? { username: 'x-token-auth', password: token }
+    : { username: 'x-bitbucket-api-token-auth', password: token.slice(colon + 1) };
 }

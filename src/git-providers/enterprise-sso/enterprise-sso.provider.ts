@@ -1,22 +1,21 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { GitProviderError } from '../git-provider.error.js';
-import { GitProvider } from '../git-provider.js';
-import type {
-  ForgeKind,
-  GitCredential,
-  NewChangeRequest,
-  OpenedChangeRequest,
-  ProviderAuth,
-  ProviderCall,
-  ProviderUser,
-  ProviderWork,
-  TokenCheck,
-} from '../git-provider.types.js';
-import { providerErrorFromUpstream } from '../provider-response.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
-import type { BrokerTokenCache } from './broker-token.cache.js';
-import { KeycloakBrokerClient } from './keycloak-broker.client.js';
-import { type ForgeToken, isRefreshToken } from './keycloak-broker.mapper.js';
+import {
+  GitProviderError,
+  GitProvider,
+  type ForgeKind,
+  type GitCredential,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderUser,
+  type ProviderWork,
+  type TokenCheck,
+} from '../git-provider.js';
+import { providerErrorFromUpstream, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import type { BrokerTokenCache } from './enterprise-sso.token-cache.js';
+import { KeycloakBrokerClient } from './enterprise-sso.client.js';
+import { type ForgeToken, isRefreshToken } from './enterprise-sso.mapper.js';
 
 export interface EnterpriseSsoOptions {
   /** Realm address, `https://sso.example.com/realms/main`. */

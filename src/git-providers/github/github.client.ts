@@ -1,23 +1,30 @@
+import { Octokit } from '@octokit/rest';
 import { LRUCache } from 'lru-cache';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
-import { GitProviderError } from '../git-provider.error.js';
-import type { ProviderAuth, ProviderCall, ProviderErrorCode } from '../git-provider.types.js';
-import { providerErrorFromUpstream } from '../provider-response.js';
-import { retryAfterSeconds } from '../retry-after.js';
-import { retryOnce, type RetryTiming } from '../retry-once.js';
-import { githubBaseUrl } from './github.base-url.js';
+import { gitHostBaseUrl } from '../git-host.js';
+import {
+  GitProviderError,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderErrorCode,
+} from '../git-provider.js';
+import {
+  providerErrorFromResponse,
+  providerErrorFromUpstream,
+  retryAfterSeconds,
+  retryOnce,
+  type RetryTiming,
+  timeLeft,
+} from '../provider-http.js';
 import {
   type GithubDocument,
   PULL_REQUESTS_DOCUMENT,
   RECHECK_MERGEABLE_DOCUMENT,
   REPOSITORIES_AND_ISSUES_DOCUMENT,
   VIEWER_DOCUMENT,
-} from './github.documents.js';
-import { lacksFields, mapGraphqlError } from './github.errors.js';
-import { createOctokit } from './github.octokit.js';
-import { githubTransport } from './github.transport.js';
+} from './github.schema.js';
 
 export interface GithubClientOptions {
   /** REST root of a token without host, GraphQL at `/graphql` below it. */
@@ -241,4 +248,116 @@ function divide(sizes: Readonly<Record<string, number>>, divisor: number): Recor
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+/** GitHub Enterprise Cloud with data residency; its API has a name of its own beside the host's. */
+const DATA_RESIDENCY_HOST = /^([a-z0-9-]+)\.ghe\.com$/;
+
+/**
+ * Root of the REST API, without a slash at its end. GraphQL is at `/graphql` below it, except for Enterprise Server
+ * (`…/api/v3` for REST, `…/api/graphql`), whose addresses octokit tells apart by their `/api/v3`.
+ *
+ * @param host canonical host of a token; null for the default address
+ * @param apiUrl the default address
+ */
+export function githubBaseUrl(host: string | null, apiUrl: string): string {
+  if (host === null) {
+    return apiUrl.replace(/\/+$/, '');
+  }
+  const subdomain = DATA_RESIDENCY_HOST.exec(host)?.[1];
+  return subdomain === undefined ? `${gitHostBaseUrl(host)}/api/v3` : `https://api.${subdomain}.ghe.com`;
+}
+
+/** Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. */
+const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
+  ['RATE_LIMITED', 'rate_limited'],
+  ['RATE_LIMIT', 'rate_limited'],
+  ['FORBIDDEN', 'insufficient_scope'],
+  ['INSUFFICIENT_SCOPES', 'insufficient_scope'],
+]);
+
+/** Errors without a known type; the text is not translated by the server. */
+const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
+  [/rate limit/i, 'rate_limited'],
+  [/resource not accessible/i, 'insufficient_scope'],
+];
+
+/**
+ * What one element of a GraphQL answer's `errors` means; null for NOT_FOUND, which only says that something is
+ * gone (https://docs.github.com/en/graphql/guides). A field or argument that the server does not know is
+ * `unsupported`; whatever cannot be recognised, "Something went wrong while executing your query" included, is
+ * `unavailable`.
+ */
+export function mapGraphqlError(error: unknown): ProviderErrorCode | null {
+  const type = jsonText(error, 'type') ?? '';
+  if (jsonAt(error, 'extensions', 'saml_failure') === true) {
+    return 'sso_required';
+  }
+  if (isUnknownToServer(error)) {
+    return 'unsupported';
+  }
+  if (type === 'NOT_FOUND') {
+    return null;
+  }
+  const message = jsonText(error, 'message') ?? '';
+  return (
+    TYPE_CODES.get(type) ?? MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable'
+  );
+}
+
+/** Whether the server refused the whole document because it is too old for a field or argument in it. */
+export function lacksFields(errors: readonly unknown[]): boolean {
+  return errors.some(isUnknownToServer);
+}
+
+function isUnknownToServer(error: unknown): boolean {
+  const code = jsonText(error, 'extensions', 'code');
+  return code === 'undefinedField' || code === 'argumentNotAccepted';
+}
+
+const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
+
+/** An octokit that keeps no credentials, speaks to nobody by itself and says nothing on the console. */
+export function createOctokit(): Octokit {
+  return new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
+}
+
+function silence(): void {}
+
+interface OctokitRequest {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+/** What an answer that is no success means. */
+type FailureOf = (response: Response, bodyText: string) => GitProviderError;
+
+/**
+ * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. An answer that is no
+ * success becomes an error here, before octokit makes one out of it that quotes the answer.
+ *
+ * @param now epoch milliseconds
+ * @param failureOf for requests whose refusal means more than that there was no usable answer
+ */
+export function githubTransport(
+  http: GuardedHttpClient,
+  call: ProviderCall,
+  now: () => number,
+  failureOf: FailureOf = (response, text) =>
+    providerErrorFromResponse(response, now(), text) ??
+    new GitProviderError('unsupported', { cause: new Error(`GitHub answered with ${response.status}`) }),
+): (url: string, request?: OctokitRequest) => Promise<Response> {
+  return async (url, { method, headers, body } = {}) => {
+    const timeoutMs = timeLeft(call, now());
+    const response = await http.fetch(url, { method, headers, body, signal: call.signal, timeoutMs });
+    if (response.ok) {
+      return response;
+    }
+    if (response.status === 403 && /^required/i.test(response.headers.get('x-github-sso') ?? '')) {
+      // The organisation wants the token authorised for its single sign-on first.
+      throw new GitProviderError('sso_required');
+    }
+    throw failureOf(response, await response.text());
+  };
 }

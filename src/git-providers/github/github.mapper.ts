@@ -1,22 +1,24 @@
 import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
+import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
   AssignedIssue,
   ChangeRequest,
+  OpenedChangeRequest,
   ProbedRepository,
   ProviderUser,
   RepositoryActivity,
   Signal,
-} from '../git-provider.types.js';
+} from '../git-provider.js';
 
 /** What the pull-requests document tells. */
-export interface GithubPullRequests {
+interface GithubPullRequests {
   changeRequests: ChangeRequest[];
   truncated: boolean;
 }
 
 /** What the repositories-and-issues document tells. */
-export interface GithubRepositoriesAndIssues {
+interface GithubRepositoriesAndIssues {
   recentRepositories: RepositoryActivity[];
   probedRepositories: ProbedRepository[];
   issues: AssignedIssue[];
@@ -184,4 +186,26 @@ function entryNames(node: unknown, folder: string): string[] {
 function timeAt(node: unknown, key: string): number | null {
   const time = Date.parse(jsonText(node, key) ?? '');
   return Number.isNaN(time) ? null : time;
+}
+
+/** One pull request of the REST API; null when it lacks its number or page. */
+export function toOpenedPullRequest(value: unknown): OpenedChangeRequest | null {
+  return toOpenedChangeRequest(jsonNumber(value, 'number'), jsonText(value, 'html_url'));
+}
+
+/**
+ * Why GitHub refused: the details of a failed validation, which have a text or a field and a code, else the message
+ * (https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api).
+ */
+export function githubReasons(body: unknown): string[] {
+  const details = jsonList(body, 'errors').map((error) => {
+    const field = jsonText(error, 'field');
+    const code = jsonText(error, 'code');
+    return typeof error === 'string' && error !== ''
+      ? error
+      : (jsonText(error, 'message') ?? (field && code ? `${field}: ${code}` : null));
+  });
+  const texts = details.filter((text) => text !== null);
+  const message = jsonText(body, 'message');
+  return texts.length > 0 || message === null ? texts : [message];
 }

@@ -1,25 +1,27 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { openOrFind } from '../change-request-host.js';
-import { combinedError } from '../combined-error.js';
+import { openOrFind } from '../change-requests.js';
+import {
+  combinedError,
+  providerErrorFromUpstream,
+  type RetryTiming,
+  SYSTEM_RETRY_TIMING,
+} from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
-import { GitProviderError } from '../git-provider.error.js';
-import { GitProvider } from '../git-provider.js';
-import type {
-  GitCredential,
-  NewChangeRequest,
-  OpenedChangeRequest,
-  ProviderAuth,
-  ProviderCall,
-  ProviderErrorCode,
-  ProviderUser,
-  ProviderWork,
-  TokenCheck,
-} from '../git-provider.types.js';
-import { providerErrorFromUpstream } from '../provider-response.js';
+import {
+  GitProviderError,
+  GitProvider,
+  type GitCredential,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderErrorCode,
+  type ProviderUser,
+  type ProviderWork,
+  type TokenCheck,
+} from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
-import { githubBaseUrl } from './github.base-url.js';
-import { type GithubAnswer, GithubClient } from './github.client.js';
+import { githubBaseUrl, type GithubAnswer, GithubClient, createOctokit } from './github.client.js';
 import {
   mapPullRequests,
   mapRecheck,
@@ -27,8 +29,7 @@ import {
   mapUser,
   undeterminedIds,
 } from './github.mapper.js';
-import { createOctokit } from './github.octokit.js';
-import { GithubPullRequests } from './github.pull-requests.js';
+import { GithubPullRequests } from './github.changes.js';
 
 export interface GithubProviderOptions {
   /** REST root of a token without host, for example `https://api.github.com`. */

@@ -1,21 +1,24 @@
 import { LRUCache } from 'lru-cache';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { jsonAt } from '../../common/json-access.js';
-import { exchangeJson, type JsonAnswer } from '../exchange-json.js';
+import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
+import { sendChange } from '../change-requests.js';
 import { gitHostBaseUrl } from '../git-host.js';
-import { GitProviderError } from '../git-provider.error.js';
-import type { ProviderAuth, ProviderCall } from '../git-provider.types.js';
-import type { RetryTiming } from '../retry-once.js';
-import { sendChange } from '../send-change.js';
+import {
+  GitProviderError,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderErrorCode,
+} from '../git-provider.js';
+import { exchangeJson, type JsonAnswer, type RetryTiming } from '../provider-http.js';
+import { gitlabReasons } from './gitlab.mapper.js';
 import {
   CURRENT_USER_DOCUMENT,
+  DISCUSSION_COUNT_FIELDS,
   SUGGESTED_TASKS_DOCUMENT,
   SUGGESTED_TASKS_FALLBACK_DOCUMENT,
-} from './gitlab.documents.js';
-import { lacksDiscussionCounts } from './gitlab.errors.js';
-import { gitlabReasons } from './gitlab.merge-request.mapper.js';
+} from './gitlab.schema.js';
 
-export interface GitlabClientOptions {
+interface GitlabClientOptions {
   /** API root of a token without host, `/v4` and `/graphql` below it. */
   apiUrl: string;
   timing: RetryTiming;
@@ -176,4 +179,38 @@ function bearer(auth: ProviderAuth): Record<string, string> {
 /** 404 on an address that every GitLab has. */
 function noGitlab(): GitProviderError {
   return new GitProviderError('unsupported', { cause: new Error('the address is not found') });
+}
+
+/** GitLab gives most errors no code, so their English text decides; it is not translated by the server. */
+const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
+  [/invalid token|not authenticated/i, 'unauthorized'],
+  [/rate limit|too many requests/i, 'rate_limited'],
+  [/permission|insufficient[_ ]scope|access denied/i, 'insufficient_scope'],
+  [/time(d )?[ -]?out/i, 'timeout'],
+  [/complexity|query has depth|doesn't exist on type|doesn't accept argument/i, 'unsupported'],
+];
+
+/**
+ * Why parts of a GraphQL answer are missing, each reason once, in the order of its `errors`.
+ * Classes of errors: https://docs.gitlab.com/api/graphql/#errors
+ */
+export function mapGraphqlErrors(body: unknown): ProviderErrorCode[] {
+  return [...new Set(jsonList(body, 'errors').map(mapGraphqlError))];
+}
+
+/** Whether the server refused the document because it is too old for the discussion counters. */
+export function lacksDiscussionCounts(body: unknown): boolean {
+  return jsonList(body, 'errors').some((error) =>
+    DISCUSSION_COUNT_FIELDS.some(
+      (field) =>
+        jsonText(error, 'message')?.includes(`Field '${field}' doesn't exist on type`) === true ||
+        (jsonAt(error, 'extensions', 'code') === 'undefinedField' &&
+          jsonAt(error, 'extensions', 'fieldName') === field),
+    ),
+  );
+}
+
+function mapGraphqlError(error: unknown): ProviderErrorCode {
+  const message = jsonText(error, 'message') ?? '';
+  return MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable';
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { RepositoryActivity } from '../git-provider.types.js';
+import type { RepositoryActivity } from '../git-provider.js';
 import { mapConflicts, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
 
 const TIME = '2026-11-20T10:00:00Z';

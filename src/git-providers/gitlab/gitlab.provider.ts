@@ -1,28 +1,30 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
-import { openOrFind } from '../change-request-host.js';
-import { combinedError } from '../combined-error.js';
+import { openOrFind } from '../change-requests.js';
+import {
+  combinedError,
+  providerErrorFromUpstream,
+  type RetryTiming,
+  SYSTEM_RETRY_TIMING,
+} from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
-import { GitProviderError } from '../git-provider.error.js';
-import { GitProvider } from '../git-provider.js';
-import type {
-  GitCredential,
-  NewChangeRequest,
-  OpenedChangeRequest,
-  ProviderAuth,
-  ProviderCall,
-  ProviderErrorCode,
-  ProviderUser,
-  ProviderWork,
-  TokenCheck,
-} from '../git-provider.types.js';
-import { providerErrorFromUpstream } from '../provider-response.js';
+import {
+  GitProviderError,
+  GitProvider,
+  type GitCredential,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProviderAuth,
+  type ProviderCall,
+  type ProviderErrorCode,
+  type ProviderUser,
+  type ProviderWork,
+  type TokenCheck,
+} from '../git-provider.js';
 import { requireRepositoryPath } from '../repository-name.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../retry-once.js';
-import { GitlabClient, type GitlabIssuePage } from './gitlab.client.js';
-import { mapGraphqlErrors } from './gitlab.errors.js';
+import { GitlabClient, type GitlabIssuePage, mapGraphqlErrors } from './gitlab.client.js';
 import { type GitlabGraphqlWork, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
-import { GitlabMergeRequests } from './gitlab.merge-requests.js';
+import { GitlabMergeRequests } from './gitlab.changes.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, for example `https://gitlab.com/api`. */

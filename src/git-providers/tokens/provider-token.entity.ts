@@ -8,7 +8,23 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
-import type { ProviderType } from '../git-provider.types.js';
+import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
+import type { ProviderType } from '../git-provider.js';
+
+/** What an encrypted token is bound to: a record copied to another user or provider does not decrypt. */
+export function providerTokenBinding(userId: string, provider: string): string {
+  return `provider_tokens.token:${userId}:${provider}`;
+}
+
+/** Where this feature keeps encrypted records. */
+export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'provider_tokens',
+    column: 'token',
+    keyColumns: ['user_id', 'provider'],
+    binding: ({ user_id = '', provider = '' }) => providerTokenBinding(user_id, provider),
+  },
+];
 
 /** A user's credential for one git provider. */
 @Entity('provider_tokens')

@@ -2,21 +2,67 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
 import { lockUser } from '../../auth/lock-user.js';
+import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { InvalidInputError } from '../../common/errors/invalid-input.error.js';
+import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { invalidGitToken } from '../git-provider-problem.js';
+import type { ProviderCall, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
-import { invalidGitToken } from './invalid-git-token.js';
+import {
+  type NewToken,
+  planTokenChanges,
+  type ProviderTokenInputs,
+  type ProviderTokenWarning,
+  type TokenChange,
+} from './plan-token-changes.js';
+import { ProviderToken, providerTokenBinding } from './provider-token.entity.js';
 
-import { planTokenChanges, type NewToken, type TokenChange } from './plan-token-changes.js';
-import { providerTokenBinding } from './provider-token-binding.js';
-import { ProviderTokenChecker, type CheckedToken } from './provider-token.checker.js';
-import { ProviderToken } from './provider-token.entity.js';
-import type { ProviderTokenInputs, ProviderTokenWarning } from './provider-token-input.js';
-import { unverifiedTokenWarning } from './unverified-token-warning.js';
+/** A new token after its provider was asked. */
+interface CheckedToken {
+  /** Holds the successor when the check itself made the provider rotate the token. */
+  token: NewToken;
+  verdict: TokenCheck;
+}
+
+/** For all checks together; a single request to a provider has the HTTP client's own, shorter deadline. */
+const DEADLINE_MS = 12_000;
+
+/** Asks providers about new tokens: each its own and only at the host that came with the token. */
+@Injectable()
+export class ProviderTokenChecker {
+  constructor(
+    private readonly registry: GitProviderRegistry,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Side by side; the answers come in the order of the tokens. */
+  async checkAll(tokens: readonly NewToken[]): Promise<CheckedToken[]> {
+    const call: ProviderCall = {
+      signal: AbortSignal.timeout(DEADLINE_MS),
+      deadlineAt: this.clock.now() + DEADLINE_MS,
+    };
+    return Promise.all(tokens.map((token) => this.check(token, call)));
+  }
+
+  private async check(token: NewToken, call: ProviderCall): Promise<CheckedToken> {
+    let current = token.token;
+    const verdict = await this.registry.providerFor(token.provider, token.host).checkToken(
+      { token: token.token, host: token.host },
+      {
+        ...call,
+        replaceToken: (successor) => {
+          current = successor;
+          return Promise.resolve();
+        },
+      },
+    );
+    return { token: { ...token, token: current }, verdict };
+  }
+}
 
 /** Changes that have passed every check and can be stored; made by `prepare` only. */
-export interface PreparedTokens {
+interface PreparedTokens {
   readonly changes: readonly PreparedChange[];
   /** Tokens that will be stored without a verdict of their provider. */
   readonly warnings: ProviderTokenWarning[];
@@ -136,4 +182,21 @@ export class ProviderTokensService {
       return [unverifiedTokenWarning(provider, verdict.code)];
     });
   }
+}
+
+const REASONS: Record<ProviderErrorCode, string> = {
+  unauthorized: 'the provider did not accept the credentials behind it',
+  rate_limited: 'the provider limits requests at the moment',
+  insufficient_scope: 'it may not read the account',
+  sso_required: 'an organisation wants it authorised for single sign-on',
+  unsupported: 'the provider cannot check it',
+  unavailable: 'the provider could not be reached',
+  timeout: 'the provider did not answer in time',
+  not_linked: 'the account is not linked to the git host',
+  reauth_required: 'the git host wants a new sign-in',
+};
+
+/** Tells the client that a token was stored without a verdict of its provider. */
+function unverifiedTokenWarning(provider: ProviderType, code: ProviderErrorCode): ProviderTokenWarning {
+  return { provider, code, detail: `The ${provider} token was stored but not verified: ${REASONS[code]}.` };
 }

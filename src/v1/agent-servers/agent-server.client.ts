@@ -1,16 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import type { EventPage } from '../../agent-protocol/event-page.js';
-import type {
-  CredentialsRequest,
-  SendMessageRequest,
-  StartConversationRequest,
-} from '../../agent-protocol/start-conversation-request.js';
-import { jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
-import { AgentServerError } from './agent-server.error.js';
-import { AgentServerHttp } from './agent-server.http.js';
-import type { AgentServerTarget } from './agent-server-target.js';
-import { isAgentEvent } from './is-agent-event.js';
-import { type RemoteConversation, toRemoteConversation } from './remote-conversation.js';
+import {
+  CONVERSATION_STATUSES,
+  type ConversationStatus,
+  type CredentialsRequest,
+  type MetricsSnapshot,
+  type SendMessageRequest,
+  type StartConversationRequest,
+} from '../../agent-protocol/conversation.js';
+import type { AgentEvent, EventPage } from '../../agent-protocol/events.js';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
+import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
@@ -166,4 +165,79 @@ function required(value: unknown): RemoteConversation {
     throw new AgentServerError(null, 'its answer was not a conversation');
   }
   return conversation;
+}
+
+/** An event has at least an id, a kind and a time; the rest is passed on as it is, whatever a newer server adds. */
+export function isAgentEvent(value: unknown): value is AgentEvent {
+  const timestamp = jsonText(value, 'timestamp');
+  return (
+    jsonText(value, 'id') !== null &&
+    jsonText(value, 'kind') !== null &&
+    timestamp !== null &&
+    !Number.isNaN(Date.parse(timestamp))
+  );
+}
+
+/** A conversation as its agent server tells it, reduced to what the service uses. */
+export interface RemoteConversation {
+  /** UUID as the server writes it. */
+  id: string;
+  status: ConversationStatus;
+  title: string | null;
+  /** Without an address: the provider's own. */
+  model: { model: string | null; baseUrl: string | null };
+  metrics: MetricsSnapshot | null;
+  /** The server ended while the agent worked, and `run` goes on (our server only). */
+  wasRunning: boolean;
+}
+
+/** Reads a `ConversationInfo`; null when it is none. Nothing but what is used has to be there. */
+export function toRemoteConversation(value: unknown): RemoteConversation | null {
+  const id = jsonText(value, 'id');
+  const given = jsonText(value, 'execution_status');
+  const status = CONVERSATION_STATUSES.find((known) => known === given);
+  if (id === null || status === undefined) {
+    return null;
+  }
+  return {
+    id,
+    status,
+    title: jsonText(value, 'title'),
+    model: {
+      model: jsonText(value, 'agent', 'llm', 'model'),
+      baseUrl: jsonText(value, 'agent', 'llm', 'base_url'),
+    },
+    metrics:
+      toMetrics(jsonAt(value, 'metrics')) ?? toMetrics(jsonAt(value, 'stats', 'usage_to_metrics', 'agent')),
+    wasRunning: jsonAt(value, 'agent_state', 'was_running') === true,
+  };
+}
+
+/** Metrics of a conversation from an answer or a `stats` event; null when they are none. */
+export function toMetrics(value: unknown): MetricsSnapshot | null {
+  const modelName = jsonText(value, 'model_name');
+  if (modelName === null) {
+    return null;
+  }
+  const usage = jsonAt(value, 'accumulated_token_usage');
+  const count = (name: string): number => jsonNumber(usage, name) ?? 0;
+  return {
+    model_name: modelName,
+    accumulated_cost: jsonNumber(value, 'accumulated_cost') ?? 0,
+    max_budget_per_task: jsonNumber(value, 'max_budget_per_task'),
+    accumulated_token_usage:
+      typeof usage === 'object' && usage !== null
+        ? {
+            model: jsonText(usage, 'model') ?? modelName,
+            prompt_tokens: count('prompt_tokens'),
+            completion_tokens: count('completion_tokens'),
+            cache_read_tokens: count('cache_read_tokens'),
+            cache_write_tokens: count('cache_write_tokens'),
+            reasoning_tokens: count('reasoning_tokens'),
+            context_window: count('context_window'),
+            per_turn_token: count('per_turn_token'),
+            response_id: jsonText(usage, 'response_id') ?? '',
+          }
+        : null,
+  };
 }

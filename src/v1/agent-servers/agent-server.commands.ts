@@ -1,13 +1,29 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
-import { AgentServerError } from './agent-server.error.js';
-import { AgentServerHttp } from './agent-server.http.js';
-import type { AgentServerTarget } from './agent-server-target.js';
-import { OutputTail } from './output-tail.js';
+import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
+
+/** What people want to see of a failure: its end. */
+const KEPT = 8_192;
+
+/** The end of a long text that comes in pieces. */
+class OutputTail {
+  #text = '';
+
+  add(piece: string): void {
+    this.#text += piece;
+    if (this.#text.length > 2 * KEPT) {
+      this.#text = this.#text.slice(-KEPT);
+    }
+  }
+
+  get text(): string {
+    return this.#text.slice(-KEPT);
+  }
+}
 
 /** How a command is run. */
-export interface AgentCommand {
+interface AgentCommand {
   /** Text for bash. It is kept in the agent server's log: never a secret. */
   command: string;
   /** Null: the workspace. */
@@ -18,7 +34,7 @@ export interface AgentCommand {
   signal: AbortSignal;
 }
 
-export interface AgentCommandResult {
+interface AgentCommandResult {
   /** -1: it did not end by itself. */
   exitCode: number;
   /** The end of what it wrote, standard error in between. */

@@ -1,13 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  GitPrepareAnswer,
-  GitPrepareFailure,
-  GitPrepareRequest,
-} from '../../agent-protocol/git-prepare.js';
+import type { GitPrepareAnswer, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
-import { AgentServerError } from './agent-server.error.js';
-import { AgentServerHttp } from './agent-server.http.js';
-import type { AgentServerTarget } from './agent-server-target.js';
+import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
 
 const FAILURES: readonly GitPrepareFailure[] = [
   'authentication',

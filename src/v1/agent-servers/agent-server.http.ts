@@ -1,8 +1,34 @@
 import { Injectable } from '@nestjs/common';
 import type { Agent, Dispatcher, FormData } from 'undici';
-import { AgentServerError } from './agent-server.error.js';
-import type { AgentServerTarget } from './agent-server-target.js';
-import { failureDetail } from './failure-detail.js';
+import { jsonList, jsonText } from '../../common/json-access.js';
+
+/** An agent server that runs right now, and what it wants to see. */
+export interface AgentServerTarget {
+  /** Without a trailing slash: `http://127.0.0.1:41234`. */
+  address: string;
+  sessionKey: string;
+}
+
+/** What an agent server answered instead of what was asked for. */
+export class AgentServerError extends Error {
+  /**
+   * @param status HTTP status; null when there was no (understandable) answer at all
+   * @param detail its own words, clipped; they may be shown to the conversation's owner
+   */
+  constructor(
+    readonly status: number | null,
+    readonly detail: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      status === null
+        ? `The agent server did not answer: ${detail}`
+        : `The agent server answered ${status}: ${detail}`,
+      options,
+    );
+    this.name = 'AgentServerError';
+  }
+}
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures in them is large; more than this is not a page. */
@@ -11,7 +37,7 @@ const MAX_DETAIL = 500;
 /** `detail` of the error about an answer that was cut off. */
 export const ANSWER_TOO_LARGE = 'its answer was too large';
 
-export interface AgentServerCall {
+interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
   /** Sent as JSON. */
@@ -143,4 +169,30 @@ function reasonOf(error: unknown): string {
     return 'the time was over';
   }
   return (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL);
+}
+
+const NO_REASON = 'no reason given';
+
+/**
+ * An agent server's own words about a failure, clipped. The stock server's answer to a request that it does not
+ * understand repeats what it was sent, which may be a key or a secret: of such an answer only places and sentences are
+ * taken.
+ *
+ * @param text body of its answer
+ */
+export function failureDetail(text: string): string {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // Not every failure is JSON; then the text itself is all there is.
+    return text.slice(0, MAX_DETAIL) || NO_REASON;
+  }
+  const detail = jsonText(parsed, 'detail') ?? jsonList(parsed, 'detail').map(problem).join('; ');
+  return detail.slice(0, MAX_DETAIL) || NO_REASON;
+}
+
+function problem(value: unknown): string {
+  const place = jsonList(value, 'loc').filter((part) => typeof part === 'string' || typeof part === 'number');
+  return `${place.join('.') || 'request'}: ${jsonText(value, 'msg') ?? NO_REASON}`;
 }

@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import type { AgentServerTarget } from './agent-server-target.js';
+import type { AgentServerTarget } from './agent-server.http.js';
 
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_MS = 20_000;

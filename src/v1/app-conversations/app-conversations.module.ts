@@ -1,34 +1,121 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.module.js';
+import { JobsModule } from '../../database/jobs/jobs.module.js';
+import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
+import { McpConfigModule } from '../../mcp-config/mcp-config.module.js';
+import { MetricsModule } from '../../metrics/metrics.module.js';
+import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
+import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
+import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
-import { AppConversation } from './app-conversation.entity.js';
-import { AppConversationsController } from './app-conversations.controller.js';
-import { AppConversationsService } from './app-conversations.service.js';
-import { ConversationActionsController } from './conversation-actions.controller.js';
-import { ConversationActionsService } from './conversation-actions.service.js';
-import { ConversationAnswers } from './conversation-answers.js';
-import { ConversationExportController } from './export/conversation-export.controller.js';
-import { ConversationExportService } from './export/conversation-export.service.js';
-import { ConversationRemovalService } from './conversation-removal.service.js';
-import { ConversationRenewal } from './conversation-renewal.js';
+import { AgentCredentials } from './agent-request/agent-credentials.js';
+import { AgentRequests } from './agent-request/agent-request.js';
+import { AgentInputsReader } from './agent-request/agent-settings.js';
+import { GitAccessReader } from './agent-request/git-access.js';
+import { ModelCatalogue } from './agent-request/model-catalogue.js';
+import {
+  AppConversationsController,
+  ConversationExportController,
+} from './api/app-conversations.controller.js';
+import {
+  ConversationActionsController,
+  ConversationWorkspaceController,
+} from './api/conversation-actions.controller.js';
+import { ConversationAnswers } from './api/conversation.presenter.js';
+import { StartTasksController } from './api/start-tasks.controller.js';
+import { ConversationActionsService, ConversationRenewal } from './conversation-actions.service.js';
+import { ConversationExportService } from './conversation-export.service.js';
+import { ConversationRestore, ConversationRevival, RestorableConversations } from './conversation-restore.js';
 import { ConversationTitles } from './conversation-titles.js';
-import { ConversationWorkspaceController } from './conversation-workspace.controller.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
-import { ConversationsReader } from './conversations.reader.js';
-import { SandboxRemoval } from './sandbox-removal.js';
-import { ConversationStartModule } from './start/conversation-start.module.js';
-import { StartRequests } from './start-requests.js';
-import { StartStream } from './start-stream.js';
+import { AppConversation } from './conversation.entity.js';
+import { ConversationRows, ConversationsReader } from './conversation.repository.js';
+import {
+  AppConversationsService,
+  ConversationRemovalService,
+  SandboxRemoval,
+} from './conversations.service.js';
 import { StartTask } from './start-task.entity.js';
-import { StartTasksController } from './start-tasks.controller.js';
-import { StartTasksReader } from './start-tasks.reader.js';
-import { StartTasksService } from './start-tasks.service.js';
+import { StartTasksReader, StartTaskStore } from './start-task.repository.js';
+import {
+  SandboxChanges,
+  SandboxReadiness,
+  StartSandboxMaker,
+  StartSandboxReader,
+  StartTargets,
+} from './start/await-sandbox.js';
+import { BeginConversationStep } from './start/begin-conversation.step.js';
+import { ConversationStarter, StartDrafts, StartPlaces } from './start/conversation-starter.js';
+import { PrepareRepositoryStep, RepositoryPlans } from './start/prepare-repository.step.js';
+import { RepositoryMaker } from './start/repository-checkout.js';
+import { SetUpStep } from './start/set-up.step.js';
+import { StartJobs } from './start/start-queue.js';
+import { StartSandboxes } from './start/start-sandbox.js';
+import { StartStream } from './start/start-stream.js';
+import { StartRequests, StartTasksService } from './start/start-tasks.service.js';
+import { SandboxSteps, StartEnds, StartSteps, StartWalker } from './start/start-workflow.js';
+import { StartGauges } from './start/start.metrics.js';
+import { AbandonedStarts, StartWorker } from './start/start.worker.js';
 import { TaskForges } from './suggested-task/task-forges.js';
+
+/** How conversations begin, what their agents are given, and given again. */
+@Module({
+  imports: [
+    TypeOrmModule.forFeature([StartTask, AppConversation, Sandbox]),
+    DatabaseNotificationsModule,
+    JobsModule,
+    MetricsModule,
+    SettingsModule,
+    McpConfigModule,
+    GitProvidersModule,
+    AgentServersModule,
+    EventsModule,
+    IdempotencyModule,
+    SandboxSpecsModule,
+    SandboxesModule,
+  ],
+  providers: [
+    AbandonedStarts,
+    AgentCredentials,
+    AgentInputsReader,
+    AgentRequests,
+    GitAccessReader,
+    ModelCatalogue,
+    BeginConversationStep,
+    ConversationRestore,
+    ConversationRevival,
+    ConversationRows,
+    ConversationStarter,
+    PrepareRepositoryStep,
+    RepositoryMaker,
+    RestorableConversations,
+    RepositoryPlans,
+    SandboxChanges,
+    SandboxReadiness,
+    SandboxRemoval,
+    SandboxSteps,
+    SetUpStep,
+    StartDrafts,
+    StartEnds,
+    StartGauges,
+    StartJobs,
+    StartPlaces,
+    StartSandboxMaker,
+    StartSandboxReader,
+    StartSandboxes,
+    StartSteps,
+    StartTargets,
+    StartTaskStore,
+    StartWalker,
+    StartWorker,
+  ],
+  exports: [AgentCredentials, ConversationStarter],
+})
+class ConversationStartModule {}
 
 /** Conversations as clients see them: started, listed, continued, removed. */
 @Module({

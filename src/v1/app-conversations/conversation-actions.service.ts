@@ -1,25 +1,87 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { parseHexId } from '../../common/hex-id.js';
-import { AgentServerError } from '../agent-servers/agent-server.error.js';
-import { ConversationPokes } from '../events/conversation-pokes.js';
-import { type RunningSandbox, RunningSandboxes } from '../sandboxes/running-sandboxes.js';
-import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
-import { toWireStatus } from '../sandboxes/sandbox-status.js';
-import { agentServerProblem } from './agent-server-problem.js';
-import { ConversationRenewal } from './conversation-renewal.js';
-import type { ConversationRow } from './conversation-row.js';
-import { ConversationsReader } from './conversations.reader.js';
-import { sandboxNotRunning } from './sandbox-not-running.js';
-import { StartTasksReader } from './start-tasks.reader.js';
-import { unknownConversation } from './unknown-conversation.js';
+import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
+import { parseHexId } from '../../common/identifiers.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { ConversationPokes } from '../events/conversation-logs.js';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
+import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox.entity.js';
+import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
+import { AgentCredentials } from './agent-request/agent-credentials.js';
+import { agentDialect } from './agent-request/agent-settings.js';
+import { type ConversationRow, ConversationsReader } from './conversation.repository.js';
+import { unknownConversation } from './conversations.service.js';
+import { StartTasksReader } from './start-task.repository.js';
+
+/** What our agent server answers while a conversation lacks its key; nothing was done then. */
+const REFUSED = 400;
+
+/**
+ * Gives conversations of running sandboxes the settings as they are now where something is in their way that the user
+ * may have changed: a limit that was reached, a key. All others are asked without a word more.
+ */
+@Injectable()
+export class ConversationRenewal {
+  constructor(
+    private readonly specs: SandboxSpecs,
+    private readonly agentServers: AgentServerClient,
+    private readonly credentials: AgentCredentials,
+  ) {}
+
+  /**
+   * Does something at the conversation's agent server, which has the present settings where they matter.
+   *
+   * @param action is done again when it was refused before the settings were told
+   * @throws AgentServerError, and SecretDecryptionError when something stored is not readable with the configured keys
+   */
+  async renewed(
+    target: RunningSandbox,
+    conversation: ConversationRow,
+    action: () => Promise<void>,
+  ): Promise<void> {
+    if (wantsRenewal(conversation)) {
+      await this.renew(target, conversation);
+      await action();
+      return;
+    }
+    try {
+      await action();
+    } catch (error) {
+      const isRefusal = error instanceof AgentServerError && error.status === REFUSED;
+      if (!isRefusal || !(await this.renew(target, conversation))) {
+        throw error;
+      }
+      await action();
+    }
+  }
+
+  /** @returns whether there was anything to tell: the stock server has no route for it, and keeps what it was given */
+  private async renew(
+    target: RunningSandbox,
+    { id, user_id: userId }: Pick<ConversationRow, 'id' | 'user_id'>,
+  ): Promise<boolean> {
+    if (agentDialect(this.specs.find(target.specId)) !== 'slipway') {
+      return false;
+    }
+    const remote = await this.agentServers.findConversation(target, id);
+    if (remote === null) {
+      // The action itself says so.
+      return false;
+    }
+    const credentials = await this.credentials.build({ id, userId }, remote.model);
+    await this.agentServers.giveCredentials(target, id, credentials);
+    return true;
+  }
+}
 
 /** How long an action waits for a resumed agent server to be given its credentials again; that is tried every 5 s. */
 const RESTORE_WAIT_MS = 12_000;
 const RESTORE_POLL_MS = 50;
 
 /** What is done at a conversation's agent server. */
-export type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
+type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
 /** Does what users want at the agent servers of their conversations. */
 @Injectable()
@@ -123,5 +185,78 @@ async function attempt<T>(action: () => Promise<T>): Promise<T> {
     return await action();
   } catch (error) {
     throw error instanceof AgentServerError ? agentServerProblem(error) : error;
+  }
+}
+
+/** Refusals that are about what was asked, not about the agent server. */
+const KINDS: Readonly<Record<number, [ErrorKind, ErrorCode]>> = {
+  400: ['conflict', 'conflict'],
+  403: ['forbidden', 'forbidden'],
+  409: ['conflict', 'conflict'],
+  422: ['conflict', 'conflict'],
+};
+
+/**
+ * An agent server's failure as a problem: what it refuses because of the conversation's state keeps its own words,
+ * everything else is the agent server's fault.
+ */
+function agentServerProblem(error: AgentServerError): DomainError {
+  const known = error.status === null ? undefined : KINDS[error.status];
+  if (known) {
+    return new DomainError(...known, error.detail, { cause: error });
+  }
+  return new DomainError(
+    'bad_gateway',
+    'upstream_error',
+    error.status === null
+      ? 'The agent server of the sandbox did not answer; try again.'
+      : `The agent server of the sandbox refused the request (${error.status}): ${error.detail}`,
+    { cause: error },
+  );
+}
+
+/**
+ * Whether a conversation has to be given the user's settings anew before its agent is asked for anything: it ended with
+ * an error, or has spent its budget. A key or a limit may be to blame that is another one by now.
+ */
+export function wantsRenewal({
+  execution_status: status,
+  metrics,
+}: Pick<ConversationRow, 'execution_status' | 'metrics'>): boolean {
+  const isSpent =
+    metrics !== null &&
+    metrics.max_budget_per_task !== null &&
+    metrics.accumulated_cost >= metrics.max_budget_per_task;
+  return status === 'error' || isSpent;
+}
+
+/** Why nothing can be done in a sandbox that does not run, and what to do about it. */
+function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
+  const resume = `POST /api/v1/sandboxes/${sandboxId}/resume`;
+  switch (status) {
+    case 'PAUSED':
+      return new DomainError(
+        'conflict',
+        'sandbox_not_running',
+        `The sandbox is PAUSED; resume it first with ${resume}.`,
+      );
+    case 'STARTING':
+      return new DomainError(
+        'conflict',
+        'sandbox_not_running',
+        'The sandbox is STARTING; try again once it is RUNNING.',
+      );
+    case 'ERROR':
+      return new DomainError(
+        'unavailable',
+        'sandbox_not_running',
+        `The sandbox is in ERROR (its status_detail says why); start it again with ${resume}.`,
+      );
+    case 'MISSING':
+      return new DomainError(
+        'gone',
+        'sandbox_not_running',
+        'The sandbox is MISSING: the conversation can be read, but not continued.',
+      );
   }
 }

@@ -3,13 +3,11 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.error.js';
-import type { AgentServerTarget } from '../agent-servers/agent-server-target.js';
-import { isAgentEvent } from '../agent-servers/is-agent-event.js';
-import { FollowListeners } from '../events/follow-listeners.js';
-import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
-import { initialTitle, LONGEST_TITLE } from './conversation-title.js';
+import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
+import { AgentServerError, type AgentServerTarget } from '../agent-servers/agent-server.http.js';
+import { FollowListeners } from '../events/event-listeners.js';
+import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
+import { initialTitle, LONGEST_TITLE } from './conversation.entity.js';
 
 /** The user said something: that is when the conversation last changed. */
 const TOUCH = `

@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { Injectable } from '@nestjs/common';
-import { AgentServerError } from '../agent-servers/agent-server.error.js';
-import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
+import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
 /** Looks into the folders that conversations work in, through their agent servers. */

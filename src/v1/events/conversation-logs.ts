@@ -1,7 +1,19 @@
-import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { OPENED_CHANNEL, REMOVED_CHANNEL } from './event-channels.js';
+
+/** Payload: the id of a conversation whose events were stored. */
+export const EVENTS_CHANNEL = 'conversation_events';
+
+/** Payload: the id of a conversation whose log has something new, for the process that follows it. */
+export const POKES_CHANNEL = 'conversation_pokes';
+
+/** Payload: the id of a conversation whose log has just been opened. */
+export const OPENED_CHANNEL = 'conversation_opened';
+
+/** Payload: the id of a conversation whose log was removed. */
+export const REMOVED_CHANNEL = 'conversation_removed';
 
 const OPEN = `
   INSERT INTO followed_conversations (id, user_id, sandbox_id) VALUES ($1, $2, $3)
@@ -28,5 +40,23 @@ export class ConversationLogs {
   async remove(manager: EntityManager, conversationId: string): Promise<void> {
     await manager.query(REMOVE, [conversationId]);
     await this.notifications.publish(manager, REMOVED_CHANNEL, conversationId);
+  }
+}
+
+/** Says that a conversation's log may have something new, so that it is read now and not at the next poll. */
+@Injectable()
+export class ConversationPokes {
+  private readonly logger = new Logger(ConversationPokes.name);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly notifications: DatabaseNotifications,
+  ) {}
+
+  /** Returns at once; the process that follows the conversation hears it, whichever it is. Never needed, only faster. */
+  poke(conversationId: string): void {
+    this.notifications
+      .publish(this.dataSource, POKES_CHANNEL, conversationId)
+      .catch((error: unknown) => this.logger.warn('a poke was lost', { error: String(error) }));
   }
 }

@@ -2,23 +2,27 @@ import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/com
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import type { AuthUser } from '../../auth/auth-user.js';
-import { CurrentUser } from '../../auth/current-user.decorator.js';
-import { ConversationPathDto } from './dto/conversation-path.dto.js';
-import { CountEventsQueryDto } from './dto/count-events-query.dto.js';
-import { EventIdsQueryDto } from './dto/event-ids-query.dto.js';
-import { type EventPageDto, toEventPageDto } from './dto/event-page.dto.js';
-import { SearchEventsQueryDto } from './dto/search-events-query.dto.js';
-import { StreamQueryDto } from './dto/stream-query.dto.js';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import {
+  ConversationPathDto,
+  CountEventsQueryDto,
+  EventIdsQueryDto,
+  type EventPageDto,
+  toEventPageDto,
+  SearchEventsQueryDto,
+  StreamQueryDto,
+  toEventFilter,
+  toEventSearch,
+  toStreamStart,
+} from './events.dto.js';
 import {
   BatchEventsOperation,
   CountEventsOperation,
   SearchEventsOperation,
   StreamEventsOperation,
-} from './events.operations.js';
+} from './events.openapi.js';
 import { EventsService } from './events.service.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
-import { toEventFilter, toEventSearch, toStreamStart } from './to-event-search.js';
 
 @ApiTags('Events')
 @ApiSecurity('APIKeyHeader')

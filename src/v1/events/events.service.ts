@@ -3,11 +3,11 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { parseHexId } from '../../common/hex-id.js';
+import { parseHexId } from '../../common/identifiers.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { isAgentEvent } from '../agent-servers/is-agent-event.js';
-import { type EventFilter, EventsReader, mayBeCut } from './events.reader.js';
+import { isAgentEvent } from '../agent-servers/agent-server.client.js';
+import { type EventFilter, EventsReader, mayBeCut } from './event.queries.js';
 
 const LARGEST_SEQ = 2_147_483_647;
 

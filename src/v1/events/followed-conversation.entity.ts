@@ -1,5 +1,5 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-info.js';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
 import { User } from '../../auth/user.entity.js';
 
 /** What is known here of a conversation's other half, the one in the agent server, and how far its log was read. */

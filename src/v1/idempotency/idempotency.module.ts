@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { IdempotencyKey } from './idempotency-key.entity.js';
-import { IdempotencyPurge } from './idempotency.purge.js';
-import { IdempotentRequests } from './idempotent-requests.js';
+import { IdempotencyKey, IdempotencyPurge, IdempotentRequests } from './idempotent-requests.js';
 
 /** Requests that may be sent twice. */
 @Module({

@@ -3,12 +3,9 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { RunningSandboxes } from '../sandboxes/running-sandboxes.js';
-import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
-import { agentServerPath } from './agent-server-path.js';
-import type { Passage } from './passage.js';
-import { refuseUpgrade } from './refuse-upgrade.js';
-import { SandboxForwarder } from './sandbox-forwarder.js';
+import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
+import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
+import { type Passage, refuseUpgrade, SandboxForwarder } from './forwarder.js';
 
 /** Of the service, never of the agent server: a client may send them by habit, and they are not for what runs in there. */
 const OWN_HEADERS = ['authorization', 'cookie', 'x-access-token'];
@@ -97,4 +94,23 @@ function remove(headers: OutgoingHttpHeaders, names: readonly string[]): void {
   for (const name of names) {
     delete headers[name];
   }
+}
+
+const PREFIX = /^\/api\/v1\/sandboxes\/([0-9A-Za-z]{1,64})\/agent-server(?=[/?]|$)/;
+
+/** An address under a sandbox's agent server. */
+interface AgentServerPath {
+  sandboxId: string;
+  /** Path and query as the agent server gets them. */
+  rest: string;
+}
+
+/** Takes the address of a request apart; null when it does not lie under an agent server. */
+export function agentServerPath(address: string): AgentServerPath | null {
+  const [prefix, sandboxId] = PREFIX.exec(address) ?? [];
+  if (prefix === undefined || sandboxId === undefined) {
+    return null;
+  }
+  const rest = address.slice(prefix.length);
+  return { sandboxId, rest: rest.startsWith('/') ? rest : `/${rest}` };
 }

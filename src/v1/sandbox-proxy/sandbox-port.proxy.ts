@@ -1,18 +1,15 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { portToken } from '../sandboxes/port-token.js';
-import { type RunningSandbox, RunningSandboxes } from '../sandboxes/running-sandboxes.js';
-import { SandboxActivity } from '../sandboxes/sandbox-activity.js';
-import { SandboxAddresses } from '../sandboxes/sandbox-addresses.js';
-import { judgeVisit } from './judge-visit.js';
-import { portCookie } from './port-cookie.js';
-import { portPassage } from './port-passage.js';
-import { type PortVisit, readPortVisit } from './port-visit.js';
-import { refuseUpgrade } from './refuse-upgrade.js';
-import { SandboxForwarder } from './sandbox-forwarder.js';
+import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
+import { SandboxAddresses } from '../sandboxes/sandbox-urls.js';
+import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
+import { portToken } from '../sandboxes/session-key.js';
+import { AgentServerProxy } from './agent-server.proxy.js';
+import { refuseUpgrade, SandboxForwarder } from './forwarder.js';
+import { judgeVisit, portCookie, portPassage, type PortVisit, readPortVisit } from './port-access.js';
 
 const STATUS_LINES = new Map([
   ['unauthorized', '401 Unauthorized'],
@@ -138,4 +135,33 @@ function takeToPage(response: Response, { sandbox, origin, visit }: Way): void {
 
 function isSecure(origin: string): boolean {
   return origin.startsWith('https:');
+}
+
+/** Takes in WebSockets: all are for sandboxes, the service itself has none. */
+@Injectable()
+export class SandboxSockets {
+  private readonly logger = new Logger(SandboxSockets.name);
+
+  constructor(
+    private readonly agentServers: AgentServerProxy,
+    private readonly ports: SandboxPortProxy,
+  ) {}
+
+  attach(server: Server): void {
+    // Others (clients that offer HTTP/2) are answered as if they had not asked; by Node.js before 24.9 they are refused.
+    Object.assign(server, { shouldUpgradeCallback: isForWebSocket });
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      // Without a listener an error of a client that left would end the process.
+      socket.on('error', () => socket.destroy());
+      const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
+      proxy.upgrade(request, socket, head).catch((error: unknown) => {
+        this.logger.error('upgrade failed', error instanceof Error ? error.stack : String(error));
+        refuseUpgrade(socket, '500 Internal Server Error');
+      });
+    });
+  }
+}
+
+function isForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
 }

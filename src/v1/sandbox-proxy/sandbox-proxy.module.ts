@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { SandboxPortProxy } from './sandbox-port.proxy.js';
-import { SandboxSockets } from './sandbox-sockets.js';
+import { SandboxPortProxy, SandboxSockets } from './sandbox-port.proxy.js';
 
 /** The way into sandboxes through the service. */
 @Module({

@@ -1,7 +1,6 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { DEFAULT_PORTS } from './default-ports.js';
-import type { SandboxSpec, SandboxSpecProgram } from './sandbox-spec.js';
+import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const LONGEST_START_SECONDS = 3600;

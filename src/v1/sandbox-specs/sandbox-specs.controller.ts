@@ -1,11 +1,15 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { decodePageId, toPage } from '../../common/pagination/page.js';
-import { SandboxSpecIdsQueryDto } from './dto/sandbox-spec-ids-query.dto.js';
-import { type SandboxSpecPageDto, toSandboxSpecPageDto } from './dto/sandbox-spec-page.dto.js';
-import { type SandboxSpecDto, toSandboxSpecDto } from './dto/sandbox-spec.dto.js';
-import { SearchSandboxSpecsQueryDto } from './dto/search-sandbox-specs-query.dto.js';
-import { GetSandboxSpecsOperation, SearchSandboxSpecsOperation } from './sandbox-specs.operations.js';
+import {
+  SandboxSpecIdsQueryDto,
+  type SandboxSpecPageDto,
+  toSandboxSpecPageDto,
+  type SandboxSpecDto,
+  toSandboxSpecDto,
+  SearchSandboxSpecsQueryDto,
+} from './sandbox-spec.dto.js';
+import { GetSandboxSpecsOperation, SearchSandboxSpecsOperation } from './sandbox-specs.openapi.js';
 import { SandboxSpecs } from './sandbox-specs.js';
 
 const DEFAULT_LIMIT = 100;

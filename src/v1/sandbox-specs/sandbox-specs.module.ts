@@ -1,10 +1,8 @@
 import { Module } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
-import { ConfiguredSandboxSpecs } from './configured.sandbox-specs.js';
-import { loadSandboxSpecs } from './load-sandbox-specs.js';
+import { ConfiguredSandboxSpecs, loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
 import { SandboxSpecsController } from './sandbox-specs.controller.js';
-import { SandboxSpecs } from './sandbox-specs.js';
 
 /** Which kinds of sandboxes there are. */
 @Module({

@@ -1,4 +1,7 @@
-import { randomBase62 } from '../../common/crypto/random-base62.js';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { randomBase62 } from '../../common/identifiers.js';
+import { ConfigError } from '../../config/config.error.js';
 
 /** Which machine this process serves sandboxes on, and which of its processes this one is. */
 export class HostIdentity {
@@ -9,4 +12,50 @@ export class HostIdentity {
   constructor(readonly id: string) {
     this.processId = `${id}/${randomBase62(16)}`;
   }
+}
+
+const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+
+/**
+ * The id of this machine that is kept in `DATA_DIR/host-id`, made there at the first start: replicas that share the
+ * folder share the id, and the sandboxes that it names.
+ *
+ * @throws ConfigError when the file holds something else
+ */
+export async function loadHostId(dataDir: string): Promise<string> {
+  const file = path.join(dataDir, 'host-id');
+  const known = await readHostId(file);
+  if (known !== null) {
+    return known;
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const draft = `${file}.${process.pid}.${randomBase62(6)}`;
+  await writeFile(draft, `${randomBase62(12)}\n`, { mode: 0o644 });
+  try {
+    // Of two first starts at the same time one wins, and both read the winner's id.
+    await link(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw error;
+    }
+  } finally {
+    await rm(draft, { force: true });
+  }
+  return (await readHostId(file)) ?? loadHostId(dataDir);
+}
+
+async function readHostId(file: string): Promise<string | null> {
+  let text: string;
+  try {
+    text = (await readFile(file, 'utf8')).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  }
+  if (!HOST_ID.test(text)) {
+    throw new ConfigError(`HOST_ID: ${file} holds no usable id; remove it, or set HOST_ID`);
+  }
+  return text;
 }

@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { type CallbackFacts, callbackProblem, callbackUrl } from './callback-url.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';
 
@@ -32,7 +31,49 @@ export class SandboxCallback {
       host: http.host,
       port: this.address.port,
       dockerNetwork: sandboxes.dockerNetwork,
-      hostname: hostname(),
+      ownHostname: hostname(),
     };
   }
+}
+
+/** Everything that the address of our webhooks is derived from. */
+export interface CallbackFacts {
+  backend: 'process' | 'docker';
+  /** `SANDBOX_CALLBACK_URL`. */
+  configured: string | null;
+  /** Address and port of our listener. */
+  host: string;
+  port: number;
+  dockerNetwork: string | null;
+  /** Name of the machine, which in a container is the container's own. */
+  ownHostname: string;
+}
+
+const ANY_ADDRESS = new Set(['0.0.0.0', '::', '']);
+
+/** Base address of the service as the agent servers of a backend reach it, without a trailing slash. */
+export function callbackUrl(facts: CallbackFacts): string {
+  if (facts.configured !== null) {
+    return facts.configured;
+  }
+  return `http://${callbackHost(facts)}:${facts.port}`;
+}
+
+/** Why agent servers will not reach the service, in one line for the operator; null when nothing speaks against it. */
+export function callbackProblem({ backend, configured, dockerNetwork, host }: CallbackFacts): string | null {
+  const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  if (backend !== 'docker' || configured !== null || dockerNetwork !== null || !loopback) {
+    return null;
+  }
+  return `containers cannot reach a service that listens on ${host}: agents cannot open pull requests; set HOST=0.0.0.0 or SANDBOX_CALLBACK_URL`;
+}
+
+function callbackHost({ backend, host, dockerNetwork, ownHostname }: CallbackFacts): string {
+  if (backend === 'docker') {
+    return dockerNetwork === null ? 'host.docker.internal' : ownHostname;
+  }
+  if (ANY_ADDRESS.has(host)) {
+    return '127.0.0.1';
+  }
+  return host.includes(':') ? `[${host}]` : host;
 }

@@ -6,11 +6,9 @@ import { NamedStatement } from '../../database/named-statement.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
-import { pausedNotes } from './paused-notes.js';
-import { SandboxKicks } from './sandbox-kicks.js';
-import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './sandbox-session-key.js';
-import { deadlineSeconds } from './sandbox-transitions.js';
-import type { SandboxWishes } from './sandbox.entity.js';
+import { SandboxKicks } from './sandbox-leases.js';
+import { deadlineSeconds, type SandboxWishes } from './sandbox.entity.js';
+import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 const INSERT = new NamedStatement(
   'sandbox_insert',
@@ -20,7 +18,7 @@ const INSERT = new NamedStatement(
    VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)`,
 );
 
-export interface NewSandbox {
+interface NewSandbox {
   /** Of `newSandboxId()`. */
   id: string;
   userId: string;
@@ -78,4 +76,15 @@ export class SandboxCreation {
 
 function secondsAfter(moment: Date, seconds: number): Date {
   return new Date(moment.getTime() + seconds * 1000);
+}
+
+/** Says for people which idle sandboxes gave up their places to another one; nothing when none did. */
+export function pausedNotes(ids: readonly string[]): string[] {
+  const [first, ...others] = ids;
+  if (first === undefined) {
+    return [];
+  }
+  return others.length === 0
+    ? [`Sandbox ${first} was idle for longest, and was paused to make room.`]
+    : [`Sandboxes ${[first, ...others].join(', ')} were idle for longest, and were paused to make room.`];
 }

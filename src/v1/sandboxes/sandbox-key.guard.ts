@@ -1,18 +1,27 @@
-import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import {
+  applyDecorators,
+  type CanActivate,
+  createParamDecorator,
+  type ExecutionContext,
+  Injectable,
+  UseGuards,
+} from '@nestjs/common';
+import { ApiSecurity } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { presentedKey } from '../../auth/presented-key.js';
+import { Public } from '../../auth/auth.decorators.js';
+import { presentedKey } from '../../auth/auth.guard.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { currentRequest } from '../../common/requests/request-context.js';
-import { type SandboxKeyHolder, SandboxKeys } from './sandbox-keys.js';
+import { type SandboxKeyHolder, SandboxKeys } from './sandbox.queries.js';
 
 /** A request that has passed the guard. */
-export interface SandboxRequest extends Request {
+interface SandboxRequest extends Request {
   sandbox?: SandboxKeyHolder;
 }
 
 /** Lets in what presents the key of a sandbox, whatever its status; see `@SandboxAuthenticated()`. */
 @Injectable()
-export class SandboxKeyGuard implements CanActivate {
+class SandboxKeyGuard implements CanActivate {
   constructor(private readonly keys: SandboxKeys) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -29,4 +38,20 @@ export class SandboxKeyGuard implements CanActivate {
     }
     return true;
   }
+}
+
+/** The sandbox whose key came with the request. */
+export const CurrentSandbox = createParamDecorator(
+  (_data: unknown, context: ExecutionContext): SandboxKeyHolder => {
+    const { sandbox } = context.switchToHttp().getRequest<SandboxRequest>();
+    if (!sandbox) {
+      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    }
+    return sandbox;
+  },
+);
+
+/** For routes that take the key of a sandbox in place of a user's. */
+export function SandboxAuthenticated(): MethodDecorator & ClassDecorator {
+  return applyDecorators(Public(), UseGuards(SandboxKeyGuard), ApiSecurity('APIKeyHeader'));
 }

@@ -2,15 +2,32 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Clock } from '../../common/clock.js';
-import { EntityRows } from '../../database/entity-rows.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
-import type { SandboxRowStatus } from './sandbox-status.js';
-import { TRANSITIONAL_STATUSES } from './sandbox-transitions.js';
-import { Sandbox } from './sandbox.entity.js';
+import { Sandbox, type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox.entity.js';
+
+/** Tells the worker of this process at once that there is work, instead of at its next sweep. */
+@Injectable()
+export class SandboxKicks {
+  private listener: ((taken: Sandbox | null) => void) | null = null;
+
+  /** There is one worker in a process. */
+  onKick(listener: (taken: Sandbox | null) => void): void {
+    this.listener = listener;
+  }
+
+  /**
+   * To be called after the change of the row was committed.
+   *
+   * @param taken a row whose lease this process took with that change; null: the worker looks for what is to be done
+   */
+  kick(taken: Sandbox | null = null): void {
+    this.listener?.(taken);
+  }
+}
 
 /** How long a lease holds that is not renewed: after this another process takes over what a dead one left. */
-export const LEASE_MS = 15_000;
+const LEASE_MS = 15_000;
 
 const TAKE_DUE = `
   UPDATE sandboxes SET lease_owner = $1, lease_until = $2

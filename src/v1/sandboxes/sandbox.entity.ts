@@ -9,8 +9,111 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
-import type { PortAddresses } from './port-addresses.js';
-import type { SandboxRowStatus } from './sandbox-status.js';
+
+/** Statuses of a row. Those of the wire are fewer: see `toWireStatus`. */
+export const SANDBOX_ROW_STATUSES = [
+  'STARTING',
+  'RUNNING',
+  'PAUSING',
+  'PAUSED',
+  'ERROR',
+  'MISSING',
+  'DELETING',
+] as const;
+export type SandboxRowStatus = (typeof SANDBOX_ROW_STATUSES)[number];
+
+/** Statuses that clients see. */
+export const SANDBOX_STATUSES = ['STARTING', 'RUNNING', 'PAUSED', 'ERROR', 'MISSING'] as const;
+export type SandboxStatus = (typeof SANDBOX_STATUSES)[number];
+
+const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
+  STARTING: 'STARTING',
+  RUNNING: 'RUNNING',
+  // Nothing more may be sent to it, and it comes to rest by itself.
+  PAUSING: 'PAUSED',
+  PAUSED: 'PAUSED',
+  ERROR: 'ERROR',
+  MISSING: 'MISSING',
+  DELETING: 'MISSING',
+};
+
+/** What clients see of a row's status; no row is MISSING. */
+export function toWireStatus(status: SandboxRowStatus | null): SandboxStatus {
+  return status === null ? 'MISSING' : WIRE[status];
+}
+
+/** What can happen to a sandbox. */
+export type SandboxTransition =
+  /** Somebody wants it to run (again). */
+  | 'resume'
+  /** Somebody, idleness or the limit wants it to stop and to keep its files. */
+  | 'pause'
+  /** Somebody, or the retention time, wants it gone. */
+  | 'remove'
+  /** Its agent server answered after a start. */
+  | 'started'
+  /** It has been stopped as asked. */
+  | 'paused'
+  /** It could not be started or stopped, or ended by itself. */
+  | 'fail'
+  /** Its files are gone from where sandboxes are. */
+  | 'vanish'
+  /** Its files are there again. */
+  | 'appear';
+
+interface TransitionRule {
+  from: readonly SandboxRowStatus[];
+  to: SandboxRowStatus;
+}
+
+const RULES: Record<SandboxTransition, TransitionRule> = {
+  // From MISSING too: the start finds out whether that is still so.
+  resume: { from: ['PAUSING', 'PAUSED', 'ERROR', 'MISSING'], to: 'STARTING' },
+  pause: { from: ['STARTING', 'RUNNING'], to: 'PAUSING' },
+  remove: { from: SANDBOX_ROW_STATUSES.filter((status) => status !== 'DELETING'), to: 'DELETING' },
+  started: { from: ['STARTING'], to: 'RUNNING' },
+  paused: { from: ['PAUSING'], to: 'PAUSED' },
+  fail: { from: ['STARTING', 'RUNNING', 'PAUSING'], to: 'ERROR' },
+  vanish: { from: ['PAUSED', 'ERROR'], to: 'MISSING' },
+  appear: { from: ['MISSING'], to: 'PAUSED' },
+};
+
+/** Statuses that a worker brings to an end; one at a time does, which the lease in the row sees to. */
+export const TRANSITIONAL_STATUSES = ['STARTING', 'PAUSING', 'DELETING'] as const;
+type TransitionalStatus = (typeof TRANSITIONAL_STATUSES)[number];
+
+/** How long stopping may take, seconds; a start has its specification's limit. */
+const PAUSE_SECONDS = 120;
+
+/** The rule of a transition: a row with any other status is left as it is. */
+export function transitionRule(transition: SandboxTransition): TransitionRule {
+  return RULES[transition];
+}
+
+/** The status after a transition; null when it cannot happen. */
+export function statusAfter(transition: SandboxTransition, from: SandboxRowStatus): SandboxRowStatus | null {
+  const rule = RULES[transition];
+  return rule.from.includes(from) ? rule.to : null;
+}
+
+export function isTransitional(status: SandboxRowStatus): status is TransitionalStatus {
+  return TRANSITIONAL_STATUSES.some((transitional) => transitional === status);
+}
+
+/**
+ * How long a status may last, in seconds, before it is an error; null where it may last: a removal is tried until it
+ * succeeds, since nothing else can be done with the sandbox.
+ */
+export function deadlineSeconds(status: SandboxRowStatus, startTimeoutSeconds: number): number | null {
+  switch (status) {
+    case 'STARTING':
+      return startTimeoutSeconds;
+    case 'PAUSING':
+      return PAUSE_SECONDS;
+    default:
+      return null;
+  }
+}
 
 /** What the user's settings ask of a sandbox, kept so that each resume has the same. */
 export interface SandboxWishes {
@@ -108,4 +211,42 @@ export class Sandbox {
 
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
+}
+
+/** Where the ports of what agents start were reached after one start of a sandbox. */
+export interface PortAddresses {
+  /** Counts the starts. A replica of an earlier version starts sandboxes without changing this. */
+  generation: number;
+  /** By name. */
+  addresses: Record<string, string>;
+}
+
+/** Where they are reached now; empty where nobody knows. */
+export function currentPorts(
+  portAddresses: PortAddresses | null,
+  generation: number,
+): Readonly<Record<string, string>> {
+  return portAddresses?.generation === generation ? portAddresses.addresses : {};
+}
+
+/** Members of the settings that ask something of sandboxes. */
+interface SandboxSettings {
+  remote_runtime_resource_factor: number | null;
+  sandbox_base_container_image: string | null;
+  sandbox_runtime_container_image: string | null;
+}
+
+/** What a user's settings ask of a new sandbox; null when that is nothing. */
+export function toWishes(settings: SandboxSettings | null): SandboxWishes | null {
+  if (settings === null) {
+    return null;
+  }
+  const { sandbox_base_container_image: base, sandbox_runtime_container_image: runtime } = settings;
+  const wishes = {
+    resourceFactor: settings.remote_runtime_resource_factor,
+    // An image that is ready to run wins over one that would have to be made ready.
+    image: runtime || base || null,
+    ...(runtime && base && runtime !== base && { unusedImage: base }),
+  };
+  return wishes.resourceFactor === null && wishes.image === null ? null : wishes;
 }

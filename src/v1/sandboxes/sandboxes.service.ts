@@ -1,13 +1,120 @@
+import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
+import { SettingsService } from '../../settings/settings.service.js';
+import { IdempotentRequests } from '../idempotency/idempotent-requests.js';
+import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import { SandboxOrders } from './sandbox-orders.js';
-import { unknownSandbox } from './sandbox-problems.js';
-import { SandboxResume } from './sandbox-resume.js';
-import type { SandboxView } from './sandbox-view.js';
-import { SandboxStore } from './sandbox.store.js';
-import { SandboxesReader } from './sandboxes.reader.js';
+import { pausedNotes, SandboxCreation } from './sandbox-creation.js';
+import { SandboxKicks } from './sandbox-leases.js';
+import { SandboxPlaces, unknownSandbox } from './sandbox-quota.js';
+import { type SandboxWishes, statusAfter, toWishes } from './sandbox.entity.js';
+import { SandboxesReader, type SandboxView } from './sandbox.queries.js';
+import { SandboxStore } from './sandbox.repository.js';
+import { newSandboxId } from './session-key.js';
+
+/** What users' settings ask of sandboxes. */
+@Injectable()
+export class UserWishes {
+  constructor(private readonly settings: SettingsService) {}
+
+  /** Null when the user asks for nothing special. */
+  async find(userId: string): Promise<SandboxWishes | null> {
+    try {
+      return toWishes(await this.settings.find(userId));
+    } catch (error) {
+      // Most users of the API alone never store any settings.
+      if (error instanceof DomainError && error.kind === 'not_found') {
+        return null;
+      }
+      throw error;
+    }
+  }
+}
+
+const SCOPE = 'POST /api/v1/sandboxes';
+
+/** Takes users' orders of new sandboxes. */
+@Injectable()
+export class SandboxOrders {
+  constructor(
+    private readonly store: SandboxStore,
+    private readonly requests: IdempotentRequests,
+    private readonly places: SandboxPlaces,
+    private readonly creation: SandboxCreation,
+    private readonly wishes: UserWishes,
+  ) {}
+
+  /**
+   * Claims a place and has a sandbox started in it.
+   *
+   * @returns the id of the new sandbox, or of the one that an earlier request with this key ordered
+   * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
+   */
+  async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
+    const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findSpare(userId)]);
+    const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
+    const { resourceId } = await this.store.transaction((manager) =>
+      this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
+        const paused = await this.places.require(manager, userId, spare);
+        const id = newSandboxId();
+        await this.creation.insert(manager, { id, userId, spec, wishes, heldSeconds: 0, paused });
+        return id;
+      }),
+    );
+    this.creation.kick(resourceId);
+    return resourceId;
+  }
+}
+
+/** Brings sandboxes back: from a pause, and from an error. */
+@Injectable()
+export class SandboxResume {
+  constructor(
+    private readonly store: SandboxStore,
+    private readonly places: SandboxPlaces,
+    private readonly kicks: SandboxKicks,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Has the sandbox started again, in a place that is claimed for it; nothing happens when it starts or runs already.
+   *
+   * @param userId its owner; null: whoever that is
+   * @returns the ids of sandboxes that were paused to make room; while it starts its `status_detail` names them
+   * @throws DomainError not_found for an unknown sandbox
+   * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
+   */
+  async request(userId: string | null, id: string): Promise<readonly string[]> {
+    const sandbox = await this.store.find(id, userId);
+    if (!sandbox) {
+      throw unknownSandbox();
+    }
+    if (statusAfter('resume', sandbox.status) === null) {
+      return [];
+    }
+    const now = this.clock.now();
+    const spare = await this.places.findSpare(sandbox.userId, id);
+    const paused = await this.store.transaction(async (manager) => {
+      const ids = await this.places.require(manager, sandbox.userId, spare, id);
+      await this.store.move(
+        id,
+        'resume',
+        {
+          statusDetail: pausedNotes(ids).join(' ') || null,
+          lastActivityAt: new Date(now),
+        },
+        {},
+        manager,
+      );
+      return ids;
+    });
+    this.kicks.kick();
+    return paused;
+  }
+}
 
 /** What users do with their own sandboxes. Another user's are as unknown as those that never were. */
 @Injectable()

@@ -1,13 +1,50 @@
-import { Body, Controller, HttpCode, Param, Post, UseInterceptors } from '@nestjs/common';
+import {
+  Body,
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  HttpCode,
+  Injectable,
+  type NestInterceptor,
+  Param,
+  Post,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ConversationPathDto } from '../events/dto/conversation-path.dto.js';
-import { CurrentSandbox } from '../sandboxes/current-sandbox.decorator.js';
-import { SandboxAuthenticated } from '../sandboxes/sandbox-authenticated.decorator.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-keys.js';
-import { ConversationWebhookOperation, EventsWebhookOperation } from './agent-server-webhooks.operations.js';
+import type { Request, Response } from 'express';
+import { from, type Observable, switchMap } from 'rxjs';
+import type { SuccessDto } from '../../common/openapi/responses.js';
+import { jsonBodyMiddleware } from '../../common/requests/json-body.middleware.js';
+import { ConversationPathDto } from '../events/events.dto.js';
+import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
+import { ConversationWebhookOperation, EventsWebhookOperation } from './agent-server-webhooks.openapi.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
-import { WebhookBodyInterceptor } from './webhook-body.interceptor.js';
-import type { SuccessDto } from '../../common/openapi/success.dto.js';
+
+/** Agent servers send several events at once, with pictures and the output of commands in them. */
+const LIMIT_BYTES = 32 * 1024 * 1024;
+const DEADLINE_MS = 20_000;
+
+/** Reads the body of a webhook, after the guards: nobody without a key makes the service keep that much. */
+@Injectable()
+class WebhookBodyInterceptor implements NestInterceptor {
+  private readonly read = jsonBodyMiddleware(LIMIT_BYTES, DEADLINE_MS, { anyText: true });
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<Request>();
+    const response = http.getResponse<Response>();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    void this.read(request, response, (error?: unknown) => {
+      if (error === undefined) {
+        resolve();
+      } else {
+        reject(error);
+      }
+    });
+    return from(promise).pipe(switchMap(() => next.handle()));
+  }
+}
 
 @ApiTags('Webhooks')
 @SandboxAuthenticated()

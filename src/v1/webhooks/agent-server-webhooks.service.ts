@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { DomainError } from '../../common/errors/domain-error.js';
-import { InvalidInputError } from '../../common/errors/invalid-input.error.js';
-import { parseHexId } from '../../common/hex-id.js';
+import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { ConversationPokes } from '../events/conversation-pokes.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-keys.js';
+import { ConversationPokes } from '../events/conversation-logs.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
 
 /**
  * What agent servers tell of themselves. It is taken as a hint only: what happened is read from the agent server, where

@@ -1,25 +1,19 @@
-import type { ActionEvent } from '../../../agent-protocol/events.js';
+import type { ActionEvent, AgentEvent, SecurityRisk } from '../../../agent-protocol/events.js';
 import { openCalls } from '../../conversations/open-calls.js';
 import type { Tool } from '../../tools/tool.js';
-import type { EngineHost } from '../agent-engine.js';
+import type { EngineHost, EngineSettings } from '../agent-engine.js';
 import { actionOf, messageOf, withUniqueIds } from './answer-events.js';
 import type { Condenser } from './condenser.js';
-import { waitsForUser } from './confirmation.js';
-import { conversationFailure } from './conversation-failure.js';
-import { countUsage } from './count-usage.js';
 import type { ModelOf } from './language-model.js';
-import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
-import { messagesFromEvents } from './messages-from-events.js';
-import type { StepAnswer, StepRequest } from './model-step.js';
+import { isResult, messagesFromEvents, type ResultEvent, resultText } from './messages-from-events.js';
+import { patientStep, type StepAnswer, type StepRequest, type Wait } from './model-step.js';
 import type { NativeTools } from './native-tools.js';
-import { patientStep, type Wait } from './patient-step.js';
-import { prepareRun } from './prepare-run.js';
-import { callError, type PendingCall, runCalls } from './run-calls.js';
-import { isStuck } from './stuck.js';
-import { offeredTool, readCall } from './tool-calls.js';
+import { dynamicContext, systemPrompt } from './system-prompt.js';
+import { callError, offeredTool, type PendingCall, readCall, runCalls } from './tool-calls.js';
+import { conversationFailure, countUsage, limitReached } from './usage.js';
 
-export interface AgentLoopOptions {
+interface AgentLoopOptions {
   host: EngineHost;
   signal: AbortSignal;
   tools: NativeTools;
@@ -234,4 +228,56 @@ function takenIds(host: EngineHost): Set<string> {
       .events()
       .flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id, event.llm_response_id] : [])),
   );
+}
+
+/** Whether a call waits for the user; a risk that is not known counts as high. */
+export function waitsForUser(
+  policy: EngineSettings['confirmationPolicy'],
+  needsConfirmation: boolean,
+  risk: SecurityRisk,
+): boolean {
+  if (!needsConfirmation || policy === 'never') {
+    return false;
+  }
+  return policy === 'always' || risk === 'HIGH' || risk === 'UNKNOWN';
+}
+
+/** Opens the tool servers and names those that are dead; writes the system prompt if the log has none yet, or another language. */
+async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
+  for (const { server, reason } of await tools.connect()) {
+    const detail = `The tool server ${server} cannot be used: ${reason}`;
+    await host.append(conversationFailure('McpServerUnavailable', detail));
+  }
+  const { settings } = host;
+  const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
+  const context = dynamicContext(settings);
+  if (last?.kind === 'SystemPromptEvent' && last.dynamic_context?.text === context) {
+    return;
+  }
+  await host.append({
+    kind: 'SystemPromptEvent',
+    source: 'agent',
+    system_prompt: { type: 'text', text: systemPrompt() },
+    dynamic_context: { type: 'text', text: context },
+    tools: [...tools.offered(settings).values()].map((tool) => tool.definition()),
+  });
+}
+
+const REPEATS = 4;
+
+/** Whether the agent did the same four times in a row, with the same result, since the user last wrote. */
+export function isStuck(events: readonly AgentEvent[]): boolean {
+  const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const recent = events.slice(lastUser + 1);
+  const done = recent.filter((event) => event.kind === 'ActionEvent').slice(-REPEATS);
+  const results = recent.filter((event) => isResult(event));
+  const turns = done.map((action) => {
+    const result = results.find((event) => event.tool_call_id === action.tool_call_id);
+    return result === undefined ? null : turnOf(action, result);
+  });
+  return turns.length === REPEATS && turns[0] !== null && turns.every((turn) => turn === turns[0]);
+}
+
+function turnOf({ tool_name, action, tool_call }: ActionEvent, result: ResultEvent): string {
+  return JSON.stringify([tool_name, action ?? tool_call.arguments, result.kind, resultText(result)]);
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Action } from '../../../agent-protocol/actions.js';
-import type { SecurityRisk } from '../../../agent-protocol/events.js';
+import type { Action, SecurityRisk } from '../../../agent-protocol/events.js';
 import type { NewEvent } from '../agent-engine.js';
 import type { RequestedCall, StepAnswer } from './model-step.js';
 

@@ -1,11 +1,9 @@
-import { AgentUnavailableError } from '../agent-unavailable.error.js';
-import type { EngineHost } from '../agent-engine.js';
-import { countUsage } from './count-usage.js';
+import { AgentUnavailableError, type EngineHost } from '../agent-engine.js';
+import { countUsage, limitReached } from './usage.js';
 import type { ModelOf } from './language-model.js';
-import { limitReached } from './limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
-import { patientStep, type Wait } from './patient-step.js';
+import { patientStep, type Wait } from './model-step.js';
 import type { NativeTools } from './native-tools.js';
 import { systemPrompt } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';

@@ -1,12 +1,92 @@
 import type { AssistantContent, FilePart, ModelMessage, TextPart, ToolCallPart, ToolResultPart } from 'ai';
-import type { ActionEvent, AgentEvent, MessageEvent } from '../../../agent-protocol/events.js';
-import { resultText, textOf } from './result-text.js';
-import { isResult, type ResultEvent, visibleEvents } from './visible-events.js';
+import type {
+  ActionEvent,
+  AgentErrorEvent,
+  AgentEvent,
+  Condensation,
+  Content,
+  MessageEvent,
+  ObservationEvent,
+  SystemPromptEvent,
+  UserRejectObservation,
+} from '../../../agent-protocol/events.js';
+
+/** What closes a tool call. */
+export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
+
+/** Events that a model is told about. */
+export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
+
+/**
+ * The history as the model sees it: what was condensed is gone, and the condensation stands in its place, at its
+ * offset among what remains. A condensation that a later one forgets is gone too.
+ */
+export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
+  const forgotten = new Set(
+    events.flatMap((event) => (event.kind === 'Condensation' ? event.forgotten_event_ids : [])),
+  );
+  const remaining = withOnePrompt(events.filter(isVisible)).filter(({ id }) => !forgotten.has(id));
+  const view: VisibleEvent[] = remaining.filter(({ kind }) => kind !== 'Condensation');
+  for (const event of remaining) {
+    if (event.kind === 'Condensation' && event.summary) {
+      view.splice(event.summary_offset ?? 0, 0, event);
+    }
+  }
+  return view;
+}
+
+/** The last system prompt, which counts, in the place of the first. */
+function withOnePrompt(events: readonly VisibleEvent[]): VisibleEvent[] {
+  const last = events.findLast(({ kind }) => kind === 'SystemPromptEvent');
+  const first = events.findIndex(({ kind }) => kind === 'SystemPromptEvent');
+  return events.flatMap((event, index) => {
+    if (event.kind !== 'SystemPromptEvent') {
+      return [event];
+    }
+    return index === first && last !== undefined ? [last] : [];
+  });
+}
+
+export function isResult(event: AgentEvent): event is ResultEvent {
+  return (
+    event.kind === 'ObservationEvent' ||
+    event.kind === 'AgentErrorEvent' ||
+    event.kind === 'UserRejectObservation'
+  );
+}
+
+function isVisible(event: AgentEvent): event is VisibleEvent {
+  return (
+    isResult(event) ||
+    event.kind === 'SystemPromptEvent' ||
+    event.kind === 'MessageEvent' ||
+    event.kind === 'ActionEvent' ||
+    event.kind === 'Condensation'
+  );
+}
+
+/** What the model reads as the result of its call. */
+export function resultText(event: ResultEvent): string {
+  if (event.kind === 'AgentErrorEvent') {
+    return event.error;
+  }
+  if (event.kind === 'UserRejectObservation') {
+    return `The user refused this call: ${event.rejection_reason}`;
+  }
+  return textOf(event.observation.content) || '(no output)';
+}
+
+/** The text of a content; of pictures only that there are some. */
+export function textOf(content: readonly Content[]): string {
+  return content
+    .map((part) => (part.type === 'text' ? part.text : `[${part.image_urls.length} image(s) left out]`))
+    .join('\n');
+}
 
 const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
 /** What the model is told, made from the log alone. */
-export interface Prompt {
+interface Prompt {
   /** null: the log has no system prompt yet. */
   instructions: string | null;
   messages: ModelMessage[];

@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgentEngine, type EngineHost } from '../agent-engine.js';
+import { RemoteAccess } from '../../git/remote-access.js';
+import { postPullRequest } from '../../tools/pull-request.tool.js';
+import {
+  AgentEngine,
+  type EngineContext,
+  type EngineHost,
+  type EngineSurroundings,
+} from '../agent-engine.js';
 import { AgentLoop } from './agent-loop.js';
 import { askModel } from './ask-model.js';
-import { closeCalls, rejectCalls } from './close-calls.js';
 import { Condenser } from './condenser.js';
 import { type ModelOf, modelsOf } from './language-model.js';
+import type { Wait } from './model-step.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import type { Wait } from './patient-step.js';
+import { closeCalls, rejectCalls } from './tool-calls.js';
 
-export interface NativeEngineOptions extends NativeToolsOptions {
+interface NativeEngineOptions extends NativeToolsOptions {
   /** Base address of Anthropic's own API. */
   anthropicUrl: string;
   /** Between two attempts to reach the model. */
@@ -96,4 +103,33 @@ export class NativeEngine extends AgentEngine {
     };
     return this.#held;
   }
+}
+
+/** Our own engine for a conversation, with all that its server can offer it. */
+export function createNativeEngine(
+  { conversationId, gitAccess }: EngineContext,
+  { webhook, sessionKeys: [sessionKey], toolWrapper, environment, conversationsPath }: EngineSurroundings,
+): NativeEngine {
+  const access = new RemoteAccess({
+    environment,
+    wrapper: toolWrapper,
+    privateFolder: conversationsPath,
+    credentials: () => gitAccess()?.credentials ?? [],
+  });
+  return new NativeEngine({
+    shellWrapper: toolWrapper,
+    remoteAccess: () => (isShellWithout(gitAccess()) ? access : null),
+    pullRequests:
+      webhook === null || sessionKey === undefined
+        ? null
+        : {
+            open: postPullRequest({ url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId }),
+            push: async (folder, branch, signal) => await access.push(folder, branch, signal),
+          },
+  });
+}
+
+/** Whether there are credentials that the shell does not get. */
+function isShellWithout(git: ReturnType<EngineContext['gitAccess']>): boolean {
+  return git !== null && !git.expose && git.credentials.length > 0;
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { FinishTool } from '../../tools/finish.tool.js';
+import { FinishTool, ThinkTool } from '../../tools/small-tools.js';
 import { TaskTrackerTool } from '../../tools/task-tracker.tool.js';
-import { ThinkTool } from '../../tools/think.tool.js';
 import { offeredTool, readCall } from './tool-calls.js';
 
 const tasks = new TaskTrackerTool(() => []);

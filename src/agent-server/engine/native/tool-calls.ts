@@ -1,14 +1,103 @@
-import type { SecurityRisk } from '../../../agent-protocol/events.js';
-import { clipText } from '../../tools/clip-text.js';
-import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
+import type { ActionEvent, SecurityRisk } from '../../../agent-protocol/events.js';
+import { openCalls } from '../../conversations/open-calls.js';
+import { describeFailure } from '../../log.js';
+import { clipText, type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
+import type { EngineHost, NewEvent } from '../agent-engine.js';
 import type { OfferedTool } from './model-step.js';
+
+/** A call that is in the log and was not run yet. */
+export interface PendingCall {
+  event: Pick<ActionEvent, 'id' | 'tool_name' | 'tool_call_id'>;
+  prepared: PreparedCall;
+}
+
+/**
+ * Runs calls one after the other and writes the result of each one, whatever happens to it.
+ *
+ * @returns whether one of them ended the agent's work; those after it are not run
+ */
+export async function runCalls(
+  host: EngineHost,
+  calls: readonly PendingCall[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  let finished = false;
+  for (const { event, prepared } of calls) {
+    if (finished || signal.aborted) {
+      const cause = finished ? 'an earlier call ended the work' : 'the run was interrupted';
+      await host.append(callError(event, `Not run: ${cause}.`));
+    } else {
+      await host.append(await resultOf(host, { event, prepared }, signal));
+      finished = prepared.action.kind === 'FinishAction';
+    }
+  }
+  return finished;
+}
+
+/** Closes a call without a result. */
+export function callError({ tool_name, tool_call_id }: PendingCall['event'], error: string): NewEvent {
+  return { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error };
+}
+
+async function resultOf(
+  host: EngineHost,
+  { event, prepared }: PendingCall,
+  signal: AbortSignal,
+): Promise<NewEvent> {
+  try {
+    const observation = await prepared.run({
+      workingDir: host.settings.workingDir,
+      environment: host.toolEnvironment(),
+      signal,
+    });
+    return {
+      kind: 'ObservationEvent',
+      source: 'environment',
+      tool_name: event.tool_name,
+      tool_call_id: event.tool_call_id,
+      action_id: event.id,
+      observation,
+    };
+  } catch (error) {
+    const { name, message } = describeFailure(error);
+    const reason = name === 'TimeoutError' ? 'it took too long.' : message;
+    return callError(
+      event,
+      signal.aborted
+        ? 'The call was interrupted; whether it had an effect is not known.'
+        : `The tool failed: ${reason}`,
+    );
+  }
+}
+
+/** Closes the calls that have no result with an error. */
+export async function closeCalls(host: EngineHost, error: string): Promise<void> {
+  for (const call of openCalls(host.events())) {
+    await host.append(callError(call, error));
+  }
+}
+
+/** Closes the calls that wait with the user's refusal. */
+export async function rejectCalls(host: EngineHost, reason: string): Promise<void> {
+  for (const { id, tool_name, tool_call_id } of openCalls(host.events())) {
+    await host.append({
+      kind: 'UserRejectObservation',
+      source: 'environment',
+      tool_name,
+      tool_call_id,
+      rejection_reason: reason,
+      rejection_source: 'user',
+      action_id: id,
+    });
+  }
+}
 
 const RISK = 'security_risk';
 const RISKS: readonly SecurityRisk[] = ['UNKNOWN', 'LOW', 'MEDIUM', 'HIGH'];
 const MAX_QUOTE = 500;
 
 /** What a model's call means. */
-export type ReadCall = { risk: SecurityRisk } & (
+type ReadCall = { risk: SecurityRisk } & (
   | { understood: true; tool: Tool; prepared: PreparedCall }
   /** For the model: what is wrong with it. */
   | { understood: false; error: string }

@@ -1,5 +1,5 @@
 import { createMCPClient, type ListToolsResult, type MCPClient, MCPClientError } from '@ai-sdk/mcp';
-import type { McpServer } from '../../../agent-protocol/mcp-servers.js';
+import type { McpServer } from '../../../agent-protocol/conversation.js';
 import { StdioTransport } from './stdio-transport.js';
 
 /** Whether an address that a user gave may be called: a reason against it, or null. */

@@ -1,9 +1,81 @@
-import type { McpServer, McpServers } from '../../../agent-protocol/mcp-servers.js';
-import { describeFailure } from '../../failure.js';
-import type { Tool } from '../tool.js';
-import { McpConnection, type McpConnectionOptions } from './mcp-connection.js';
-import { McpTool } from './mcp.tool.js';
-import { uniqueToolName } from './unique-tool-name.js';
+import type { McpServer, McpServers } from '../../../agent-protocol/conversation.js';
+import type {
+  Content,
+  McpToolDefinition,
+  MCPToolObservation,
+  ToolDefinition,
+} from '../../../agent-protocol/events.js';
+import { describeFailure } from '../../log.js';
+import { clipText, type PreparedCall, Tool, type ToolContext } from '../tool.js';
+import { McpConnection, type McpConnectionOptions, type McpToolEntry } from './mcp-connection.js';
+
+const CALL_TIMEOUT_MS = 300_000;
+const MAX_PARTS = 50;
+/** In base64; nobody looks at a larger one, and the log keeps it for good. */
+const MAX_IMAGE = 5_000_000;
+
+/** A tool of a tool server; the server itself checks the arguments. */
+class McpTool extends Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly needsConfirmation = true;
+  readonly inputSchema: Record<string, unknown>;
+  readonly #connection: McpConnection;
+  readonly #entry: McpToolEntry;
+
+  /** @param name as the model calls it; the server knows it by the entry's name */
+  constructor(name: string, entry: McpToolEntry, connection: McpConnection) {
+    super();
+    this.name = name;
+    this.description = entry.description ?? '';
+    this.inputSchema = { ...entry.inputSchema };
+    this.#entry = entry;
+    this.#connection = connection;
+  }
+
+  prepare(args: Record<string, unknown>): PreparedCall {
+    return {
+      action: { kind: 'MCPToolAction', data: args },
+      run: async (context) => await this.#run(args, context),
+    };
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  async #run(args: Record<string, unknown>, { signal }: ToolContext): Promise<MCPToolObservation> {
+    const result = await this.#connection.call(this.#entry.name, args, signal, CALL_TIMEOUT_MS);
+    return {
+      kind: 'MCPToolObservation',
+      content: contentOf(result),
+      is_error: result.isError === true,
+      tool_name: this.name,
+    };
+  }
+}
+
+/** Text and pictures; of anything else the model sees the JSON. */
+function contentOf(result: Record<string, unknown>): Content[] {
+  if (!Array.isArray(result['content'])) {
+    const value = result['structuredContent'] ?? result['toolResult'] ?? null;
+    return [{ type: 'text', text: clipText(JSON.stringify(value)) }];
+  }
+  return result['content'].slice(0, MAX_PARTS).map((part: Record<string, unknown>): Content => {
+    if (part['type'] === 'text') {
+      return { type: 'text', text: clipText(String(part['text'])) };
+    }
+    return part['type'] === 'image'
+      ? picture(String(part['mimeType']), String(part['data']))
+      : { type: 'text', text: clipText(JSON.stringify(part)) };
+  });
+}
+
+function picture(mediaType: string, base64: string): Content {
+  return base64.length > MAX_IMAGE
+    ? { type: 'text', text: `[a picture of ${base64.length} characters is too large and was left out]` }
+    : { type: 'image', image_urls: [`data:${mediaType};base64,${base64}`] };
+}
 
 /** A tool server that cannot be used, and why. */
 export interface McpFailure {
@@ -70,4 +142,39 @@ export class McpToolbox {
     // A server that is gone already cannot be closed, and need not.
     await held?.connection.close().catch(() => undefined);
   }
+}
+
+/** How tools without a kind of their own are listed. */
+export function mcpToolDefinition(tool: Tool): McpToolDefinition {
+  return {
+    kind: 'MCPToolDefinition',
+    title: tool.name,
+    description: tool.description,
+    action_type: 'MCPToolAction',
+    observation_type: 'MCPToolObservation',
+    mcp_tool: { name: tool.name, description: tool.description, inputSchema: tool.inputSchema },
+  };
+}
+
+const MAX_LENGTH = 64;
+
+/**
+ * Name under which a tool server's tool is offered: its own, as far as models' APIs accept it, with the server's name
+ * before it when another tool has it already.
+ */
+function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
+  const plain = cleanName(tool);
+  if (!taken.has(plain)) {
+    return plain;
+  }
+  const full = cleanName(`${server}_${tool}`);
+  let name = full;
+  for (let count = 2; taken.has(name); count += 1) {
+    name = `${full.slice(0, MAX_LENGTH - 4)}_${count}`;
+  }
+  return name;
+}
+
+function cleanName(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_LENGTH) || 'tool';
 }

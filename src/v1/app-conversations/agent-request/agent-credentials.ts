@@ -1,18 +1,15 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { CredentialsRequest } from '../../../agent-protocol/start-conversation-request.js';
+import type { CredentialsRequest } from '../../../agent-protocol/conversation.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { AppConversation } from '../app-conversation.entity.js';
+import type { AppConversation } from '../conversation.entity.js';
 import { StartTask } from '../start-task.entity.js';
-import { requestSecrets } from '../start/request-secrets.js';
-import { agentLimits } from './agent-limits.js';
-import { AgentInputsReader } from './agent-inputs.reader.js';
-import { GitAccessReader } from './git-access.reader.js';
-import { mcpServerEntries } from './mcp-server-entries.js';
-import { isSameModelServer, type NamedModel } from './is-same-model-server.js';
-import { secretSources } from './to-agent-request.js';
+import { requestSecrets } from '../start-task.repository.js';
+import { mcpServerEntries, secretSources } from './agent-request.js';
+import { AgentInputsReader, agentLimits } from './agent-settings.js';
+import { GitAccessReader } from './git-access.js';
 
 /**
  * What a conversation has to be given again when its agent server has been started anew, since no secret is ever written
@@ -66,4 +63,37 @@ export class AgentCredentials {
       outbound_allowlist: this.config.outbound.allowlist,
     };
   }
+}
+
+/** A model as settings and conversations name it. */
+interface NamedModel {
+  model: string | null;
+  /** Blank or null: the provider's own address. */
+  baseUrl: string | null;
+}
+
+/** Of names that name none. */
+const DEFAULT_PROVIDER = 'openai';
+
+/**
+ * Whether two models are at the same server, so that a key for one may be sent to the other. Without an address the
+ * name says the provider (`anthropic/x`); a model that is not named at all may be anybody's.
+ */
+export function isSameModelServer(one: NamedModel, other: NamedModel): boolean {
+  const [from, to] = [serverOf(one), serverOf(other)];
+  return from === null || to === null ? originOf(one) === originOf(other) : from === to;
+}
+
+function serverOf(named: NamedModel): string | null {
+  const origin = originOf(named);
+  if (origin !== '') {
+    return origin;
+  }
+  const model = named.model?.trim() ?? '';
+  return model === '' ? null : (/^([^/]+)\/./.exec(model)?.[1] ?? DEFAULT_PROVIDER);
+}
+
+function originOf({ baseUrl }: NamedModel): string {
+  const text = baseUrl?.trim() ?? '';
+  return URL.canParse(text) ? new URL(text).origin : text;
 }

@@ -1,5 +1,67 @@
-import type { SettingsKeys } from '../../../settings/settings-keys.reader.js';
-import type { SettingsRow } from '../../../settings/settings-row.js';
+import { Injectable } from '@nestjs/common';
+import { McpConfigStore } from '../../../mcp-config/mcp-config.repository.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
+import {
+  type SettingsKeys,
+  SettingsKeysReader,
+  type SettingsRow,
+  SettingsStore,
+} from '../../../settings/settings.repository.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
+
+/** All that a user has stored for agents, in clear. Never an answer, never a row, never a log. */
+interface AgentInputs {
+  settings: AgentSettings;
+  mcpConfig: ClearMcpConfig | null;
+  /** By name. */
+  secrets: ReadonlyMap<string, AgentSecret>;
+}
+
+/** Reads what a user has stored for agents, as it is now. */
+@Injectable()
+export class AgentInputsReader {
+  constructor(
+    private readonly settings: SettingsStore,
+    private readonly keys: SettingsKeysReader,
+    private readonly mcpConfigs: McpConfigStore,
+    private readonly secrets: AgentSecretsReader,
+  ) {}
+
+  /**
+   * @param given secrets of one conversation, which go before those of the user
+   * @throws SecretDecryptionError when something stored is not readable with the configured keys
+   */
+  async read(userId: string, given: ReadonlyMap<string, string>): Promise<AgentInputs> {
+    const [judged, own] = await Promise.all([this.readSettings(userId), this.secrets.forUser(userId)]);
+    const secrets = new Map(own);
+    for (const [name, value] of given) {
+      secrets.set(name, { value, description: null });
+    }
+    return { ...judged, secrets };
+  }
+
+  /** Without secrets: nobody but the database is asked. */
+  async readSettings(userId: string): Promise<Omit<AgentInputs, 'secrets'>> {
+    const [row, keys, mcpConfig] = await Promise.all([
+      this.settings.find(userId),
+      this.keys.forUser(userId),
+      this.mcpConfigs.read(userId),
+    ]);
+    return { settings: agentSettings(row, keys), mcpConfig };
+  }
+}
+
+/**
+ * Which agent server is inside a sandbox: ours, which takes members and has routes that the published schema lacks, or
+ * one that is told no more than the schema knows.
+ */
+export type AgentDialect = 'slipway' | 'stock';
+
+/** @param spec null when it is not configured any more */
+export function agentDialect(spec: SandboxSpec | null): AgentDialect {
+  return spec?.program.kind === 'native' ? 'slipway' : 'stock';
+}
 
 /** The settings that say how an agent works, with their keys in clear. */
 export type AgentSettings = Pick<
@@ -35,4 +97,22 @@ export function agentSettings(row: SettingsRow | null, keys: SettingsKeys): Agen
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
   };
+}
+
+const DEFAULT_MAX_ITERATIONS = 500;
+
+/** How far an agent may go, as agent servers are told it. */
+interface AgentLimits {
+  /** Steps after a message. */
+  max_iterations: number;
+  /** USD per conversation; null: no limit. */
+  max_budget: number | null;
+}
+
+/** Limits for a conversation that begins, or goes on, with these settings. */
+export function agentLimits({
+  max_iterations: iterations,
+  max_budget_per_task: budget,
+}: Pick<AgentSettings, 'max_iterations' | 'max_budget_per_task'>): AgentLimits {
+  return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
 }

@@ -2,15 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../../agent-servers/agent-server.error.js';
-import { SandboxAddresses } from '../../sandboxes/sandbox-addresses.js';
-import { AgentRequests } from '../agent-request/agent-requests.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { SandboxAddresses } from '../../sandboxes/sandbox-urls.js';
+import { AgentRequests } from '../agent-request/agent-request.js';
 import type { StartTask } from '../start-task.entity.js';
-import { ConversationRows } from './conversation-rows.js';
-import { requestSecrets } from './request-secrets.js';
-import { StartFailure } from './start-failure.js';
-import type { StartTarget } from './start-targets.js';
-import { StartTaskStore } from './start-task.store.js';
+import { ConversationRows } from '../conversation.repository.js';
+import { requestSecrets, StartTaskStore } from '../start-task.repository.js';
+import { StartFailure } from './start-errors.js';
+import type { StartTarget } from './await-sandbox.js';
 
 /** STARTING_CONVERSATION: our rows first, then the agent server's half, which is got or made by the same id. */
 @Injectable()

@@ -1,18 +1,170 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
-import { DomainError } from '../../../common/errors/domain-error.js';
-import { InvalidInputError } from '../../../common/errors/invalid-input.error.js';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, Not, Repository } from 'typeorm';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
-import { pausedNotes } from '../../sandboxes/paused-notes.js';
-import { SandboxPlaces } from '../../sandboxes/sandbox-places.js';
-import { StartTask } from '../start-task.entity.js';
-import { insertStartTask } from './insert-start-task.js';
-import { StartDrafts, type StartDraft } from './start-drafts.js';
-import { StartJobs } from './start-jobs.js';
-import type { StartRequest } from './start-request.js';
-import { type SandboxPlan, StartSandboxes } from './start-sandboxes.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
+import { pausedNotes } from '../../sandboxes/sandbox-creation.js';
+import { SandboxPlaces } from '../../sandboxes/sandbox-quota.js';
+import { Sandbox } from '../../sandboxes/sandbox.entity.js';
+import { newSandboxId } from '../../sandboxes/session-key.js';
+import { AppConversation } from '../conversation.entity.js';
+import { type StartRequest, StartTask } from '../start-task.entity.js';
+import { insertStartTask, splitSecrets } from '../start-task.repository.js';
+import { StartJobs } from './start-queue.js';
+import { type SandboxPlan, StartSandboxes } from './start-sandbox.js';
+
+/** Where a conversation is going to be. */
+interface StartPlace {
+  sandboxId: string;
+  /** Who looks after the sandbox. */
+  hostId: string;
+  /** The sandbox exists; otherwise it is to be made under its id. */
+  sandboxMade: boolean;
+  /** It exists and is paused: it takes a place when it is resumed. */
+  paused: boolean;
+  /** Known when it is somebody else's folder. */
+  workingDir: string | null;
+  /** With what it takes over from its parent. */
+  request: StartRequest;
+}
+
+/** Finds the sandbox, and the parent, that a request names. */
+@Injectable()
+export class StartPlaces {
+  constructor(
+    @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
+    @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
+    private readonly specs: SandboxSpecs,
+    private readonly host: HostIdentity,
+  ) {}
+
+  /** @throws InvalidInputError for what is not there, or is somebody else's */
+  async find(userId: string, request: StartRequest): Promise<StartPlace> {
+    if (request.sandbox_spec_id !== null && !this.specs.find(request.sandbox_spec_id)) {
+      throw unknown('sandbox_spec_id', 'sandbox specification');
+    }
+    const parent = await this.findParent(userId, request);
+    const merged = parent ? inherit(request, parent) : request;
+    if (merged.sandbox_id === null) {
+      return {
+        sandboxId: newSandboxId(),
+        hostId: this.host.id,
+        sandboxMade: false,
+        paused: false,
+        workingDir: null,
+        request: merged,
+      };
+    }
+    const sandbox = await this.findSandbox(userId, merged.sandbox_id);
+    if (!sandbox) {
+      throw request.sandbox_id === null
+        ? invalid('parent_conversation_id', 'Expected a conversation whose sandbox is still there.')
+        : unknown('sandbox_id', 'sandbox');
+    }
+    return {
+      sandboxId: sandbox.id,
+      hostId: sandbox.hostId,
+      sandboxMade: true,
+      paused: sandbox.status === 'PAUSED' || sandbox.status === 'PAUSING',
+      // Parent and child work on the same files.
+      workingDir: parent?.sandboxId === sandbox.id ? parent.workingDir : null,
+      request: merged,
+    };
+  }
+
+  private async findParent(
+    userId: string,
+    { parent_conversation_id: id }: StartRequest,
+  ): Promise<AppConversation | null> {
+    const parent = id === null ? null : await this.conversations.findOneBy({ id, userId });
+    if (id !== null && !parent) {
+      throw unknown('parent_conversation_id', 'conversation');
+    }
+    return parent;
+  }
+
+  private async findSandbox(userId: string, id: string): Promise<Sandbox | null> {
+    // An id of a client can be anything; PostgreSQL takes no NUL.
+    return /^[0-9A-Za-z]{1,64}$/.test(id)
+      ? this.sandboxes.findOneBy({ id, userId, status: Not('DELETING') })
+      : null;
+  }
+}
+
+function inherit(request: StartRequest, parent: AppConversation): StartRequest {
+  const ownRepository = request.selected_repository !== null;
+  return {
+    ...request,
+    sandbox_id: request.sandbox_id ?? parent.sandboxId,
+    selected_repository: request.selected_repository ?? parent.selectedRepository,
+    selected_branch: request.selected_branch ?? (ownRepository ? null : parent.selectedBranch),
+    git_provider: request.git_provider ?? (ownRepository ? null : parent.gitProvider),
+    llm_model: request.llm_model ?? parent.llmModel,
+  };
+}
+
+function unknown(member: string, what: string): InvalidInputError {
+  return invalid(member, `Expected the id of a ${what} that exists.`);
+}
+
+function invalid(member: string, msg: string): InvalidInputError {
+  return new InvalidInputError([{ loc: ['body', member], msg, type: 'value_error' }]);
+}
+
+/** A start that can be stored. */
+interface StartDraft {
+  task: Pick<
+    StartTask,
+    | 'id'
+    | 'userId'
+    | 'status'
+    | 'appConversationId'
+    | 'sandboxId'
+    | 'hostId'
+    | 'request'
+    | 'requestSecrets'
+    | 'workingDir'
+  >;
+  /** The sandbox that has to be made; null: it is there. */
+  sandbox: SandboxPlan | null;
+  /** The sandbox that is there has to be resumed. */
+  resumes: boolean;
+}
+
+/** Looks up what a start needs to know before it is stored; all ids are chosen here. */
+@Injectable()
+export class StartDrafts {
+  constructor(
+    private readonly cipher: SecretCipher,
+    private readonly places: StartPlaces,
+    private readonly sandboxes: StartSandboxes,
+    private readonly jobs: StartJobs,
+  ) {}
+
+  /** @throws InvalidInputError for what the user does not have */
+  async draft(userId: string, id: string, request: StartRequest): Promise<StartDraft> {
+    const place = await this.places.find(userId, request);
+    await this.jobs.prepare(place.hostId);
+    return {
+      task: {
+        id,
+        userId,
+        status: 'WORKING',
+        appConversationId: request.conversation_id ?? randomUUID(),
+        sandboxId: place.sandboxId,
+        hostId: place.hostId,
+        workingDir: place.workingDir,
+        ...splitSecrets(place.request, id, this.cipher),
+      },
+      sandbox: place.sandboxMade ? null : await this.sandboxes.plan(userId, request.sandbox_spec_id),
+      resumes: place.paused,
+    };
+  }
+}
 
 const SCOPE = 'app-conversations';
 

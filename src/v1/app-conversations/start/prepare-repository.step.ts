@@ -1,14 +1,62 @@
 import { Injectable } from '@nestjs/common';
-import { toHexId } from '../../../common/hex-id.js';
-import { SettingsStore } from '../../../settings/settings.store.js';
+import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
+import { toHexId } from '../../../common/identifiers.js';
+import { type CloneAccess, CloneAccessService } from '../../../git-providers/repository-access.service.js';
+import { SettingsStore } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { gitIdentity } from '../repository/git-identity.js';
-import { RepositoryMaker } from '../repository/repository-maker.js';
-import { RepositoryPlans } from '../repository/repository-plans.js';
-import { shellQuote } from '../repository/shell-quote.js';
-import { StartFailure } from './start-failure.js';
-import type { StartTarget } from './start-targets.js';
-import { tailOf } from './tail-of.js';
+import { gitIdentity } from '../agent-request/git-access.js';
+import type { StartTask } from '../start-task.entity.js';
+import type { StartTarget } from './await-sandbox.js';
+import { RepositoryMaker, type RepositoryPlan, shellQuote } from './repository-checkout.js';
+import { StartFailure, tailOf } from './start-errors.js';
+
+/** These may be over in a moment: the step is tried again. */
+const PASSING: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
+const BRANCH_SUFFIX = 8;
+
+/** Finds out where a start's repository is and how git gets at it. */
+@Injectable()
+export class RepositoryPlans {
+  constructor(
+    private readonly access: CloneAccessService,
+    private readonly settings: SettingsStore,
+  ) {}
+
+  /**
+   * @param folder absolute folder of the sandbox in which the repository's own folder is made
+   * @throws StartFailure for a repository that cannot be had
+   */
+  async plan(task: StartTask, name: string, folder: string): Promise<RepositoryPlan> {
+    const { url, credential, provider } = await this.findAccess(task, name);
+    const row = await this.settings.find(task.userId);
+    const { selected_branch: branch } = task.request;
+    return {
+      provider,
+      name,
+      url,
+      credential: credential && { username: credential.username, password: credential.password },
+      folder: `${folder.replace(/\/+$/, '')}/${name.split('/').at(-1) ?? name}`,
+      branch,
+      // From the conversation's id: a step that is repeated makes the same.
+      newBranch:
+        branch === null
+          ? `openhands-workspace-${toHexId(task.appConversationId).slice(0, BRANCH_SUFFIX)}`
+          : null,
+      identity: gitIdentity(row ?? { git_user_name: null, git_user_email: null }),
+    };
+  }
+
+  private async findAccess(task: StartTask, name: string): Promise<CloneAccess> {
+    try {
+      return await this.access.find(task.userId, task.request.git_provider, name);
+    } catch (error) {
+      if (error instanceof DomainError && !PASSING.includes(error.kind)) {
+        throw new StartFailure(`The repository ${name} cannot be cloned. ${error.message}`, { cause: error });
+      }
+      throw error;
+    }
+  }
+}
 
 const QUICK_SECONDS = 60;
 

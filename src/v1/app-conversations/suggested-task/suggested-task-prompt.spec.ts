@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/task-type.js';
-import type { SuggestedTask, TaskForge } from './suggested-task.js';
-import { suggestedTaskPrompt } from './suggested-task-prompt.js';
+import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
+import { type SuggestedTask, type TaskForge, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
 const FORGES: Record<string, TaskForge & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
   github: {

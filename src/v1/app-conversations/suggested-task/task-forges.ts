@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../../config/app-config.js';
-import type { ForgeKind, ProviderType } from '../../../git-providers/git-provider.types.js';
+import type { ForgeKind, ProviderType } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
-import { ProviderTokensReader } from '../../../git-providers/tokens/provider-tokens.reader.js';
-import { forgeApiUrl } from './forge-api.js';
-import type { TaskForge } from './suggested-task.js';
+import { ProviderTokensReader } from '../../../git-providers/tokens/provider-token.repository.js';
+import type { TaskForge } from './suggested-task-prompt.js';
 
 const TOKEN_VARIABLES: Record<ForgeKind, string> = {
   github: 'GITHUB_TOKEN',
@@ -33,5 +32,30 @@ export class TaskForges {
       apiUrl: forgeApiUrl(adapter.kind, adapter.serverOf(host), this.config.git.githubApiUrl),
       tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
     };
+  }
+}
+
+/**
+ * Base address of a git host's REST API, without a trailing slash.
+ *
+ * @param server what the adapter calls the server (`GitProvider.serverOf`)
+ * @param githubApiUrl where tokens without a host reach GitHub
+ */
+export function forgeApiUrl(kind: ForgeKind, server: string, githubApiUrl: string): string {
+  switch (kind) {
+    case 'github': {
+      const usual = githubApiUrl.replace(/\/+$/, '');
+      if (new URL(usual).origin === server) {
+        return usual;
+      }
+      // Hosts with data residency have the API at a name of its own, Enterprise Server below a path.
+      return new URL(server).hostname.startsWith('api.') ? server : `${server}/api/v3`;
+    }
+    case 'gitlab':
+      return `${server}/v4`;
+    case 'bitbucket':
+      return server;
+    case 'bitbucket_dc':
+      return `${server}/rest/api/1.0`;
   }
 }

@@ -1,7 +1,14 @@
 import { once } from 'node:events';
 import type { Response } from 'express';
-import { mayBeCut, type StoredEvent } from '../events.reader.js';
-import { HEARTBEAT, sseFrame } from './sse-frame.js';
+import { mayBeCut, type StoredEvent } from '../event.queries.js';
+
+/** A line that clients take no notice of; it keeps connections open. */
+const HEARTBEAT = ': heartbeat\n\n';
+
+/** An event in the format of server-sent events. Its JSON is one line. */
+function sseFrame({ seq, kind, body }: StoredEvent): string {
+  return `id: ${seq}\nevent: ${kind.replaceAll(/[\r\n]/g, ' ')}\ndata: ${body}\n\n`;
+}
 
 const HEARTBEAT_MS = 15_000;
 /** A client that takes nothing for so long is disconnected; it may come back with the last event it has. */
@@ -10,7 +17,7 @@ const STALL_MS = 60_000;
 const FAREWELL_MS = 2_000;
 const PAGE_SIZE = 100;
 
-export interface EventStreamOptions {
+interface EventStreamOptions {
   response: Response;
   /** Number of the event after which it begins. */
   position: number;

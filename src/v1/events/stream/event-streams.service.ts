@@ -4,17 +4,45 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
 import type { Response } from 'express';
-import type { AuthUser } from '../../../auth/auth-user.js';
+import { DataSource } from 'typeorm';
+import { LiveKeys } from '../../../auth/api-key.verifier.js';
+import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
-import { DomainError } from '../../../common/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
+import { NamedStatement } from '../../../database/named-statement.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { EVENTS_CHANNEL, REMOVED_CHANNEL } from '../event-channels.js';
-import { EventsReader, type StoredEvent } from '../events.reader.js';
+import { EVENTS_CHANNEL, REMOVED_CHANNEL } from '../conversation-logs.js';
+import { EventsReader, type StoredEvent } from '../event.queries.js';
 import { EventsService } from '../events.service.js';
 import { EventStream } from './event-stream.js';
-import { StreamChecks } from './stream-checks.js';
-import { type StreamStart, streamPosition } from './stream-position.js';
+
+/** What open streams depend on, for all of them at once. */
+@Injectable()
+export class StreamChecks {
+  private readonly counts = new NamedStatement<{ id: string; event_count: number }>(
+    'followed_conversation_counts',
+    'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
+  );
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly liveKeys: LiveKeys,
+  ) {}
+
+  /** Number of events of those conversations that are there, and those keys that still open something. */
+  async look(
+    conversationIds: readonly string[],
+    keyIds: readonly string[],
+  ): Promise<{ eventCounts: Map<string, number>; keys: Set<string> }> {
+    const [rows, keys] = await Promise.all([
+      this.counts.run(this.dataSource, [conversationIds]),
+      this.liveKeys.among(keyIds),
+    ]);
+    return { eventCounts: new Map(rows.map(({ id, event_count: count }) => [id, count])), keys };
+  }
+}
 
 const CHECK_MS = 5_000;
 
@@ -153,4 +181,33 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       this.logger.warn('open streams could not be checked', { error: String(error) });
     }
   }
+}
+
+/** Where a client wants its stream to begin. */
+export interface StreamStart {
+  /** Header Last-Event-ID. */
+  header: string | undefined;
+  /** Parameter `last_event_id`. */
+  query: string | undefined;
+  /** Without either: with the next event instead of the first one. */
+  fromNow: boolean;
+}
+
+/**
+ * Number of the event after which a stream begins.
+ *
+ * @param eventCount number of the last event there is
+ * @throws InvalidInputError for an id that no event of the conversation has had
+ */
+function streamPosition({ header, query, fromNow }: StreamStart, eventCount: number): number {
+  const [text, loc] = header ? [header, ['header', 'last-event-id']] : [query, ['query', 'last_event_id']];
+  if (text === undefined || text === '') {
+    return fromNow ? eventCount : 0;
+  }
+  if (!/^\d{1,10}$/.test(text) || Number(text) > eventCount) {
+    throw new InvalidInputError([
+      { loc, msg: 'Expected the id of an event of this stream, which is a number.', type: 'value_error' },
+    ]);
+  }
+  return Number(text);
 }

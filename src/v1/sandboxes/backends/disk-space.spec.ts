@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { diskSpace } from './disk-space.js';
+import { diskSpace, spaceProblem } from './disk-space.js';
 
 it('tells how full the disk of a folder is', async () => {
   const { freeBytes = -1, totalBytes = 0 } = (await diskSpace(tmpdir())) ?? {};
@@ -15,3 +15,16 @@ it.each([path.join(tmpdir(), 'no', 'such', 'folder'), path.join(process.execPath
     expect(await diskSpace(folder)).toBeNull();
   },
 );
+
+const MEGABYTE = 1024 * 1024;
+const space = (freeBytes: number) => ({ freeBytes, totalBytes: 1000 * MEGABYTE });
+
+it.each([[null], [space(200 * MEGABYTE)], [space(1000 * MEGABYTE)]])('%j is enough', (given) => {
+  expect(spaceProblem(given, 200 * MEGABYTE, 'the disk')).toBeNull();
+});
+
+it('says how much is missing, and what to do', () => {
+  expect(spaceProblem(space(200 * MEGABYTE - 1), 200 * MEGABYTE, 'the disk of DATA_DIR')).toBe(
+    'The sandbox cannot be started: the disk of DATA_DIR has 199 MB free and 200 MB are needed. Remove sandboxes or free some space.',
+  );
+});

@@ -1,5 +1,13 @@
 import type { DiskSpace } from './disk-space.js';
 
+/** A sandbox could not be started, stopped or looked at. The message is safe to show and says what to do. */
+export class SandboxBackendError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SandboxBackendError';
+  }
+}
+
 /** What runs inside a sandbox. */
 export type SandboxProgram =
   /** Our own agent server. `image`: where a backend runs images; null means the backend's own default. */
@@ -126,4 +134,31 @@ export abstract class SandboxBackend {
 
   /** The disk that sandboxes lie on; null when it cannot be seen from here. Cheap: it is asked again and again. */
   abstract disk(): Promise<DiskSpace | null>;
+}
+
+/** Ports by name, of a document that was written earlier; empty for what is none. */
+export function portNumbers(value: unknown): Record<string, number> {
+  if (typeof value !== 'object' || value === null) {
+    return {};
+  }
+  const entries = Object.entries(value).filter((entry): entry is [string, number] =>
+    Number.isInteger(entry[1]),
+  );
+  return Object.fromEntries(entries);
+}
+
+/**
+ * What programs in a sandbox are told of the ports that they may use.
+ *
+ * @param ports numbers by name, as programs see them
+ * @param host where they should listen, so that the ports are reached from outside
+ */
+export function portVariables(ports: Readonly<Record<string, number>>, host: string): Record<string, string> {
+  const variables = Object.entries(ports).map(([name, port]) => [name, String(port)] as const);
+  if (variables.length === 0) {
+    return {};
+  }
+  const named = { ...Object.fromEntries(variables), LISTEN_HOST: host };
+  // Our agent server hands on to tools what it knows by name, and this.
+  return { ...named, SLIPWAY_TOOL_VARIABLES: Object.keys(named).join(',') };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { endProcesses, sendSignal } from '../../../../common/processes/end-processes.js';
 import { type ProcessFacts, readProcess } from '../../../../common/processes/process-table.js';
-import { SandboxBackendError } from '../sandbox-backend.error.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
 import { findNamespace } from './program-namespace.js';
 import { lives, type ProgramRecord } from './program-record.js';
 

@@ -3,13 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
-import { toolWrapper } from './bubblewrap.js';
+import { toolWrapper } from './isolation.js';
 import type { Platform } from './platform.js';
 import type { ProcessBackendOptions } from './process-backend-options.js';
-import { sandboxMarker } from './sandbox-environment.js';
-import { SandboxFiles } from './sandbox-files.js';
-import { programWrapper, spawnIdentity } from './program-wrapper.js';
-import { removeTree } from './remove-tree.js';
+import { sandboxMarker, programWrapper, spawnIdentity } from './program-command.js';
+import { SandboxFiles, removeTree } from './sandbox-folder.js';
 
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;

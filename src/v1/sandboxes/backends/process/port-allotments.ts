@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
-import { ConcurrencyLimit } from '../../../../common/concurrency-limit.js';
-import { SandboxBackendError } from '../sandbox-backend.error.js';
-import { isPortFree } from './free-port.js';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { ConcurrencyLimit } from '../../../../common/async.js';
+import { jsonText } from '../../../../common/json-access.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
 import { lives } from './program-record.js';
-import { SandboxFiles, sandboxIds } from './sandbox-files.js';
+import { SandboxFiles, sandboxIds } from './sandbox-folder.js';
 
 /**
  * Below the numbers that Linux gives to outgoing connections (32768 to 60999), which would be taken from a program that
@@ -72,4 +74,39 @@ export class PortAllotments {
       records.flatMap((record) => (record !== null && lives(record) ? Object.values(record.ports) : [])),
     );
   }
+}
+
+/**
+ * A port of an address of this machine that nothing listens on right now. Another program may take it before it is
+ * used: whoever is told it ends then, and gets another one at its next start.
+ */
+export async function freePort(host: string): Promise<number> {
+  const port = await listenOnce(host, 0);
+  if (port === null) {
+    throw new Error('the system gave no port');
+  }
+  return port;
+}
+
+/** Whether a program could listen there right now. */
+async function isPortFree(host: string, port: number): Promise<boolean> {
+  return (await listenOnce(host, port)) !== null;
+}
+
+/** The port; null when it is taken. */
+async function listenOnce(host: string, wanted: number): Promise<number | null> {
+  const server = createServer();
+  server.listen(wanted, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (jsonText(error, 'code') === 'EADDRINUSE') {
+      return null;
+    }
+    throw error;
+  }
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return address === null || typeof address === 'string' ? null : address.port;
 }

@@ -1,4 +1,4 @@
-import { MIN_FREE_BYTES } from '../space-problem.js';
+import { MIN_FREE_BYTES } from '../disk-space.js';
 
 /** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
 export type Isolation = 'bwrap' | 'none';

@@ -1,8 +1,7 @@
 import { constants } from 'node:os';
 import { jsonAt, jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
-import { portNumbers } from '../port-numbers.js';
-import type { SandboxExit } from '../sandbox-backend.js';
+import { portNumbers, type SandboxExit } from '../sandbox-backend.js';
 
 /** Names the process of a sandbox so that no other one is ever taken for it. */
 export interface ProgramRecord {

@@ -1,0 +1,218 @@
+import type { Content } from './events.js';
+import type { GitAccess } from './git.js';
+
+/** Values of `execution_status`; `deleting` is a moment's, while a conversation is removed. */
+export const CONVERSATION_STATUSES = [
+  'idle',
+  'running',
+  'paused',
+  'waiting_for_confirmation',
+  'finished',
+  'error',
+  'stuck',
+  'deleting',
+] as const;
+
+/** Which tool calls wait for the user. */
+export type ConfirmationPolicy =
+  | { kind: 'NeverConfirm' }
+  | { kind: 'AlwaysConfirm' }
+  | {
+      kind: 'ConfirmRisky';
+      /** Calls of this risk and above wait. */
+      threshold: 'LOW' | 'MEDIUM' | 'HIGH' | 'UNKNOWN';
+      /** Calls of unknown risk wait too. */
+      confirm_unknown: boolean;
+    };
+
+/** Who judges the risk of a tool call: with `LLMSecurityAnalyzer` the model itself. */
+export interface SecurityAnalyzer {
+  kind: string;
+}
+
+export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];
+
+export interface TokenUsage {
+  model: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  reasoning_tokens: number;
+  context_window: number;
+  per_turn_token: number;
+  response_id: string;
+}
+
+export interface MetricsSnapshot {
+  model_name: string;
+  /** USD. */
+  accumulated_cost: number;
+  max_budget_per_task: number | null;
+  accumulated_token_usage: TokenUsage | null;
+}
+
+interface Metrics extends MetricsSnapshot {
+  costs: unknown[];
+  response_latencies: unknown[];
+  token_usages: TokenUsage[];
+}
+
+interface ConversationStats {
+  usage_to_metrics: Record<string, Metrics>;
+}
+
+/** A conversation as the agent server shows it; secrets are masked. */
+export interface ConversationInfo {
+  /** UUID with dashes. */
+  id: string;
+  agent: Record<string, unknown>;
+  workspace: { kind: 'LocalWorkspace'; working_dir: string };
+  persistence_dir: string;
+  max_iterations: number;
+  stuck_detection: boolean;
+  execution_status: ConversationStatus;
+  confirmation_policy: ConfirmationPolicy;
+  security_analyzer: SecurityAnalyzer | null;
+  activated_knowledge_skills: string[];
+  blocked_actions: Record<string, string>;
+  blocked_messages: Record<string, string>;
+  stats: ConversationStats;
+  secret_registry: { secret_sources: Record<string, Record<string, unknown>> };
+  /** `was_running`: the server ended while the agent worked; `/run` goes on. */
+  agent_state: { was_running?: boolean };
+  title: string | null;
+  metrics: MetricsSnapshot;
+  /** ISO 8601 with zone. */
+  created_at: string;
+  updated_at: string;
+}
+
+/** A tool server that is started as a child process and spoken to over its standard streams. */
+interface StdioMcpServer {
+  command: string;
+  args?: string[];
+  env?: Record<string, string>;
+}
+
+/** A tool server behind a URL. */
+interface RemoteMcpServer {
+  url: string;
+  transport: 'sse' | 'http';
+  headers?: Record<string, string>;
+}
+
+export type McpServer = StdioMcpServer | RemoteMcpServer;
+
+/** Tool servers by name; on the wire this stands below `agent.mcp_config.mcpServers`. */
+export type McpServers = Record<string, McpServer>;
+
+/** A secret given by value. */
+interface StaticSecret {
+  kind: 'StaticSecret';
+  description?: string | null;
+  value: string | null;
+}
+
+/** A secret that is fetched when it is needed, so that it may change. */
+interface LookupSecret {
+  kind: 'LookupSecret';
+  description?: string | null;
+  url: string;
+  headers?: Record<string, string>;
+}
+
+export type SecretSource = StaticSecret | LookupSecret;
+
+/** A tool server as `mcpServers` lists it. */
+export interface McpServerEntry {
+  command?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  url?: string;
+  /** `sse`, or one of the names of streamable HTTP (`http`, `streamable-http`, `shttp`), which is the default. */
+  transport?: string;
+  headers?: Record<string, string>;
+  /** Bearer token. */
+  auth?: string;
+}
+
+/** The agent of a conversation. Further members are kept and shown again, but mean nothing to us. */
+export interface AgentSpec {
+  kind: 'Agent';
+  llm: {
+    model: string;
+    api_key?: string | null;
+    base_url?: string | null;
+    /** Seconds. */
+    timeout?: number | null;
+    /** USD. */
+    input_cost_per_token?: number | null;
+    output_cost_per_token?: number | null;
+    usage_id?: string;
+    [member: string]: unknown;
+  };
+  tools?: { name: string; params?: Record<string, unknown> }[];
+  mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
+  condenser?: { kind: string; max_tokens?: number | null; [member: string]: unknown } | null;
+  agent_context?: { system_message_suffix?: string | null; [member: string]: unknown } | null;
+  [member: string]: unknown;
+}
+
+/** What our own agent server understands beyond the published schema; others ignore it. */
+interface SlipwayExtension {
+  /** USD per conversation. */
+  max_budget?: number | null;
+  /** Language of the answers. */
+  language?: string | null;
+  search_api_key?: string | null;
+  tavily_api_url?: string | null;
+  /** USD per million tokens, by model name. */
+  model_prices?: Record<string, { input: number; output: number }>;
+  /** Never written: see `CredentialsRequest`. */
+  git?: GitAccess | null;
+  /** Servers whose addresses users may give for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
+  outbound_allowlist?: string[] | null;
+}
+
+export interface SendMessageRequest {
+  role?: 'user';
+  content: Content[];
+  /** Whether the agent starts to work on it. */
+  run?: boolean;
+}
+
+/** Body of `POST /api/conversations`. */
+export interface StartConversationRequest {
+  agent: AgentSpec;
+  workspace: { kind: 'LocalWorkspace'; working_dir: string };
+  /** UUID; a known one answers the conversation that exists. */
+  conversation_id?: string | null;
+  confirmation_policy?: ConfirmationPolicy;
+  security_analyzer?: SecurityAnalyzer | null;
+  initial_message?: SendMessageRequest | null;
+  max_iterations?: number;
+  stuck_detection?: boolean;
+  secrets?: Record<string, SecretSource | string>;
+  slipway?: SlipwayExtension;
+}
+
+/**
+ * Body of `POST /api/conversations/{id}/credentials` (ours alone): what a conversation lost when its server ended,
+ * since no secret is ever written, and what may be another one by now. Only what is given is replaced.
+ */
+export interface CredentialsRequest {
+  llm_api_key?: string | null;
+  /** There is a key, but for another server than the conversation's: it goes on needing its own. */
+  llm_key_withheld?: boolean;
+  search_api_key?: string | null;
+  mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
+  secrets?: Record<string, SecretSource | string>;
+  git?: GitAccess | null;
+  /** These are kept, and used from the next step on. */
+  max_iterations?: number;
+  /** USD per conversation; null: no limit. */
+  max_budget?: number | null;
+  language?: string | null;
+  outbound_allowlist?: string[] | null;
+}

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import type { Content } from '../../agent-protocol/events.js';
+import { gitAccessSchema } from '../git/repository-preparation.js';
+
+const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
+/** A model's API takes no other, and a message that it refuses would be refused at every later step too. */
+const imageUrl = z.string().refine((url) => /^(https?|data):/i.test(url) && URL.canParse(url), {
+  error: 'Input should be an http(s) or data URL',
+});
+const image = z.object({ type: z.literal('image'), image_urls: z.array(imageUrl) });
+const content = z.union([
+  z.string().transform((words): Content[] => [{ type: 'text', text: words }]),
+  z.array(z.union([image, text])),
+]);
+
+/** A message from a client: over HTTP with `run`, over a socket without. */
+export const messageSchema = z.object({
+  role: z.literal('user').default('user'),
+  content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),
+  run: z.boolean().default(false),
+});
+
+/** A message as it was understood. */
+export type IncomingMessage = z.infer<typeof messageSchema>;
+
+const texts = z.record(z.string(), z.string());
+
+const mcpServers = z.record(
+  z.string(),
+  z.object({
+    command: z.string().optional(),
+    args: z.array(z.string()).optional(),
+    env: texts.nullish(),
+    url: z.string().optional(),
+    transport: z.string().nullish(),
+    headers: texts.nullish(),
+    auth: z.string().nullish(),
+  }),
+);
+
+const mcpConfig = z.object({ mcpServers: mcpServers.optional() });
+
+const description = z.string().nullish();
+const secretSource = z.union([
+  z.string().transform((value) => ({ kind: 'StaticSecret' as const, value })),
+  z.object({
+    kind: z.literal('LookupSecret'),
+    description,
+    url: z.url({ protocol: /^https?$/ }),
+    headers: texts.nullish(),
+  }),
+  z.object({
+    kind: z.literal('StaticSecret').default('StaticSecret'),
+    description,
+    value: z.string().nullable(),
+  }),
+]);
+
+/** Names become variables of the tools' environment. */
+export const secretsSchema = z.record(
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'A name has letters, digits and underscores'),
+  secretSource,
+);
+
+export const confirmationPolicySchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('NeverConfirm') }),
+  z.object({ kind: z.literal('AlwaysConfirm') }),
+  z.object({
+    kind: z.literal('ConfirmRisky'),
+    threshold: z.enum(['LOW', 'MEDIUM', 'HIGH', 'UNKNOWN']).default('HIGH'),
+    confirm_unknown: z.boolean().default(true),
+  }),
+]);
+
+/** Only the model itself can judge risks here; another analyzer is refused rather than ignored. */
+export const securityAnalyzerSchema = z.object({ kind: z.literal('LLMSecurityAnalyzer') }).nullable();
+
+const agent = z.looseObject({
+  kind: z.literal('Agent').default('Agent'),
+  llm: z.looseObject({
+    model: z.string().min(1),
+    api_key: z.string().nullish(),
+    base_url: z.string().nullish(),
+    timeout: z.number().positive().nullish(),
+    input_cost_per_token: z.number().nonnegative().nullish(),
+    output_cost_per_token: z.number().nonnegative().nullish(),
+    usage_id: z.string().default('agent'),
+  }),
+  mcp_config: mcpConfig.nullish(),
+  condenser: z.looseObject({ kind: z.string(), max_tokens: z.number().int().positive().nullish() }).nullish(),
+  agent_context: z.looseObject({ system_message_suffix: z.string().nullish() }).nullish(),
+});
+
+const maxBudget = z.number().nonnegative();
+const maxIterations = z.number().int().positive();
+
+const extension = z.object({
+  max_budget: maxBudget.nullish(),
+  language: z.string().nullish(),
+  search_api_key: z.string().nullish(),
+  tavily_api_url: z.string().nullish(),
+  model_prices: z.record(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
+  git: gitAccessSchema.nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
+});
+
+export const startSchema = z.object({
+  agent,
+  workspace: z.object({
+    kind: z.literal('LocalWorkspace').default('LocalWorkspace'),
+    working_dir: z.string().min(1),
+  }),
+  conversation_id: z
+    .guid()
+    .or(z.string().regex(/^[0-9a-fA-F]{32}$/))
+    .nullish(),
+  confirmation_policy: confirmationPolicySchema.default({ kind: 'NeverConfirm' }),
+  security_analyzer: securityAnalyzerSchema.optional(),
+  initial_message: messageSchema.nullish(),
+  max_iterations: maxIterations.default(500),
+  stuck_detection: z.boolean().default(true),
+  secrets: secretsSchema.default({}),
+  slipway: extension.default({}),
+});
+
+/** A `StartConversationRequest` as it was understood. */
+export type StartRequest = z.infer<typeof startSchema>;
+
+export const credentialsSchema = z.object({
+  llm_api_key: z.string().nullish(),
+  llm_key_withheld: z.boolean().optional(),
+  search_api_key: z.string().nullish(),
+  mcp_config: mcpConfig.nullish(),
+  secrets: secretsSchema.optional(),
+  git: gitAccessSchema.nullish(),
+  max_iterations: maxIterations.optional(),
+  max_budget: maxBudget.nullish(),
+  language: z.string().nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
+});
+
+/** A `CredentialsRequest` as it was understood. */
+export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
+
+export type ParsedMcpServers = z.infer<typeof mcpServers>;
+export type ParsedSecret = z.infer<typeof secretSource>;

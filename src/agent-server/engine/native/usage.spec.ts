@@ -1,0 +1,29 @@
+import { describe, expect, it } from '@jest/globals';
+import { limitReached, stepCost } from './usage.js';
+
+describe('limitReached', () => {
+  it.each([
+    [{ maxIterations: 3, maxBudget: null }, { iterations: 2, costUsd: 99 }, undefined],
+    [{ maxIterations: 3, maxBudget: null }, { iterations: 3, costUsd: 0 }, 'MaxIterationsReached'],
+    [{ maxIterations: 3, maxBudget: 1 }, { iterations: 0, costUsd: 0.99 }, undefined],
+    [{ maxIterations: 3, maxBudget: 1 }, { iterations: 0, costUsd: 1 }, 'MaxBudgetReached'],
+    [{ maxIterations: 3, maxBudget: 1 }, { iterations: 3, costUsd: 1 }, 'MaxBudgetReached'],
+  ])('%j after %j: %s', (settings, totals, code) => {
+    expect(limitReached(settings, totals)?.code).toBe(code);
+  });
+});
+
+const prices = { 'openai/gpt-5': { input: 1, output: 10 }, claude: { input: 3, output: 15 } };
+const usage = { promptTokens: 1_000_000, completionTokens: 100_000 };
+
+describe('stepCost', () => {
+  it.each([
+    ['openai/gpt-5', 2],
+    ['anthropic/claude', 4.5],
+    ['claude', 4.5],
+    ['gpt-5', null],
+    ['toString', null],
+  ])('%s costs %s', (model, cost) => {
+    expect(stepCost(prices, model, usage)).toBe(cost);
+  });
+});

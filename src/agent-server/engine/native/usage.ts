@@ -1,0 +1,104 @@
+import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
+import type { StepAnswer } from './model-step.js';
+
+/** What a user sees when something does not go on, or not as configured. */
+export function conversationFailure(code: string, detail: string): NewEvent {
+  return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
+}
+
+/**
+ * Cost of a step in USD, null when nobody knows the model's price. A price is looked up under the name in the
+ * settings, then without its provider.
+ */
+export function stepCost(
+  prices: EngineSettings['modelPrices'],
+  model: string,
+  usage: { promptTokens: number; completionTokens: number },
+): number | null {
+  const price = own(prices, model) ?? own(prices, model.slice(model.indexOf('/') + 1));
+  return price === undefined
+    ? null
+    : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
+}
+
+function own(
+  prices: EngineSettings['modelPrices'],
+  name: string,
+): { input: number; output: number } | undefined {
+  return Object.hasOwn(prices, name) ? prices[name] : undefined;
+}
+
+const CHARACTERS_PER_TOKEN = 4;
+const CHARACTERS_PER_IMAGE = 4_000;
+
+/** Roughly how many tokens a value takes as a part of a prompt; for deciding, never for billing. */
+export function estimateTokens(value: unknown): number {
+  let images = 0;
+  const text = JSON.stringify(value, (_, member: unknown) => {
+    if (typeof member === 'string' && member.startsWith('data:')) {
+      images += 1;
+      return '';
+    }
+    return member;
+  });
+  return Math.ceil(((text ?? '').length + images * CHARACTERS_PER_IMAGE) / CHARACTERS_PER_TOKEN);
+}
+
+/**
+ * Counts an answer and its cost; says so, once, when a budget cannot be kept because nobody knows the price.
+ *
+ * @param request what was sent, to be estimated when the provider did not count
+ * @param isStep whether it was a step of the agent
+ */
+export async function countUsage(
+  host: EngineHost,
+  { llm, modelPrices, maxBudget }: EngineSettings,
+  answer: StepAnswer,
+  request?: unknown,
+  isStep = true,
+): Promise<void> {
+  const promptTokens = answer.promptTokens ?? estimateTokens(request);
+  const completionTokens = answer.completionTokens ?? estimateTokens([answer.text, answer.calls]);
+  const costUsd = stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
+  await host.addUsage({ promptTokens, completionTokens, costUsd, isStep });
+  if (costUsd === null && maxBudget !== null) {
+    const detail =
+      `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not kept. The ` +
+      `operator can give prices in MODEL_PRICES_FILE.`;
+    const said = host
+      .events()
+      .some((event) => event.kind === 'ConversationErrorEvent' && event.code === 'BudgetNotEnforced');
+    if (!said) {
+      await host.append(conversationFailure('BudgetNotEnforced', detail));
+    }
+  }
+}
+
+interface Limit {
+  code: 'MaxIterationsReached' | 'MaxBudgetReached';
+  detail: string;
+}
+
+/** The limit that forbids another step, if any. */
+export function limitReached(
+  { maxIterations, maxBudget }: Pick<EngineSettings, 'maxIterations' | 'maxBudget'>,
+  { iterations, costUsd }: { iterations: number; costUsd: number },
+): Limit | null {
+  if (maxBudget !== null && costUsd >= maxBudget) {
+    return {
+      code: 'MaxBudgetReached',
+      detail:
+        `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
+        `${maxBudget} USD. Raise it in the settings and send a message to go on.`,
+    };
+  }
+  if (iterations >= maxIterations) {
+    return {
+      code: 'MaxIterationsReached',
+      detail:
+        `The agent made ${iterations} steps and its limit (max_iterations) is ${maxIterations}. Send a message to ` +
+        `let it go on with a new count.`,
+    };
+  }
+  return null;
+}

@@ -1,0 +1,122 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
+import type { ApiKey } from './api-key.entity.js';
+import type { IssuedKey } from './api-keys.service.js';
+
+/** Path of `/api/v1/api-keys/{id}`. */
+export class ApiKeyIdDto {
+  @Text({ required: true, description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
+  id: string;
+}
+
+/** An API key without its secret. */
+@ApiSchema({ name: 'ApiKey' })
+export class ApiKeyDto {
+  @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
+  id: string;
+
+  @ApiProperty({ example: 'ci' })
+  name: string;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
+  expires_at: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    format: 'date-time',
+    description: 'Up to a minute old.',
+    example: '2026-11-21T09:31:00.000Z',
+  })
+  last_used_at: string | null;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
+  revoked_at: string | null;
+}
+
+export function toApiKeyDto(key: ApiKey): ApiKeyDto {
+  return {
+    id: key.id,
+    name: key.name,
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+  };
+}
+
+/** Body of `POST /api/v1/api-keys`. */
+@ApiSchema({ name: 'CreateApiKey' })
+export class CreateApiKeyDto {
+  @Text({
+    required: true,
+    description: 'What the key is for; 1 to 100 characters.',
+    example: 'ci',
+    form: { minLength: 1, maxLength: 100, pattern: '\\S' },
+    rule: (name) =>
+      name.trim() === '' || name.length > 100
+        ? 'Expected 1 to 100 characters.'
+        : name === 'bootstrap'
+          ? 'This name is kept for the key from BOOTSTRAP_API_KEY.'
+          : null,
+  })
+  name: string;
+
+  @Instant({
+    nullable: true,
+    description: 'When the key ends; without it the key lasts until it is revoked.',
+    example: '2030-01-31T12:00:00Z',
+  })
+  expires_at?: Date | null;
+
+  @Identifier({
+    nullable: true,
+    description: 'Owner of the key; administrators only. Without it: the caller.',
+    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
+  })
+  user_id?: string | null;
+}
+
+/** A new API key: the only answer that holds the key itself. */
+@ApiSchema({ name: 'IssuedApiKey' })
+export class IssuedApiKeyDto {
+  @ApiProperty({ example: '4nKxq0Zt' })
+  id: string;
+
+  @ApiProperty({
+    description: 'The key. It is shown here and never again.',
+    example: 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe',
+  })
+  key: string;
+
+  @ApiProperty({ example: 'ci' })
+  name: string;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
+  expires_at: string | null;
+}
+
+export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
+  return {
+    id: record.id,
+    key,
+    name: record.name,
+    created_at: record.createdAt.toISOString(),
+    expires_at: record.expiresAt?.toISOString() ?? null,
+  };
+}
+
+/** Query of `GET /api/v1/api-keys`. */
+export class KeyOwnerQueryDto {
+  @Identifier({
+    description: 'Whose keys; administrators only. Without it: the caller.',
+    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
+  })
+  user_id?: string;
+}

@@ -1,0 +1,40 @@
+import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import type { Request } from 'express';
+import { DomainError } from '../common/errors/domain-error.js';
+
+/** Who a request acts for. */
+export interface AuthUser {
+  id: string;
+  email: string;
+  isAdmin: boolean;
+  /** Id of the key that was presented. */
+  keyId: string;
+}
+
+/** A request that has passed the guard. */
+export interface AuthenticatedRequest extends Request {
+  user?: AuthUser;
+}
+
+export const BESIDE_SANDBOX_KEY = 'slipway:beside-sandbox-key';
+
+/** For routes where `X-Session-API-Key` may carry a sandbox's key beside the user's own in another header. */
+export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
+  return SetMetadata(BESIDE_SANDBOX_KEY, true);
+}
+
+/** The user whose key came with the request. */
+export const CurrentUser = createParamDecorator((_data: unknown, context: ExecutionContext): AuthUser => {
+  const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
+  if (!user) {
+    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+  }
+  return user;
+});
+
+export const PUBLIC_ROUTE = 'slipway:public';
+
+/** Opens a route to requests without a key; every other route is closed. */
+export function Public(): ReturnType<typeof SetMetadata> {
+  return SetMetadata(PUBLIC_ROUTE, true);
+}

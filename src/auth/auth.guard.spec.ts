@@ -1,0 +1,29 @@
+import { describe, expect, it } from '@jest/globals';
+import { presentedBesideSandboxKey, presentedKey } from './auth.guard.js';
+
+describe('presentedKey', () => {
+  it.each([
+    [{}, null],
+    [{ 'x-session-api-key': 'a' }, 'a'],
+    [{ 'x-access-token': 'b' }, 'b'],
+    [{ authorization: 'Bearer c' }, 'c'],
+    [{ authorization: 'Basic c' }, null],
+    [{ 'x-session-api-key': 'a', 'x-access-token': 'b', authorization: 'Bearer c' }, 'a'],
+    [{ 'x-access-token': 'b', authorization: 'Bearer c' }, 'b'],
+    [{ 'x-session-api-key': '', authorization: 'Bearer c' }, ''],
+  ])('of %j is %j', (headers, key) => {
+    expect(presentedKey(headers)).toBe(key);
+  });
+});
+
+describe('presentedBesideSandboxKey', () => {
+  it.each([
+    [{}, null],
+    [{ 'x-session-api-key': 'a' }, 'a'],
+    [{ 'x-session-api-key': 'a', authorization: 'Bearer c' }, 'c'],
+    [{ 'x-session-api-key': 'a', 'x-access-token': 'b', authorization: 'Bearer c' }, 'b'],
+    [{ 'x-session-api-key': 'a', authorization: 'Basic c' }, null],
+  ])('of %j is %j', (headers, key) => {
+    expect(presentedBesideSandboxKey(headers)).toBe(key);
+  });
+});

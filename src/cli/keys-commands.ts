@@ -1,0 +1,181 @@
+import { ApiKey } from '../auth/api-key.entity.js';
+import { CreateApiKeyDto } from '../auth/api-keys.dto.js';
+import { User } from '../auth/user.entity.js';
+import { CreateUserDto } from '../auth/users.dto.js';
+import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import type { DtoClass } from '../common/validation/field.js';
+import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import type { KeysSession } from './keys-session.js';
+import { UsageError } from './parse-keys-arguments.js';
+
+/**
+ * Applies the rules of a request's body to what came from the command line.
+ *
+ * @param flags the flag that each member came from
+ * @throws UsageError naming the first flag whose value breaks a rule
+ */
+async function checkedInput<T extends object>(
+  type: DtoClass<T>,
+  members: Record<string, unknown>,
+  flags: Record<string, string>,
+): Promise<T> {
+  try {
+    const dto = await new InputValidationPipe().transform(members, { type: 'body', metatype: type });
+    if (dto instanceof type) {
+      return dto;
+    }
+  } catch (error) {
+    const [problem] = error instanceof InvalidInputError ? error.problems : [];
+    if (problem) {
+      throw new UsageError(`${flags[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
+    }
+    throw error;
+  }
+  throw new Error(`${type.name} has no rules to check`);
+}
+
+/** Where a command writes: results are for pipes, notes are for the person at the terminal. */
+export interface CliOutput {
+  /** One line on standard output. */
+  result(line: string): void;
+  /** One line on standard error. */
+  note(line: string): void;
+}
+
+/** Whom `--admin` alone means: the administrator that the service's first start makes, too. */
+const ADMIN_EMAIL = 'admin@localhost';
+const DEFAULT_KEY_NAME = 'command line';
+
+interface CreateKeyOptions {
+  admin: boolean;
+  /** Null: `admin@localhost`. */
+  email: string | null;
+  /** Null: a name that tells where the key comes from. */
+  keyName: string | null;
+  /** ISO 8601 with a time zone; null: never. */
+  expiresAt: string | null;
+}
+
+/**
+ * Issues a key, after making the user and the administrator where that is asked for. The key is the only result.
+ *
+ * @throws UsageError for an address, name or time that the HTTP interface would refuse too
+ */
+export async function createKey(
+  { users, keys, dataSource }: KeysSession,
+  options: CreateKeyOptions,
+  output: CliOutput,
+): Promise<void> {
+  const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL }, FLAGS);
+  const { name, expires_at } = await checkedInput(
+    CreateApiKeyDto,
+    { name: options.keyName ?? DEFAULT_KEY_NAME, expires_at: options.expiresAt },
+    FLAGS,
+  );
+  const owner = await findOrCreate();
+  if (options.admin && !owner.isAdmin) {
+    await dataSource.getRepository(User).update({ id: owner.id }, { isAdmin: true });
+    output.note(`${owner.email} is an administrator now`);
+  }
+  const { key, record } = await keys.issue(owner.id, name, expires_at ?? null);
+  output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
+  output.result(key);
+
+  async function findOrCreate(): Promise<User> {
+    const known = await users.findByEmail(email);
+    if (known) {
+      return known;
+    }
+    try {
+      const created = await users.create(email, null, options.admin);
+      output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
+      return created;
+    } catch (error) {
+      // Somebody else made the user in between.
+      const rival =
+        error instanceof DomainError && error.kind === 'conflict' && (await users.findByEmail(email));
+      if (rival) {
+        return rival;
+      }
+      throw error;
+    }
+  }
+}
+
+const FLAGS = { email: '--user', name: '--name', expires_at: '--expires-at' };
+
+/**
+ * Lines of a table with aligned columns. Control characters are replaced: users choose the names that an operator's
+ * terminal shows here.
+ */
+export function textTable(rows: readonly (readonly string[])[]): string[] {
+  const shown = rows.map((row) => row.map((cell) => cell.replaceAll(/\p{Cc}/gu, '\u{fffd}')));
+  const widths = (shown[0] ?? []).map((_, column) =>
+    Math.max(...shown.map((row) => (row[column] ?? '').length)),
+  );
+  return shown.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'];
+
+/**
+ * Shows keys without their secrets, by user, newest first.
+ *
+ * @param email one user's keys; null: everybody's
+ * @throws UsageError when there is no such user
+ */
+export async function listKeys(
+  { dataSource, users }: KeysSession,
+  email: string | null,
+  output: CliOutput,
+): Promise<void> {
+  const owner = email === null ? null : await users.findByEmail(email);
+  if (email !== null && owner === null) {
+    throw new UsageError('--user: there is no user with this address');
+  }
+  const keys = await dataSource.getRepository(ApiKey).find({
+    where: owner === null ? {} : { userId: owner.id },
+    relations: { user: true },
+    order: { user: { email: 'ASC' }, createdAt: 'DESC', id: 'ASC' },
+  });
+  const now = new Date();
+  for (const line of textTable([HEADER, ...keys.map((key) => cells(key, now))])) {
+    output.result(line);
+  }
+}
+
+function cells(key: ApiKey, now: Date): string[] {
+  return [
+    key.id,
+    key.user?.email ?? '',
+    key.user?.isAdmin === true ? 'yes' : 'no',
+    key.name,
+    minute(key.createdAt),
+    key.expiresAt === null ? 'never' : minute(key.expiresAt),
+    key.lastUsedAt === null ? 'never' : minute(key.lastUsedAt),
+    key.revokedAt !== null
+      ? 'revoked'
+      : key.expiresAt !== null && key.expiresAt <= now
+        ? 'expired'
+        : 'active',
+  ];
+}
+
+function minute(date: Date): string {
+  return `${date.toISOString().slice(0, 16)}Z`;
+}
+
+/**
+ * Ends a key; running services follow when their belief in it runs out.
+ *
+ * @throws DomainError not_found
+ */
+export async function revokeKey({ keys }: KeysSession, keyId: string, output: CliOutput): Promise<void> {
+  await keys.revoke(keyId);
+  output.note(`key ${keyId} is revoked`);
+}

@@ -1,0 +1,260 @@
+import type { LookupAddress, LookupOptions } from 'node:dns';
+import { describe, expect, it } from '@jest/globals';
+import {
+  addressProblem,
+  AddressRefusedError,
+  bypassesProxy,
+  checkedLookup,
+  isPublicAddress,
+  isPublicHostName,
+  type ResolveHost,
+} from './address-rules.js';
+
+const SCHEMES = ['http', 'https', 'ws', 'wss'];
+
+describe('addressProblem', () => {
+  it.each([
+    'http://a',
+    'https://mcp.example.com/sse?team=1#x',
+    'ws://127.0.0.1:9000',
+    'WSS://example.com',
+    'http://[::1]:80/',
+    'https://example.com//double//slash',
+    'https://bücher.example',
+  ])('accepts %s', (address) => {
+    expect(addressProblem(address, SCHEMES)).toBeNull();
+  });
+
+  it.each([
+    ['', 'empty'],
+    ['x', 'starts with http://, https://, ws:// or wss://'],
+    ['example.com:80', 'starts with'],
+    ['http:/example.com', 'starts with'],
+    ['://example.com', 'starts with'],
+    ['ftp://x', 'scheme http, https, ws or wss'],
+    ['constructor://x', 'scheme'],
+    ['javascript://x', 'scheme'],
+    ['http://', 'valid host'],
+    ['http:///example.com', 'valid host'],
+    ['http://?q', 'valid host'],
+    ['http://:80', 'valid host'],
+    ['http://a b', 'white space'],
+    ['http://a\nb', 'white space'],
+    ['http://allowed.example\\@other.example', 'backslashes'],
+    ['https://user:secret@example.com', 'user name or password'],
+    ['https://user@example.com', 'user name or password'],
+  ])('refuses %j', (address, expected) => {
+    expect(addressProblem(address, SCHEMES)).toContain(expected);
+  });
+
+  it('never repeats the address', () => {
+    expect(addressProblem('https://user:hunter2@example.com', SCHEMES)).not.toContain('hunter2');
+  });
+});
+
+const PUBLIC: LookupAddress = { address: '93.184.216.34', family: 4 };
+const PUBLIC_IPV6: LookupAddress = { address: '2606:4700:4700::1111', family: 6 };
+const PRIVATE: LookupAddress = { address: '10.0.0.7', family: 4 };
+const LOOPBACK_IPV6: LookupAddress = { address: '::1', family: 6 };
+
+async function run(
+  resolve: ResolveHost,
+  publicOnly: boolean,
+  options: LookupOptions = { all: true },
+): Promise<{ address: string | LookupAddress[]; family: number | undefined }> {
+  return await new Promise((settle, reject) => {
+    checkedLookup(resolve, publicOnly)('git.example.com', options, (error, address, family) => {
+      if (error) {
+        reject(error);
+      } else {
+        settle({ address, family });
+      }
+    });
+  });
+}
+
+describe('checkedLookup', () => {
+  it.each<[string, LookupAddress[]]>([
+    ['one public address', [PUBLIC]],
+    ['public addresses of both families', [PUBLIC_IPV6, PUBLIC]],
+  ])('hands on %s', async (_name, addresses) => {
+    expect(await run(() => Promise.resolve(addresses), true)).toEqual({ address: addresses });
+  });
+
+  it('hands on the first address where one is asked for', async () => {
+    const answer = await run(() => Promise.resolve([PUBLIC_IPV6, PUBLIC]), true, { all: false });
+
+    expect(answer).toEqual({ address: PUBLIC_IPV6.address, family: 6 });
+  });
+
+  it.each<[string, LookupAddress[]]>([
+    ['a private address', [PRIVATE]],
+    ['a private address behind a public one', [PUBLIC, PRIVATE]],
+    ['a private address before a public one', [LOOPBACK_IPV6, PUBLIC]],
+  ])('refuses %s', async (_name, addresses) => {
+    await expect(run(() => Promise.resolve(addresses), true)).rejects.toBeInstanceOf(AddressRefusedError);
+    await expect(run(() => Promise.resolve(addresses), false)).resolves.toEqual({ address: addresses });
+  });
+
+  it('resolves once, so the name cannot change its mind between check and use', async () => {
+    const answers = [[PUBLIC], [PRIVATE]];
+    let asked = 0;
+    const rebinding: ResolveHost = () => Promise.resolve(answers[asked++] ?? []);
+
+    expect(await run(rebinding, true)).toEqual({ address: [PUBLIC] });
+    expect(asked).toBe(1);
+    await expect(run(rebinding, true)).rejects.toBeInstanceOf(AddressRefusedError);
+  });
+
+  it.each([true, false])('fails for a name without addresses (public only: %s)', async (publicOnly) => {
+    await expect(run(() => Promise.resolve([]), publicOnly)).rejects.toThrow('no address');
+  });
+
+  it('hands on why a name did not resolve', async () => {
+    const failure = Object.assign(new Error('not found'), { code: 'ENOTFOUND' });
+
+    await expect(run(() => Promise.reject(failure), true)).rejects.toBe(failure);
+  });
+});
+
+describe('isPublicHostName', () => {
+  it.each([
+    'example.com',
+    'git.example.com',
+    'git.example.com.',
+    'xn--bcher-kva.example',
+    'mylocal.com',
+    'a.svc.io',
+  ])('takes %s', (host) => {
+    expect(isPublicHostName(host)).toBe(true);
+  });
+
+  it.each([
+    '',
+    '.',
+    'intranet',
+    'intranet.',
+    'localhost',
+    'app.localhost',
+    'LOCALHOST.',
+    'printer.local',
+    'host.localdomain',
+    'metadata.google.internal',
+    'metadata.google.internal.',
+    'git.default.svc',
+    'router.lan',
+    'router.home.arpa',
+    '127.0.0.1',
+    '93.184.216.34',
+    '[::1]',
+    '[2606:4700:4700::1111]',
+  ])('refuses %j', (host) => {
+    expect(isPublicHostName(host)).toBe(false);
+  });
+});
+
+describe('bypassesProxy', () => {
+  it.each<[string, string, boolean]>([
+    ['', 'https://git.example.com', false],
+    ['*', 'https://git.example.com', true],
+    ['git.example.com', 'https://git.example.com', true],
+    ['GIT.Example.com', 'https://git.example.com.', true],
+    ['example.com', 'https://git.example.com', true],
+    ['example.com', 'https://badexample.com', false],
+    ['.example.com', 'https://git.example.com', true],
+    ['.example.com', 'https://example.com', false],
+    ['*.example.com', 'https://git.example.com', true],
+    ['*.example.com', 'https://example.com', false],
+    ['a.example, b.example', 'https://b.example', true],
+    ['a.example b.example', 'https://b.example', true],
+    ['a.example,,', 'https://b.example', false],
+    ['git.example.com:8443', 'https://git.example.com:8443', true],
+    ['git.example.com:8443', 'https://git.example.com', false],
+    ['git.example.com:443', 'https://git.example.com', true],
+    ['git.example.com:80', 'http://git.example.com', true],
+    ['10.0.0.7', 'https://10.0.0.7', true],
+    ['::1', 'https://[::1]', true],
+    ['[::1]', 'https://[::1]', true],
+    ['[::1]:8443', 'https://[::1]:8443', true],
+    ['[::1]:8443', 'https://[::1]', false],
+  ])('%j and %s: %s', (noProxy, address, bypassed) => {
+    expect(bypassesProxy(new URL(address), noProxy)).toBe(bypassed);
+  });
+});
+
+describe('isPublicAddress', () => {
+  it.each([
+    '1.1.1.1',
+    '93.184.216.34',
+    '140.82.112.3',
+    '172.15.255.255',
+    '172.32.0.0',
+    '100.63.255.255',
+    '100.128.0.0',
+    '223.255.255.255',
+    '2606:4700:4700::1111',
+    '2a04:4e42::81',
+    '::ffff:93.184.216.34',
+    '64:ff9b::5db8:d822',
+  ])('takes %s', (ip) => {
+    expect(isPublicAddress(ip)).toBe(true);
+  });
+
+  it.each([
+    ['unspecified', '0.0.0.0'],
+    ['this network', '0.1.2.3'],
+    ['loopback', '127.0.0.1'],
+    ['all of loopback', '127.255.255.254'],
+    ['private 10/8', '10.0.0.1'],
+    ['private 172.16/12', '172.16.0.1'],
+    ['private 172.16/12, end', '172.31.255.255'],
+    ['private 192.168/16', '192.168.1.1'],
+    ['carrier-grade NAT', '100.64.0.1'],
+    ['carrier-grade NAT, end', '100.127.255.255'],
+    ['metadata service', '169.254.169.254'],
+    ['link-local', '169.254.0.1'],
+    ['IETF protocol assignments', '192.0.0.1'],
+    ['documentation 1', '192.0.2.1'],
+    ['documentation 2', '198.51.100.1'],
+    ['documentation 3', '203.0.113.1'],
+    ['benchmarking', '198.18.0.1'],
+    ['benchmarking, end', '198.19.255.255'],
+    ['6to4 relay', '192.88.99.1'],
+    ['multicast', '224.0.0.1'],
+    ['reserved', '240.0.0.1'],
+    ['broadcast', '255.255.255.255'],
+    ['IPv6 unspecified', '::'],
+    ['IPv6 loopback', '::1'],
+    ['unique local', 'fd00::1'],
+    ['unique local, metadata', 'fd00:ec2::254'],
+    ['IPv6 link-local', 'fe80::1'],
+    ['IPv6 link-local with zone', 'fe80::1%eth0'],
+    ['IPv6 site-local', 'fec0::1'],
+    ['IPv6 multicast', 'ff02::1'],
+    ['IPv6 documentation', '2001:db8::1'],
+    ['IPv6 documentation, new', '3fff::1'],
+    ['mapped loopback', '::ffff:127.0.0.1'],
+    ['mapped loopback in hexadecimal', '::ffff:7f00:1'],
+    ['mapped private', '::ffff:10.0.0.1'],
+    ['mapped metadata', '::ffff:a9fe:a9fe'],
+    ['IPv4-compatible loopback', '::127.0.0.1'],
+    ['IPv4-translated', '::ffff:0:127.0.0.1'],
+    ['NAT64 loopback', '64:ff9b::7f00:1'],
+    ['NAT64 private', '64:ff9b::10.0.0.1'],
+    ['NAT64 of a local network', '64:ff9b:1::5db8:d822'],
+    ['6to4', '2002:7f00:1::1'],
+    ['6to4 of a public address', '2002:5db8:d822::1'],
+    ['Teredo', '2001:0:7f00:1::1'],
+    ['ORCHID', '2001:20::1'],
+    ['benchmarking', '2001:2::1'],
+    ['discard only', '100::1'],
+    ['segment routing', '5f00::1'],
+    ['not assigned', '4000::1'],
+    ['no address', 'example.com'],
+    ['nothing', ''],
+    ['an address with a port', '1.1.1.1:443'],
+    ['brackets', '[2606:4700:4700::1111]'],
+  ])('refuses %s: %s', (_name, ip) => {
+    expect(isPublicAddress(ip)).toBe(false);
+  });
+});

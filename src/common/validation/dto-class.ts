@@ -1,2 +1,0 @@
-/** A class whose members carry rules. */
-export type DtoClass<T extends object = object> = new () => T;

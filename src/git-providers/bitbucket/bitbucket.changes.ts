@@ -1,0 +1,45 @@
+import { jsonList, jsonText } from '../../common/json-access.js';
+import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
+import type { NewChangeRequest, OpenedChangeRequest } from '../git-provider.js';
+import { requireOwnerAndName } from '../repository-name.js';
+import type { BitbucketClient } from './bitbucket.client.js';
+import { newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
+
+/** Pull requests of one repository of one user. */
+export class BitbucketPullRequests implements ChangeRequestHost {
+  private readonly path: string;
+
+  /** @throws GitProviderError with a reason for a name that is not `workspace/slug` */
+  constructor(
+    private readonly client: BitbucketClient,
+    private readonly repository: string,
+  ) {
+    this.path = `/repositories/${requireOwnerAndName(repository).map(encodeURIComponent).join('/')}`;
+  }
+
+  /** @inheritdoc */
+  async defaultBranch(): Promise<string | null> {
+    const repository = await this.client.get(`${this.path}?fields=mainbranch.name`);
+    return jsonText(requireRepository(repository), 'mainbranch', 'name');
+  }
+
+  /** @inheritdoc */
+  async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
+    const query = new URLSearchParams({
+      q: openBetween(this.repository, sourceBranch, targetBranch),
+      fields: 'values.id,values.links.html.href',
+      pagelen: '1',
+    });
+    const found = await this.client.get(`${this.path}/pullrequests?${query.toString()}`);
+    return toOpenedPullRequest(jsonList(requireRepository(found), 'values')[0]);
+  }
+
+  /** @inheritdoc */
+  async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+    const created = await this.client.change(
+      `${this.path}/pullrequests`,
+      newPullRequest(request, targetBranch),
+    );
+    return requireOpened(toOpenedPullRequest(created), this.client.origin);
+  }
+}

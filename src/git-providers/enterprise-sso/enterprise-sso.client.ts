@@ -1,0 +1,117 @@
+import type { GuardedHttpClient, GuardedRequestInit } from '../../common/http/guarded-http.client.js';
+import { UpstreamError } from '../../common/http/upstream-error.js';
+import { GitProviderError } from '../git-provider.js';
+import {
+  providerErrorFromUpstream,
+  retryAfterSeconds,
+  type RetryTiming,
+  retryOnce,
+} from '../provider-http.js';
+import {
+  type ForgeToken,
+  type KeycloakTokens,
+  mapKeycloakError,
+  parseForgeToken,
+  parseKeycloakTokens,
+} from './enterprise-sso.mapper.js';
+
+export interface KeycloakBrokerOptions {
+  /** Realm address, `https://sso.example.com/realms/main`. */
+  issuer: string;
+  /** Alias of the identity provider that is the git host. */
+  alias: string;
+  clientId?: string;
+  clientSecret?: string;
+  /** Keycloak's identity brokering API: `v1` GET with a bearer token, `v2` POST with client credentials. */
+  apiVersion: 'v1' | 'v2';
+  timing: RetryTiming;
+}
+
+/** For all requests of one lookup, in milliseconds. */
+const LOOKUP_BUDGET_MS = 8_000;
+
+/**
+ * Keycloak's token and broker endpoints
+ * (https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens). Several callers can wait
+ * for one lookup, and a rotated refresh token must not get lost, so a lookup has its own deadline instead of a caller's.
+ */
+export class KeycloakBrokerClient {
+  constructor(
+    private readonly http: GuardedHttpClient,
+    private readonly options: KeycloakBrokerOptions,
+  ) {}
+
+  /**
+   * Exchanges a refresh or offline token. Never tried twice: where Keycloak rotates refresh tokens, the second
+   * use of one ends the session.
+   *
+   * @throws GitProviderError `unauthorized` when Keycloak does not take the token
+   */
+  async exchangeRefreshToken(refreshToken: string): Promise<KeycloakTokens> {
+    try {
+      const url = `${this.issuer()}/protocol/openid-connect/token`;
+      const form = this.form({ grant_type: 'refresh_token', refresh_token: refreshToken });
+      return required(parseKeycloakTokens(await this.send(url, form)), url);
+    } catch (error) {
+      throw providerErrorFromUpstream(error);
+    }
+  }
+
+  /**
+   * The git host's token that Keycloak keeps for the user of the access token.
+   *
+   * @throws GitProviderError `unauthorized` when Keycloak does not take the access token
+   */
+  async readForgeToken(accessToken: string): Promise<ForgeToken> {
+    const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
+    const init =
+      this.options.apiVersion === 'v1'
+        ? { headers: { authorization: `Bearer ${accessToken}` } }
+        : this.form({ token: accessToken });
+    return retryOnce(
+      async () => required(parseForgeToken(await this.send(url, init)), url),
+      { signal: new AbortController().signal, deadlineAt: this.options.timing.now() + LOOKUP_BUDGET_MS },
+      this.options.timing,
+    );
+  }
+
+  private async send(url: string, init: GuardedRequestInit): Promise<string> {
+    const response = await this.http.fetch(url, {
+      ...init,
+      headers: { accept: 'application/json', ...init.headers },
+      timeoutMs: LOOKUP_BUDGET_MS,
+    });
+    const text = await response.text();
+    if (!response.ok) {
+      throw new GitProviderError(mapKeycloakError(response.status, text), {
+        retryAfterSeconds: retryAfterSeconds(response.headers, this.options.timing.now()),
+      });
+    }
+    return text;
+  }
+
+  private form(fields: Record<string, string>): GuardedRequestInit {
+    const { clientId, clientSecret } = this.options;
+    const body = new URLSearchParams({
+      ...fields,
+      ...(clientId === undefined ? {} : { client_id: clientId }),
+      ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+    });
+    return {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: body.toString(),
+    };
+  }
+
+  private issuer(): string {
+    return this.options.issuer.replace(/\/+$/, '');
+  }
+}
+
+function required<T>(value: T | null, url: string): T {
+  if (value === null) {
+    throw new UpstreamError('malformed', new URL(url).origin);
+  }
+  return value;
+}

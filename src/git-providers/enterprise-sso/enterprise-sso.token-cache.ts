@@ -1,0 +1,95 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { ForgeToken } from './enterprise-sso.mapper.js';
+
+/** The newest refresh token known for a stored one. */
+export interface Successor {
+  token: string;
+  /** Whether the caller has stored it. */
+  handedOver: boolean;
+}
+
+export interface BrokerTokenCacheOptions {
+  maxEntries?: number;
+  /** Epoch milliseconds. */
+  now?: () => number;
+}
+
+const DEFAULT_MAX_ENTRIES = 10_000;
+const SUCCESSOR_TTL_MS = 3_600_000;
+
+/**
+ * Git-host tokens by stored Keycloak token, in memory only, and one lookup at a time per stored token. The keys are
+ * keyed hashes. Also remembers what a rotated refresh token was replaced by, for callers that still hold the old one.
+ */
+export class BrokerTokenCache {
+  private readonly tokens: LRUCache<string, ForgeToken>;
+  private readonly successors: LRUCache<string, Successor>;
+  private readonly lookups = new Map<string, Promise<ForgeToken>>();
+  private readonly hashKey = randomBytes(32);
+
+  constructor(options: BrokerTokenCacheOptions = {}) {
+    const max = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
+    const now = options.now ?? Date.now;
+    // Ages are computed anew at each access: the clock may be a test's.
+    const perf = { now: () => now() };
+    this.tokens = new LRUCache({ max, perf, ttlResolution: 0 });
+    this.successors = new LRUCache({ max, perf, ttlResolution: 0, ttl: SUCCESSOR_TTL_MS });
+  }
+
+  /**
+   * The token kept for a stored one, else what `lookUp` finds. Failures are not kept.
+   *
+   * @param scope Keycloak realm and alias; the same stored token means something else elsewhere
+   */
+  async get(scope: string, stored: string, lookUp: () => Promise<ForgeToken>): Promise<ForgeToken> {
+    const key = this.key(scope, stored);
+    const kept = this.tokens.get(key);
+    if (kept) {
+      return kept;
+    }
+    const running = this.lookups.get(key);
+    if (running) {
+      return running;
+    }
+    const lookup = lookUp();
+    this.lookups.set(key, lookup);
+    try {
+      const found = await lookup;
+      const successor = this.successors.get(key);
+      for (const name of [key, ...(successor ? [this.key(scope, successor.token)] : [])]) {
+        if (found.keepMs > 0) {
+          this.tokens.set(name, found, { ttl: found.keepMs });
+        }
+      }
+      return found;
+    } finally {
+      this.lookups.delete(key);
+    }
+  }
+
+  /** Forgets a token that the git host refused, unless a newer one has taken its place. */
+  drop(scope: string, stored: string, refused: ForgeToken): void {
+    const key = this.key(scope, stored);
+    if (this.tokens.peek(key) === refused) {
+      this.tokens.delete(key);
+    }
+  }
+
+  successorOf(scope: string, stored: string): Successor | undefined {
+    return this.successors.get(this.key(scope, stored));
+  }
+
+  /** Notes that `used`, itself possibly a successor of `stored`, was replaced by `token`. */
+  noteRotation(scope: string, stored: string, used: string, token: string): Successor {
+    const successor = { token, handedOver: false };
+    for (const old of [stored, used]) {
+      this.successors.set(this.key(scope, old), successor);
+    }
+    return successor;
+  }
+
+  private key(scope: string, stored: string): string {
+    return createHmac('sha256', this.hashKey).update(`${scope}\n${stored}`).digest('base64url');
+  }
+}

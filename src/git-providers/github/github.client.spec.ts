@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { GuardedHttpClient, type GuardedRequestInit } from '../../common/http/guarded-http.client.js';
+import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { GitProviderError } from '../git-provider.js';
+import { githubBaseUrl, githubTransport, lacksFields, mapGraphqlError } from './github.client.js';
+
+describe('githubBaseUrl', () => {
+  it.each([
+    [null, 'https://api.github.com', 'https://api.github.com'],
+    [null, 'http://127.0.0.1:9101/', 'http://127.0.0.1:9101'],
+    [null, 'https://git.example.com/api/v3/', 'https://git.example.com/api/v3'],
+    ['git.example.com', 'https://api.github.com', 'https://git.example.com/api/v3'],
+    ['git.example.com:8443', 'https://api.github.com', 'https://git.example.com:8443/api/v3'],
+    ['http://127.0.0.1:9101', 'https://api.github.com', 'http://127.0.0.1:9101/api/v3'],
+    ['octo.ghe.com', 'https://api.github.com', 'https://api.octo.ghe.com'],
+    ['ghe.com', 'https://api.github.com', 'https://ghe.com/api/v3'],
+    ['octo.ghe.com.example.com', 'https://api.github.com', 'https://octo.ghe.com.example.com/api/v3'],
+  ])('host %s with the default %s', (host, apiUrl, expected) => {
+    expect(githubBaseUrl(host, apiUrl)).toBe(expected);
+  });
+});
+
+const UNKNOWN_FIELD = {
+  path: ['query', 'viewer', 'isMirror'],
+  extensions: { code: 'undefinedField', typeName: 'Repository', fieldName: 'isMirror' },
+  message: "Field 'isMirror' doesn't exist on type 'Repository'",
+};
+
+describe('mapGraphqlError', () => {
+  it.each([
+    ['an exhausted limit', 'rate_limited', { type: 'RATE_LIMITED', message: 'API rate limit exceeded' }],
+    ['its newer name', 'rate_limited', { type: 'RATE_LIMIT', code: 'graphql_rate_limit', message: 'Wait' }],
+    ['a secondary limit', 'rate_limited', { message: 'You have exceeded a secondary rate limit' }],
+    [
+      'single sign-on',
+      'sso_required',
+      { type: 'FORBIDDEN', extensions: { saml_failure: true }, message: 'x' },
+    ],
+    ['a forbidden field', 'insufficient_scope', { type: 'FORBIDDEN', extensions: { saml_failure: false } }],
+    ['a missing scope', 'insufficient_scope', { type: 'INSUFFICIENT_SCOPES', message: 'Your token has not' }],
+    [
+      'a fine-grained token',
+      'insufficient_scope',
+      { message: 'Resource not accessible by personal access token' },
+    ],
+    ['something gone', null, { type: 'NOT_FOUND', message: 'Could not resolve to a node' }],
+    ['an unknown field', 'unsupported', UNKNOWN_FIELD],
+    ['a query given up', 'unavailable', { message: 'Something went wrong while executing your query.' }],
+    ['an unknown type', 'unavailable', { type: 'toString', message: 'x' }],
+    ['no object', 'unavailable', 'broken'],
+  ])('%s', (_name, code, error) => {
+    expect(mapGraphqlError(error)).toBe(code);
+  });
+});
+
+describe('lacksFields', () => {
+  it.each([
+    ['no errors', false, []],
+    ['another error', false, [{ type: 'FORBIDDEN' }]],
+    ['an unknown field among others', true, [{ type: 'FORBIDDEN' }, UNKNOWN_FIELD]],
+    ['an unknown argument', true, [{ extensions: { code: 'argumentNotAccepted' } }]],
+  ])('%s: %s', (_name, expected, errors) => {
+    expect(lacksFields(errors)).toBe(expected);
+  });
+});
+
+const NOW = 1_700_000_000_000;
+
+/** Answers everything itself, and keeps what it was asked. */
+class RecordingHttpClient extends GuardedHttpClient {
+  readonly asked: GuardedRequestInit[] = [];
+  answer = new Response('{}');
+
+  override async fetch(_url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
+    this.asked.push(init);
+    return this.answer;
+  }
+}
+
+describe('githubTransport', () => {
+  let http: RecordingHttpClient;
+
+  beforeEach(() => {
+    http = new RecordingHttpClient({
+      allowlist: HostAllowlist.parse([]),
+      maxResponseBytes: 1_000,
+      timeoutMs: 1_000,
+    });
+  });
+
+  afterEach(async () => {
+    await http.close();
+  });
+
+  async function send(remainingMs = 12_000): Promise<Response> {
+    const call = { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
+    return await githubTransport(http, call, () => NOW)('https://api.github.com/graphql', { method: 'POST' });
+  }
+
+  // The client itself never waits longer than its own deadline.
+  it.each([
+    [12_000, 11_750],
+    [3_000, 2_750],
+    [251, 1],
+  ])('with %i ms left lets the client wait %i ms for an answer', async (remainingMs, timeoutMs) => {
+    await send(remainingMs);
+    expect(http.asked).toEqual([expect.objectContaining({ method: 'POST', timeoutMs })]);
+  });
+
+  it.each([250, 0, -1])('asks nothing with %i ms left', async (remainingMs) => {
+    await expect(send(remainingMs)).rejects.toThrow(new GitProviderError('timeout'));
+    expect(http.asked).toEqual([]);
+  });
+
+  it.each([
+    [401, {}, '', 'unauthorized'],
+    [403, {}, 'Resource not accessible by personal access token', 'insufficient_scope'],
+    [403, {}, 'You have exceeded a secondary rate limit', 'rate_limited'],
+    [403, { 'x-github-sso': 'required; url=https://github.com/orgs/octo/sso' }, '', 'sso_required'],
+    [403, { 'x-github-sso': 'partial-results; organizations=1' }, '', 'insufficient_scope'],
+    [404, {}, 'Not Found', 'unsupported'],
+    [422, {}, 'Validation Failed', 'unsupported'],
+    [502, {}, '<html>', 'unavailable'],
+  ])('translates %i %j %s to %s', async (status, headers, body, code) => {
+    http.answer = new Response(body, { status, headers });
+    await expect(send()).rejects.toMatchObject({ code });
+  });
+});

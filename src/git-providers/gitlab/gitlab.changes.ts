@@ -1,0 +1,51 @@
+import { jsonText } from '../../common/json-access.js';
+import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
+import type { NewChangeRequest, OpenedChangeRequest, ProviderAuth, ProviderCall } from '../git-provider.js';
+import { requireRepositoryPath } from '../repository-name.js';
+import type { GitlabClient } from './gitlab.client.js';
+import { isWithinProject, newMergeRequest, toOpenedMergeRequest } from './gitlab.mapper.js';
+
+/** More than one page of requests for one pair of branches does not occur: those of forks are few. */
+const PAGE_SIZE = 100;
+
+/** Merge requests of one project of one user. */
+export class GitlabMergeRequests implements ChangeRequestHost {
+  private readonly path: string;
+
+  /** @throws GitProviderError with a reason for what is no full path of a project */
+  constructor(
+    private readonly client: GitlabClient,
+    private readonly auth: ProviderAuth,
+    private readonly call: ProviderCall,
+    repository: string,
+  ) {
+    this.path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
+  }
+
+  /** @inheritdoc */
+  async defaultBranch(): Promise<string | null> {
+    const project = await this.client.find(this.auth, this.call, this.path);
+    return jsonText(requireRepository(project), 'default_branch');
+  }
+
+  /** @inheritdoc */
+  async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
+    const query = new URLSearchParams({
+      state: 'opened',
+      source_branch: sourceBranch,
+      target_branch: targetBranch,
+      per_page: String(PAGE_SIZE),
+    });
+    const found = requireRepository(
+      await this.client.find(this.auth, this.call, `${this.path}/merge_requests?${query.toString()}`),
+    );
+    return toOpenedMergeRequest((Array.isArray(found) ? found : []).find(isWithinProject));
+  }
+
+  /** @inheritdoc */
+  async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+    const body = newMergeRequest(request, targetBranch);
+    const created = await this.client.change(this.auth, this.call, `${this.path}/merge_requests`, body);
+    return requireOpened(toOpenedMergeRequest(created), new URL(this.client.baseUrl(this.auth.host)).origin);
+  }
+}

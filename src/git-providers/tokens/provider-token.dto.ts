@@ -1,0 +1,69 @@
+import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { composeDecorators, type FieldProblem } from '../../common/validation/field.js';
+import { NestedMap } from '../../common/validation/nested-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
+import { PROVIDER_TYPES } from '../git-provider.js';
+import type { ProviderTokenInput } from './plan-token-changes.js';
+
+const MAX_ACCOUNT_ID_LENGTH = 255;
+
+/** One provider's entry of a `provider_tokens` map. Members it does not list are ignored. */
+@ApiSchema({ name: 'ProviderToken' })
+class ProviderTokenDto implements ProviderTokenInput {
+  @Text({
+    nullable: true,
+    secret: true,
+    description:
+      'Token of the user at the provider. Absent, null or blank keeps the stored one. Bitbucket Cloud: `email:api_token`, or an OAuth or access token.',
+    example: 'ghp_exampleExampleExampleExampleExample1',
+  })
+  token?: string | null;
+
+  @Text({
+    nullable: true,
+    description:
+      'Host of a self-managed installation; the operator must have allowed it. Absent, null or blank: the public service beside a new token, else the stored host. Another host needs the token again.',
+    example: 'git.example.com',
+  })
+  host?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'Id of the account at the provider; stored as given.',
+    example: '583231',
+    form: { maxLength: MAX_ACCOUNT_ID_LENGTH },
+    rule: (text) =>
+      text.length <= MAX_ACCOUNT_ID_LENGTH
+        ? null
+        : `Expected an account id of at most ${MAX_ACCOUNT_ID_LENGTH} characters.`,
+  })
+  user_id?: string | null;
+}
+
+/**
+ * A `provider_tokens` member: provider -> token. Arrives as `ProviderTokenInputs`; null in place of the map counts
+ * as absent, null in place of an entry stays and means "remove".
+ */
+export function ProviderTokenMap(): PropertyDecorator {
+  return composeDecorators(
+    (target) => {
+      ApiExtraModels(ProviderTokenDto)(target.constructor);
+    },
+    NestedMap({
+      type: ProviderTokenDto,
+      nullIsAbsent: true,
+      nullableValues: true,
+      keyRule: providerProblem,
+      keySchema: { enum: PROVIDER_TYPES },
+      schema: { oneOf: [{ $ref: getSchemaPath(ProviderTokenDto) }, { type: 'null' }] },
+      description: `Tokens by provider (${PROVIDER_TYPES.join(', ')}). Providers left out keep their token, null removes it.`,
+      example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
+    }),
+  );
+}
+
+function providerProblem(key: string): Pick<FieldProblem, 'type' | 'msg'> | null {
+  return PROVIDER_TYPES.some((provider) => provider === key)
+    ? null
+    : { type: 'enum', msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.` };
+}

@@ -1,0 +1,148 @@
+import { ApiSchema } from '@nestjs/swagger';
+import { addressProblem } from '../common/http/address-rules.js';
+import type { FieldProblem } from '../common/validation/field.js';
+import { Nested, NestedList } from '../common/validation/nested-fields.js';
+import { Text, TextList, TextMap } from '../common/validation/text-fields.js';
+
+/** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPRemoteServerConfig' })
+export class RemoteMcpServerDto {
+  @Text({
+    required: true,
+    trim: true,
+    description:
+      'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
+    example: 'https://mcp.example.com/sse',
+    rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
+  })
+  url: string;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description:
+      'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
+    example: 'mcp-key-example',
+  })
+  api_key?: string | null;
+}
+
+const SERVER_NAME = /^[A-Za-z0-9_-]+$/;
+const PROGRAM = /^\S+$/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPStdioServerConfig' })
+export class StdioMcpServerDto {
+  @Text({
+    required: true,
+    trim: true,
+    description: 'Letters, digits, hyphens and underscores; unique in its list.',
+    example: 'files',
+    form: { pattern: SERVER_NAME.source },
+    rule: (name) =>
+      SERVER_NAME.test(name) ? null : 'Expected a name of letters, digits, hyphens and underscores.',
+  })
+  name: string;
+
+  @Text({
+    required: true,
+    trim: true,
+    description: 'The program alone; its arguments belong into `args`.',
+    example: 'npx',
+    form: { pattern: PROGRAM.source },
+    rule: (command) =>
+      PROGRAM.test(command) ? null : 'Expected one program without white space; arguments belong into args.',
+  })
+  command: string;
+
+  @TextList({
+    nullIsAbsent: true,
+    description: 'Arguments, one string each; shown in clear.',
+    example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
+  })
+  args?: string[];
+
+  @TextMap({
+    nullIsAbsent: true,
+    description:
+      'Environment variables. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+    example: { API_TOKEN: 'token-example' },
+    keySchema: { pattern: VARIABLE_NAME.source },
+    keyRule: (name) =>
+      VARIABLE_NAME.test(name)
+        ? null
+        : 'Expected a variable name: a letter or underscore, then letters, digits and underscores.',
+  })
+  env?: Map<string, string>;
+}
+
+/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
+@ApiSchema({ name: 'MCPConfig' })
+export class McpConfigDto {
+  @NestedList({
+    type: RemoteMcpServerDto,
+    fromText: (url) => ({ url }),
+    description: 'Servers reached by server-sent events; an element may be the bare address.',
+    listRule: (elements) => repeated(elements, 'url'),
+  })
+  sse_servers?: RemoteMcpServerDto[];
+
+  @NestedList({
+    type: StdioMcpServerDto,
+    description: 'Commands added to the tool router that runs inside the sandbox.',
+    listRule: (elements) => repeated(elements, 'name'),
+  })
+  stdio_servers?: StdioMcpServerDto[];
+
+  @NestedList({
+    type: RemoteMcpServerDto,
+    fromText: (url) => ({ url }),
+    description: 'Servers reached by streamable HTTP; an element may be the bare address.',
+    listRule: (elements) => repeated(elements, 'url'),
+  })
+  shttp_servers?: RemoteMcpServerDto[];
+}
+
+/** The only members an MCP configuration may have. */
+const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
+
+/** Elements whose identifying member an earlier element has already. */
+function repeated<Member extends string>(
+  elements: readonly { index: number; element: Record<Member, unknown> }[],
+  member: Member,
+): FieldProblem[] {
+  const seen = new Set<unknown>();
+  return elements.flatMap(({ index, element }) => {
+    const value = element[member];
+    if (typeof value === 'string' && seen.has(value)) {
+      return [
+        {
+          type: 'value_error',
+          msg: `Expected every ${member} once; an earlier element has this one.`,
+          path: [String(index), member],
+        },
+      ];
+    }
+    seen.add(value);
+    return [];
+  });
+}
+
+/** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
+export function McpConfigField(): PropertyDecorator {
+  return Nested({
+    type: McpConfigDto,
+    nullable: true,
+    onlyMembers: MCP_CONFIG_MEMBERS,
+    description:
+      'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    example: {
+      sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+      stdio_servers: [
+        { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
+      ],
+      shttp_servers: [],
+    },
+  });
+}

@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { AppModule } from '../app.module.js';
+import { configureApp } from '../app.setup.js';
+import type { AppLogger } from '../common/logging/app-logger.js';
+import { AppConfig } from '../config/app-config.js';
+import { ConfigError } from '../config/config.error.js';
+import { localEncryptionKeys } from '../config/encryption-keys.js';
+import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
+import { openDatabase, type OpenDatabase } from '../database/open-database.js';
+import { runMigrations } from '../database/run-migrations.js';
+import { welcomeText } from './welcome-text.js';
+
+/** A service that answers requests. */
+export interface RunningService {
+  port: number;
+  /** Lets requests in flight finish, then closes everything, the embedded database last. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens the database, brings it up to date and listens.
+ *
+ * @param opening the database, where opening it has begun already
+ * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
+ */
+export async function startService(
+  config: AppConfig,
+  logger: AppLogger,
+  opening: Promise<OpenDatabase> = openDatabase(config),
+): Promise<RunningService> {
+  const database = await opening;
+  for (const line of database.notices) {
+    logger.log(line, 'Database');
+  }
+  try {
+    const app = await createApp(config, database.url, logger);
+    try {
+      await app.listen(config.http.port, config.http.host);
+    } catch (error) {
+      await app.close();
+      throw error;
+    }
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    logger.log('listening', { host: config.http.host, port }, 'Service');
+    if (config.log.welcome) {
+      const hasKeyFile = existsSync(path.join(config.dataDir, 'api-key')) && config.database.url === null;
+      process.stdout.write(welcomeText(config, port, process.cwd(), hasKeyFile));
+    }
+    return {
+      port,
+      stop: async () => {
+        await app.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function createApp(
+  config: AppConfig,
+  databaseUrl: string,
+  logger: AppLogger,
+): Promise<NestExpressApplication> {
+  // After the database was opened: that makes DATA_DIR with the mode it needs.
+  const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
+  for (const migration of await runMigrations(databaseUrl)) {
+    logger.log('migration applied', { migration }, 'Database');
+  }
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.register(config, { databaseUrl, encryptionKeys }),
+    { bodyParser: false, logger, abortOnError: false },
+  );
+  configureApp(app);
+  return app;
+}
+
+/** Ends the process with one clear line for what an operator can mend, and with the stack for everything else. */
+export function reportStartFailure(error: unknown): void {
+  const known =
+    error instanceof ConfigError || error instanceof EmbeddedPostgresError || isListenError(error);
+  const text =
+    error instanceof Error ? (known ? error.message : (error.stack ?? error.message)) : String(error);
+  process.stderr.write(`slipway cannot start: ${text}\n`);
+  process.exit(1);
+}
+
+function isListenError(error: unknown): boolean {
+  const { code, syscall } = error as { code?: string; syscall?: string };
+  return syscall === 'listen' || ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(code ?? '');
+}

@@ -1,0 +1,40 @@
+import path from 'node:path';
+import type { AppConfig } from '../config/app-config.js';
+
+/**
+ * What a person sees once the service listens: where it is, where the key is, and the three requests of the main job.
+ *
+ * @param port the port that was bound
+ * @param workingDirectory a key file below it is named relative to it
+ * @param hasKeyFile a key was generated into `DATA_DIR` at the first start
+ */
+export function welcomeText(
+  config: AppConfig,
+  port: number,
+  workingDirectory: string,
+  hasKeyFile: boolean,
+): string {
+  const { host, publicUrl } = config.http;
+  const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const absolute = path.join(config.dataDir, 'api-key');
+  const relative = path.relative(workingDirectory, absolute);
+  const keyFile = relative.startsWith('..') ? absolute : relative;
+  const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
+  const curl = `curl -H "X-Session-API-Key: ${key}"`;
+  return `
+  Slipway      ${address}
+  Try it       ${address}/docs
+  Your key     ${hasKeyFile ? keyFile : 'the one you configured or made with npm run keys -- create'}
+
+  The main job, with a token of GitHub, GitLab or Bitbucket (email:api_token there) in place of YOUR_TOKEN:
+
+  ${curl} -H 'Content-Type: application/json' -d '{"language":"en","git_user_name":"You"}' ${address}/api/settings
+  ${curl} -H 'Content-Type: application/json' -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}' ${address}/api/add-git-providers
+  ${curl} ${address}/api/user/suggested-tasks
+
+`;
+}
+
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

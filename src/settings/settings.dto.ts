@@ -1,0 +1,210 @@
+import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { addressProblem } from '../common/http/address-rules.js';
+import { Nested, NestedMap } from '../common/validation/nested-fields.js';
+import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';
+import { Text } from '../common/validation/text-fields.js';
+import { ProviderTokenWarningDto } from '../git-providers/git-providers.dto.js';
+import type {
+  ProviderTokenInputs,
+  ProviderTokenWarning,
+} from '../git-providers/tokens/plan-token-changes.js';
+import { ProviderTokenMap } from '../git-providers/tokens/provider-token.dto.js';
+import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem, CustomSecretValueDto } from './secrets.dto.js';
+
+/** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
+@ApiExtraModels(CustomSecretValueDto)
+@ApiSchema({ name: 'UserSecrets' })
+class SecretsStoreDto {
+  @ProviderTokenMap()
+  provider_tokens?: ProviderTokenInputs;
+
+  @NestedMap({
+    type: CustomSecretValueDto,
+    fromText: (secret) => ({ secret }),
+    nullIsAbsent: true,
+    keyRule: (name) => {
+      const msg = customSecretNameProblem(name);
+      return msg === null ? null : { type: 'value_error', msg };
+    },
+    keySchema: CUSTOM_SECRET_FORM,
+    schema: {
+      oneOf: [{ $ref: getSchemaPath(CustomSecretValueDto) }, { type: 'string', format: 'password' }],
+    },
+    description: 'Secrets by name; a bare string is the value. Secrets left out are kept.',
+    example: { DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' } },
+  })
+  custom_secrets?: Map<string, CustomSecretValueDto>;
+}
+
+/** Answer of `POST /api/settings`. */
+@ApiSchema({ name: 'SettingsStored' })
+export class SettingsStoredDto {
+  @ApiProperty({ example: 'Settings stored' })
+  message: string;
+
+  @ApiProperty({
+    type: [ProviderTokenWarningDto],
+    required: false,
+    description: 'Tokens that were stored unverified; absent when there are none.',
+  })
+  warnings?: ProviderTokenWarningDto[];
+}
+
+export function toSettingsStoredDto(warnings: readonly ProviderTokenWarning[]): SettingsStoredDto {
+  return { message: 'Settings stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
+}
+
+/** What a user has who stored nothing yet; the column defaults of the table are the same. */
+export const SETTINGS_DEFAULTS = {
+  enable_default_condenser: true,
+  enable_sound_notifications: false,
+  enable_proactive_conversation_starters: true,
+  enable_solvability_analysis: true,
+} as const;
+
+const KEPT = 'null keeps the stored value, blank text clears it.';
+
+/** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
+@ApiSchema({ name: 'Settings' })
+export class SettingsDto {
+  @Text({ nullable: true, description: 'Language of the user interface.', example: 'en' })
+  language?: string | null;
+
+  @Text({ nullable: true, description: 'Agent that works in new conversations.', example: 'CodeActAgent' })
+  agent?: string | null;
+
+  @Integer({ nullable: true, minimum: 1, description: 'Most steps of one run of the agent.', example: 100 })
+  max_iterations?: number | null;
+
+  @Text({ nullable: true, description: 'Judge of the risk of actions.', example: 'llm' })
+  security_analyzer?: string | null;
+
+  @Flag({ nullable: true, description: 'Whether risky actions wait for the user.', example: false })
+  confirmation_mode?: boolean | null;
+
+  @Text({ nullable: true, description: `Model of new conversations. ${KEPT}`, example: 'provider/model-1' })
+  llm_model?: string | null;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description: `Key for the model. ${KEPT}`,
+    example: 'llm-key-example',
+  })
+  llm_api_key?: string | null;
+
+  @Text({
+    nullable: true,
+    trim: true,
+    description: `Absolute http or https address of the model's API, without credentials in it. ${KEPT}`,
+    example: 'https://llm.example.com/v1',
+    rule: (address) => (address === '' ? null : addressProblem(address, ['http', 'https'])),
+  })
+  llm_base_url?: string | null;
+
+  @Integer({
+    nullable: true,
+    minimum: 1,
+    maximum: 8,
+    description: 'Size of sandboxes, as a multiple of the smallest.',
+    example: 1,
+  })
+  remote_runtime_resource_factor?: number | null;
+
+  @Nested({
+    type: SecretsStoreDto,
+    nullIsAbsent: true,
+    notAnObject: 'value_error',
+    description: 'Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.',
+  })
+  secrets_store?: SecretsStoreDto;
+
+  @Flag({
+    default: SETTINGS_DEFAULTS.enable_default_condenser,
+    description: 'Whether long histories are condensed.',
+    example: true,
+  })
+  enable_default_condenser?: boolean;
+
+  @Flag({
+    default: SETTINGS_DEFAULTS.enable_sound_notifications,
+    description: 'Whether the user interface plays sounds.',
+    example: false,
+  })
+  enable_sound_notifications?: boolean;
+
+  @Flag({
+    default: SETTINGS_DEFAULTS.enable_proactive_conversation_starters,
+    description: 'Whether conversations are offered unasked.',
+    example: true,
+  })
+  enable_proactive_conversation_starters?: boolean;
+
+  @Flag({
+    default: SETTINGS_DEFAULTS.enable_solvability_analysis,
+    description: 'Whether issues are judged for how solvable they are.',
+    example: true,
+  })
+  enable_solvability_analysis?: boolean;
+
+  @Flag({
+    nullable: true,
+    description: 'Whether the user agreed to analytics. null keeps the stored value.',
+    example: false,
+  })
+  user_consents_to_analytics?: boolean | null;
+
+  @Text({
+    nullable: true,
+    description: 'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
+    example: 'docker.io/library/debian:13',
+  })
+  sandbox_base_container_image?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'Image that sandboxes run. One without an agent server gets that of the service.',
+    example: 'registry.example.com/sandbox:1',
+  })
+  sandbox_runtime_container_image?: string | null;
+
+  @McpConfigField()
+  mcp_config?: McpConfigDto | null;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description: `Key for web search. ${KEPT}`,
+    example: 'search-key-example',
+  })
+  search_api_key?: string | null;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEPT}`,
+    example: 'sandbox-key-example',
+  })
+  sandbox_api_key?: string | null;
+
+  @Decimal({
+    nullable: true,
+    minimum: 0,
+    description: 'Most that one task may cost, in US dollars.',
+    example: 2.5,
+  })
+  max_budget_per_task?: number | null;
+
+  @Text({ nullable: true, description: 'Email address of the user.', example: 'ada@example.com' })
+  email?: string | null;
+
+  @Flag({ nullable: true, description: 'Whether the address is confirmed.', example: true })
+  email_verified?: boolean | null;
+
+  @Text({ nullable: true, description: 'Author name of commits.', example: 'Ada Lovelace' })
+  git_user_name?: string | null;
+
+  @Text({ nullable: true, description: 'Author address of commits.', example: 'ada@example.com' })
+  git_user_email?: string | null;
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from '@jest/globals';
+import { parseBody } from '../../test/support/body-problems.js';
+import { SettingsDto } from './settings.dto.js';
+import { settingsChanges } from './settings.repository.js';
+
+describe('settingsChanges', () => {
+  it.each([
+    ['{}', []],
+    ['{"unknown":1,"mcp_config":{},"secrets_store":{}}', []],
+    [
+      '{"language":"","max_iterations":null,"enable_sound_notifications":true}',
+      [
+        ['language', ''],
+        ['max_iterations', null],
+        ['enable_sound_notifications', true],
+      ],
+    ],
+    [
+      '{"llm_model":null,"llm_base_url":null,"llm_api_key":null,"search_api_key":null,"sandbox_api_key":null,"user_consents_to_analytics":null}',
+      [],
+    ],
+    [
+      '{"llm_model":"","llm_base_url":" ","llm_api_key":"  ","search_api_key":"","sandbox_api_key":"\\t","user_consents_to_analytics":false}',
+      [
+        ['llm_model', null],
+        ['llm_api_key', null],
+        ['llm_base_url', null],
+        ['user_consents_to_analytics', false],
+        ['search_api_key', null],
+        ['sandbox_api_key', null],
+      ],
+    ],
+    ['{"llm_api_key":" k "}', [['llm_api_key', ' k ']]],
+  ])('of %s', async (body, expected) => {
+    const dto = await parseBody(SettingsDto, body);
+    expect(dto instanceof SettingsDto && [...settingsChanges(dto)]).toEqual(expected);
+  });
+});

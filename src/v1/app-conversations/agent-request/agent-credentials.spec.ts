@@ -1,0 +1,37 @@
+import { expect, it } from '@jest/globals';
+import { isSameModelServer } from './agent-credentials.js';
+
+it.each([
+  [null, null, true],
+  [null, ' ', true],
+  ['https://models.example.com/v1', 'https://models.example.com/v2/', true],
+  ['https://models.example.com/v1', 'https://MODELS.example.com:443/v1', true],
+  ['https://models.example.com/v1', null, false],
+  [null, 'https://models.example.com/v1', false],
+  ['https://models.example.com/v1', 'https://other.example.com/v1', false],
+  ['https://models.example.com/v1', 'http://models.example.com/v1', false],
+  ['http://localhost:8000/v1', 'http://localhost:8001/v1', false],
+])('%s and %s: %s', (one, other, expected) => {
+  const model = 'openai/large';
+
+  expect(isSameModelServer({ model, baseUrl: one }, { model, baseUrl: other })).toBe(expected);
+});
+
+it.each([
+  ['openai/large', 'openai/small', true],
+  ['large', 'openai/large', true],
+  ['openai/large', 'anthropic/large', false],
+  ['large', 'anthropic/large', false],
+  ['anthropic/large', ' anthropic/small ', true],
+  ['anthropic/large', null, true],
+  ['anthropic/large', ' ', true],
+])('without an address %s and %s: %s', (one, other, expected) => {
+  expect(isSameModelServer({ model: one, baseUrl: null }, { model: other, baseUrl: '' })).toBe(expected);
+});
+
+it('goes by the address where there is one, whatever the model is called', () => {
+  const baseUrl = 'https://models.example.com/v1';
+
+  expect(isSameModelServer({ model: 'openai/a', baseUrl }, { model: 'anthropic/b', baseUrl })).toBe(true);
+  expect(isSameModelServer({ model: 'openai/a', baseUrl }, { model: null, baseUrl: null })).toBe(false);
+});

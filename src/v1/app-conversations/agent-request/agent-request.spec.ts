@@ -1,0 +1,229 @@
+import { describe, expect, it } from '@jest/globals';
+import { type AgentStart, toAgentRequest } from './agent-request.js';
+import { type AgentSettings, agentSettings } from './agent-settings.js';
+
+const SETTINGS: AgentSettings = {
+  ...agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
+  llm_model: 'openai/gpt-4o',
+};
+
+const START: AgentStart = {
+  dialect: 'slipway',
+  conversationId: '00000000-0000-4000-8000-000000000001',
+  workingDir: '/workspace/slipway',
+  ports: [],
+  request: { initial_message: null, system_message_suffix: null, agent_type: 'default' },
+  model: 'openai/gpt-4o',
+  facts: { price: { input: 2.5, output: 10 }, contextWindow: 128_000 },
+  settings: SETTINGS,
+  config: { llmTimeoutSeconds: 120, condenserTokens: null, tavilyApiUrl: 'https://api.tavily.com' },
+  mcpConfig: null,
+  secrets: new Map(),
+  git: null,
+  outboundAllowlist: null,
+};
+
+function withSettings(settings: Partial<AgentSettings>, start: Partial<AgentStart> = {}): AgentStart {
+  return { ...START, ...start, settings: { ...SETTINGS, ...settings } };
+}
+
+describe('toAgentRequest', () => {
+  it('says all of a conversation with plain settings', () => {
+    expect(toAgentRequest(START)).toEqual({
+      conversation_id: START.conversationId,
+      workspace: { kind: 'LocalWorkspace', working_dir: '/workspace/slipway' },
+      agent: {
+        kind: 'Agent',
+        llm: {
+          model: 'openai/gpt-4o',
+          api_key: 'sk-model',
+          base_url: null,
+          timeout: 120,
+          input_cost_per_token: 0.0000025,
+          output_cost_per_token: 0.00001,
+          usage_id: 'agent',
+        },
+        tools: [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }],
+        condenser: { kind: 'LLMSummarizingCondenser', max_tokens: 76_800 },
+      },
+      confirmation_policy: { kind: 'NeverConfirm' },
+      security_analyzer: null,
+      max_iterations: 500,
+      stuck_detection: true,
+      secrets: {},
+      initial_message: null,
+      slipway: {
+        max_budget: null,
+        language: null,
+        search_api_key: null,
+        tavily_api_url: 'https://api.tavily.com',
+        model_prices: { 'openai/gpt-4o': { input: 2.5, output: 10 } },
+        git: null,
+        outbound_allowlist: null,
+      },
+    });
+  });
+
+  it.each([
+    ['llm_model of the request', { ...START, model: 'o3' }, { agent: { llm: { model: 'o3' } } }],
+    [
+      'llm_base_url',
+      withSettings({ llm_base_url: 'https://llm.example.com/v1' }),
+      { agent: { llm: { base_url: 'https://llm.example.com/v1' } } },
+    ],
+    ['a blank llm_base_url', withSettings({ llm_base_url: '' }), { agent: { llm: { base_url: null } } }],
+    ['no llm_api_key', withSettings({ llm_api_key: null }), { agent: { llm: { api_key: null } } }],
+    [
+      'LLM_TIMEOUT_SECONDS',
+      { ...START, config: { ...START.config, llmTimeoutSeconds: 7 } },
+      { agent: { llm: { timeout: 7 } } },
+    ],
+    ['max_iterations', withSettings({ max_iterations: 3 }), { max_iterations: 3 }],
+    ['max_budget_per_task', withSettings({ max_budget_per_task: 0.5 }), { slipway: { max_budget: 0.5 } }],
+    ['language', withSettings({ language: 'de' }), { slipway: { language: 'de' } }],
+    ['a blank language', withSettings({ language: '' }), { slipway: { language: null } }],
+    ['search_api_key', withSettings({ search_api_key: 'tvly' }), { slipway: { search_api_key: 'tvly' } }],
+    [
+      'TAVILY_API_URL',
+      { ...START, config: { ...START.config, tavilyApiUrl: 'http://t' } },
+      { slipway: { tavily_api_url: 'http://t' } },
+    ],
+    ['no condenser', withSettings({ enable_default_condenser: false }), { agent: { condenser: null } }],
+    [
+      'AGENT_CONDENSER_TOKENS',
+      { ...START, config: { ...START.config, condenserTokens: 5000 } },
+      { agent: { condenser: { max_tokens: 5000 } } },
+    ],
+    [
+      'a model of unknown size',
+      { ...START, facts: { price: null, contextWindow: null } },
+      { agent: { condenser: { max_tokens: 96_000 } } },
+    ],
+    [
+      'confirmation_mode',
+      withSettings({ confirmation_mode: true }),
+      { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null },
+    ],
+    [
+      'confirmation_mode with a blank analyzer',
+      withSettings({ confirmation_mode: true, security_analyzer: '' }),
+      { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null },
+    ],
+    [
+      'confirmation_mode with llm',
+      withSettings({ confirmation_mode: true, security_analyzer: 'llm' }),
+      {
+        confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
+        security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+      },
+    ],
+    [
+      'an analyzer without confirmation_mode',
+      withSettings({ security_analyzer: 'llm' }),
+      { confirmation_policy: { kind: 'NeverConfirm' }, security_analyzer: null },
+    ],
+    [
+      'custom secrets',
+      {
+        ...START,
+        secrets: new Map([
+          ['A', { value: '1', description: 'one' }],
+          ['B', { value: '2', description: null }],
+        ]),
+      },
+      {
+        secrets: {
+          A: { kind: 'StaticSecret', value: '1', description: 'one' },
+          B: { kind: 'StaticSecret', value: '2' },
+        },
+      },
+    ],
+    [
+      'the servers that may be called',
+      { ...START, outboundAllowlist: ['models.example.com'] },
+      { slipway: { outbound_allowlist: ['models.example.com'] } },
+    ],
+    [
+      'git access',
+      { ...START, git: { credentials: [], expose: true, identity: { name: 'Ada', email: 'a@example.com' } } },
+      {
+        slipway: {
+          git: { credentials: [], expose: true, identity: { name: 'Ada', email: 'a@example.com' } },
+        },
+      },
+    ],
+    [
+      'a first message',
+      {
+        ...START,
+        request: {
+          ...START.request,
+          initial_message: { role: 'user', content: [{ type: 'text', text: 'Hi' }], run: false },
+        },
+      },
+      { initial_message: { role: 'user', content: [{ type: 'text', text: 'Hi' }], run: true } },
+    ],
+    [
+      'a suffix',
+      { ...START, request: { ...START.request, system_message_suffix: 'Be brief.' } },
+      { agent: { agent_context: { system_message_suffix: 'Be brief.' } } },
+    ],
+    [
+      'ports',
+      { ...START, ports: [{ name: 'WORKER_1', url: 'http://worker-1-x.localhost:3000/' }] },
+      {
+        agent: {
+          agent_context: {
+            system_message_suffix: expect.stringMatching(
+              /\$LISTEN_HOST .*: \$WORKER_1 \(http:\/\/worker-1-x\.localhost:3000\/\)\./,
+            ),
+          },
+        },
+      },
+    ],
+    [
+      'a plan',
+      { ...START, request: { ...START.request, agent_type: 'plan' } },
+      { agent: { agent_context: { system_message_suffix: expect.stringMatching(/plan only/) } } },
+    ],
+  ] satisfies [string, AgentStart, object][])('passes on: %s', (_, start, expected) => {
+    expect(toAgentRequest(start)).toMatchObject(expected);
+  });
+
+  it('gives every tool server of the user', () => {
+    const { agent } = toAgentRequest({
+      ...START,
+      mcpConfig: {
+        sseServers: [{ url: 'https://sse.example.com', apiKey: 'k1' }],
+        shttpServers: [{ url: 'https://http.example.com', apiKey: null }],
+        stdioServers: [
+          { name: 'files', command: 'npx', args: ['-y', 'files'], env: new Map([['TOKEN', 'k2']]) },
+        ],
+      },
+    });
+
+    expect(agent.mcp_config).toEqual({
+      mcpServers: {
+        sse_0: { url: 'https://sse.example.com', transport: 'sse', headers: { Authorization: 'Bearer k1' } },
+        shttp_0: { url: 'https://http.example.com', transport: 'http' },
+        files: { command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'k2' } },
+      },
+    });
+  });
+
+  it('tells a stock agent server no more than its schema knows', () => {
+    const request = toAgentRequest(
+      withSettings({ language: 'fr', search_api_key: 'tvly' }, { dialect: 'stock' }),
+    );
+
+    expect(request).not.toHaveProperty('slipway');
+    expect(JSON.stringify(request)).not.toContain('tvly');
+    expect(request.agent).toMatchObject({
+      condenser: {
+        max_tokens: 76_800,
+        llm: { model: 'openai/gpt-4o', api_key: 'sk-model', usage_id: 'condenser' },
+      },
+      agent_context: { system_message_suffix: 'Answer in this language: fr.' },
+    });
+  });
+});

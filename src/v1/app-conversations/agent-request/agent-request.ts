@@ -1,0 +1,273 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  AgentSpec,
+  McpServerEntry,
+  SecretSource,
+  StartConversationRequest,
+} from '../../../agent-protocol/conversation.js';
+import type { GitAccess } from '../../../agent-protocol/git.js';
+import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
+import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
+import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
+import { SETTINGS_DEFAULTS } from '../../../settings/settings.dto.js';
+import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
+import type { StartRequest } from '../start-task.entity.js';
+import { type AgentDialect, AgentInputsReader, agentLimits, type AgentSettings } from './agent-settings.js';
+import { GitAccessReader } from './git-access.js';
+import { ModelCatalogue, type ModelFacts } from './model-catalogue.js';
+import { settingsNotes, settingsProblem } from './settings-check.js';
+
+/** A conversation that is to begin. */
+interface ConversationPlan {
+  userId: string;
+  conversationId: string;
+  workingDir: string;
+  /** Where the user reaches what the agent starts. */
+  ports: readonly PortAddress[];
+  request: StartRequest;
+  /** Secrets of the request, in clear. */
+  secrets: ReadonlyMap<string, string>;
+  dialect: AgentDialect;
+}
+
+/** How an agent server is asked to begin it; or why it cannot begin, for the user. */
+type AgentRequest =
+  { problem: string } | { problem: null; body: StartConversationRequest; model: string; notes: string[] };
+
+/** Makes of what is stored what agent servers are told. */
+@Injectable()
+export class AgentRequests {
+  constructor(
+    private readonly inputs: AgentInputsReader,
+    private readonly git: GitAccessReader,
+    private readonly catalogue: ModelCatalogue,
+    private readonly addresses: OutboundAddresses,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** What keeps the user's settings from being used, before a sandbox is waited for; null when nothing does. */
+  async problem(
+    userId: string,
+    request: Pick<StartRequest, 'llm_model'>,
+    dialect: AgentDialect,
+  ): Promise<string | null> {
+    const inputs = await this.inputs.readSettings(userId);
+    const model = request.llm_model ?? inputs.settings.llm_model;
+    return settingsProblem({ ...inputs, model, dialect }, this.addresses);
+  }
+
+  async build(plan: ConversationPlan): Promise<AgentRequest> {
+    const { userId, request, dialect } = plan;
+    const { settings, mcpConfig, secrets } = await this.inputs.read(userId, plan.secrets);
+    const model = request.llm_model ?? settings.llm_model;
+    const problem = settingsProblem({ model, settings, mcpConfig, dialect }, this.addresses);
+    if (problem !== null || model === null) {
+      return { problem: problem ?? 'No model is set.' };
+    }
+    const body = toAgentRequest({
+      dialect,
+      conversationId: plan.conversationId,
+      workingDir: plan.workingDir,
+      ports: plan.ports,
+      request,
+      model,
+      facts: await this.catalogue.facts(model),
+      settings,
+      config: this.config.agent,
+      mcpConfig,
+      secrets,
+      git: dialect === 'slipway' ? await this.git.find(userId, settings) : null,
+      outboundAllowlist: this.config.outbound.allowlist,
+    });
+    return { problem: null, body, model, notes: settingsNotes(dialect, settings) };
+  }
+}
+
+/**
+ * A user's tool servers as agents are given them, by name: a command has one, the others are called after their kind
+ * and place in the list.
+ */
+export function mcpServerEntries(config: ClearMcpConfig | null): Record<string, McpServerEntry> {
+  if (config === null) {
+    return {};
+  }
+  const commands = config.stdioServers.map(({ name, command, args, env }) => [
+    name,
+    { command, args, env: Object.fromEntries(env) },
+  ]);
+  return Object.fromEntries([
+    ...remote(config.sseServers, 'sse', 'sse'),
+    ...remote(config.shttpServers, 'shttp', 'http'),
+    // Last: who gives a command the name of another has the command.
+    ...commands,
+  ]);
+}
+
+function remote(
+  servers: readonly ClearRemoteMcpServer[],
+  kind: string,
+  transport: string,
+): [string, McpServerEntry][] {
+  return servers.map(({ url, apiKey }, index) => [
+    `${kind}_${index}`,
+    { url, transport, ...(apiKey !== null && { headers: { Authorization: `Bearer ${apiKey}` } }) },
+  ]);
+}
+
+const PLAN =
+  'You are asked for a plan only. Read whatever helps, and write the plan into PLAN.md. Change no other file, ' +
+  'and run nothing that changes anything.';
+
+/** What the system prompt ends with: the words of the request, and what the server has no member for; else null. */
+function systemSuffix(
+  dialect: AgentDialect,
+  request: Pick<StartRequest, 'system_message_suffix' | 'agent_type'>,
+  language: string | null,
+  ports: readonly PortAddress[],
+): string | null {
+  const parts = [
+    request.system_message_suffix,
+    request.agent_type === 'plan' ? PLAN : null,
+    portsText(ports),
+    dialect === 'stock' && language ? `Answer in this language: ${language}.` : null,
+  ].filter((part) => part !== null && part !== '');
+  return parts.length === 0 ? null : parts.join('\n\n');
+}
+
+function portsText(ports: readonly PortAddress[]): string | null {
+  const list = ports.map(({ name, url }) => `$${name} (${url})`).join(', ');
+  return list === ''
+    ? null
+    : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
+}
+
+const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
+const CONDENSED_SHARE = 0.6;
+const TOKENS_PER_PRICE = 1_000_000;
+
+/** Everything that decides how a conversation begins. */
+export interface AgentStart {
+  dialect: AgentDialect;
+  /** UUID with dashes. */
+  conversationId: string;
+  workingDir: string;
+  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type'>;
+  /** Where the user reaches what the agent starts. */
+  ports: readonly PortAddress[];
+  /** The request's, else that of the settings. */
+  model: string;
+  facts: ModelFacts;
+  settings: AgentSettings;
+  config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
+  mcpConfig: ClearMcpConfig | null;
+  /** What tools get as variables. */
+  secrets: ReadonlyMap<string, AgentSecret>;
+  git: GitAccess | null;
+  /** OUTBOUND_ALLOWLIST; null: any server. */
+  outboundAllowlist: string[] | null;
+}
+
+/** The request that begins a conversation on its agent server; the settings are known to be usable. */
+export function toAgentRequest(start: AgentStart): StartConversationRequest {
+  const { dialect, request, settings } = start;
+  const { initial_message: message } = request;
+  return {
+    conversation_id: start.conversationId,
+    workspace: { kind: 'LocalWorkspace', working_dir: start.workingDir },
+    agent: toAgent(start),
+    ...confirmation(settings),
+    max_iterations: agentLimits(settings).max_iterations,
+    stuck_detection: true,
+    secrets: secretSources(start.secrets),
+    initial_message: message && { role: 'user', content: message.content, run: true },
+    ...(dialect === 'slipway' && { slipway: extension(start) }),
+  };
+}
+
+/** What tools get as variables, as agent servers take it. */
+export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record<string, SecretSource> {
+  return Object.fromEntries(
+    [...secrets].map(([name, { value, description }]) => [
+      name,
+      { kind: 'StaticSecret', value, ...(description !== null && { description }) },
+    ]),
+  );
+}
+
+function toAgent(start: AgentStart): AgentSpec {
+  const { dialect, model, facts, settings, config } = start;
+  const { price } = facts;
+  const llm = {
+    model,
+    api_key: settings.llm_api_key,
+    base_url: settings.llm_base_url === '' ? null : settings.llm_base_url,
+    timeout: config.llmTimeoutSeconds,
+    ...(price && {
+      input_cost_per_token: price.input / TOKENS_PER_PRICE,
+      output_cost_per_token: price.output / TOKENS_PER_PRICE,
+    }),
+  };
+  const servers = mcpServerEntries(start.mcpConfig);
+  const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
+  const condenses = settings.enable_default_condenser ?? SETTINGS_DEFAULTS.enable_default_condenser;
+  return {
+    kind: 'Agent',
+    llm: { ...llm, usage_id: 'agent' },
+    tools: [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }],
+    ...(Object.keys(servers).length > 0 && { mcp_config: { mcpServers: servers } }),
+    condenser: condenses
+      ? {
+          kind: 'LLMSummarizingCondenser',
+          max_tokens: condenserTokens(config.condenserTokens, facts),
+          // The schema wants it; ours condenses with the agent's own model.
+          ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
+        }
+      : null,
+    ...(suffix !== null && { agent_context: { system_message_suffix: suffix } }),
+  };
+}
+
+function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {
+  if (configured !== null) {
+    return configured;
+  }
+  return contextWindow === null
+    ? UNKNOWN_CONTEXT_CONDENSER_TOKENS
+    : Math.floor(contextWindow * CONDENSED_SHARE);
+}
+
+/** Off: nothing waits. On: every call waits, or, where the model judges risks, those of high and unknown risk. */
+function confirmation({
+  confirmation_mode: isOn,
+  security_analyzer: analyzer,
+}: AgentSettings): Pick<StartConversationRequest, 'confirmation_policy' | 'security_analyzer'> {
+  if (isOn !== true) {
+    return { confirmation_policy: { kind: 'NeverConfirm' }, security_analyzer: null };
+  }
+  return analyzer === 'llm'
+    ? {
+        confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
+        security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+      }
+    : { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null };
+}
+
+function extension({
+  settings,
+  config,
+  facts,
+  model,
+  git,
+  outboundAllowlist,
+}: AgentStart): NonNullable<StartConversationRequest['slipway']> {
+  return {
+    max_budget: agentLimits(settings).max_budget,
+    language: settings.language === '' ? null : settings.language,
+    search_api_key: settings.search_api_key,
+    tavily_api_url: config.tavilyApiUrl,
+    ...(facts.price && { model_prices: { [model]: facts.price } }),
+    git,
+    outbound_allowlist: outboundAllowlist,
+  };
+}

@@ -1,0 +1,19 @@
+import { describe, expect, it } from '@jest/globals';
+import { catalogueFacts } from './model-catalogue.data.js';
+
+describe('catalogueFacts', () => {
+  it.each(['gpt-4o', 'openai/gpt-4o', 'litellm_proxy/gpt-4o', 'litellm_proxy/openai/gpt-4o'])(
+    'knows %s',
+    (name) => {
+      expect(catalogueFacts(name)).toEqual({ price: { input: 2.5, output: 10 }, contextWindow: 128_000 });
+    },
+  );
+
+  it('takes the first tier of a price that rises', () => {
+    expect(catalogueFacts('anthropic/claude-sonnet-4-5').price).toEqual({ input: 3, output: 15 });
+  });
+
+  it.each(['scripted', 'openai/nobody-knows-this', '', '/', 'a/'])('knows nothing of "%s"', (name) => {
+    expect(catalogueFacts(name)).toEqual({ price: null, contextWindow: null });
+  });
+});

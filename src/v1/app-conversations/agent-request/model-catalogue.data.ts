@@ -1,0 +1,45 @@
+import { calcPrice } from '@pydantic/genai-prices';
+import type { ModelFacts } from './model-catalogue.js';
+
+/** Prices do not depend on how much is used here: those of the cheapest tier are taken. */
+const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
+
+/**
+ * What the catalogue that comes with the service knows of a model.
+ *
+ * @param name as in the settings: `gpt-4o`, `anthropic/claude-…`, `litellm_proxy/gpt-4o`
+ */
+export function catalogueFacts(name: string): ModelFacts {
+  const found = candidates(name)
+    .map(({ model, provider }) =>
+      calcPrice(ANY_USAGE, model, provider === null ? {} : { providerId: provider }),
+    )
+    .find((result) => result !== null);
+  if (!found) {
+    return { price: null, contextWindow: null };
+  }
+  const input = base(found.model_price['input_mtok']);
+  const output = base(found.model_price['output_mtok']);
+  return {
+    price: input === null || output === null ? null : { input, output },
+    contextWindow: found.model.context_window ?? null,
+  };
+}
+
+/** The name with its provider, then the rest of it wherever it is sold. */
+function candidates(name: string): { model: string; provider: string | null }[] {
+  const slash = name.indexOf('/');
+  const whole = { model: name, provider: null };
+  if (slash <= 0) {
+    return [whole];
+  }
+  const rest = name.slice(slash + 1);
+  return [{ model: rest, provider: name.slice(0, slash) }, whole, ...candidates(rest)];
+}
+
+function base(price: number | { base: number } | undefined): number | null {
+  if (price === undefined) {
+    return null;
+  }
+  return typeof price === 'number' ? price : price.base;
+}

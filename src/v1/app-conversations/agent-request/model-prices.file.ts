@@ -1,0 +1,32 @@
+import { readFile } from 'node:fs/promises';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { ConfigError } from '../../../config/config.error.js';
+import type { ModelPrice } from './model-catalogue.js';
+
+const fileSchema = z.record(
+  z.string().min(1),
+  z.strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() }),
+);
+
+/**
+ * Reads `MODEL_PRICES_FILE`, YAML or JSON: model name -> `{input, output}` in USD per million tokens.
+ *
+ * @throws ConfigError one line that names the file and what is wrong with it
+ */
+export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
+  try {
+    const content: unknown = parseYaml(await readFile(file, 'utf8'));
+    const parsed = fileSchema.safeParse(content);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      throw new TypeError(
+        issue ? `${z.core.toDotPath(issue.path)}: ${issue.message}` : 'is no list of prices',
+      );
+    }
+    return new Map(Object.entries(parsed.data));
+  } catch (error) {
+    const [reason] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+    throw new ConfigError(`MODEL_PRICES_FILE: ${file}: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from '@jest/globals';
+import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { agentSettings } from './agent-settings.js';
+import { type JudgedSettings, settingsProblem } from './settings-check.js';
+
+const USABLE: JudgedSettings = {
+  model: 'openai/gpt-4o',
+  settings: agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
+  mcpConfig: null,
+  dialect: 'slipway',
+};
+
+const ANYWHERE = new OutboundAddresses(null);
+const LISTED = new OutboundAddresses(['llm.example.com']);
+
+function settings(
+  change: Partial<JudgedSettings['settings']>,
+  rest: Partial<JudgedSettings> = {},
+): JudgedSettings {
+  return { ...USABLE, ...rest, settings: { ...USABLE.settings, ...change } };
+}
+
+describe('settingsProblem', () => {
+  it.each([
+    ['plain', USABLE],
+    ['CodeActAgent', settings({ agent: 'CodeActAgent' })],
+    ['a blank agent', settings({ agent: '' })],
+    ['analyzer llm', settings({ security_analyzer: 'llm' })],
+    ['a blank analyzer', settings({ security_analyzer: '' })],
+    [
+      "a model server of one's own without a key",
+      settings({ llm_api_key: null, llm_base_url: 'http://localhost:11434' }),
+    ],
+    [
+      'a provider with its address',
+      settings({ llm_base_url: 'https://x.example.com' }, { model: 'mistral/large' }),
+    ],
+    ['a provider that the stock server knows', settings({}, { model: 'mistral/large', dialect: 'stock' })],
+    ['anthropic without an address', settings({}, { model: 'anthropic/claude-sonnet-4-5' })],
+  ])('has nothing against %s', (_, judged) => {
+    expect(settingsProblem(judged, ANYWHERE)).toBeNull();
+  });
+
+  it.each([
+    ['no model', settings({}, { model: null }), 'llm_model'],
+    ['a blank model', settings({}, { model: ' ' }), 'llm_model'],
+    ['no key', settings({ llm_api_key: null }), 'llm_api_key'],
+    ['no key for Anthropic', settings({ llm_api_key: '' }, { model: 'anthropic/claude' }), 'llm_api_key'],
+    ['a provider without its address', settings({}, { model: 'mistral/large' }), 'llm_base_url'],
+    ['litellm_proxy without its address', settings({}, { model: 'litellm_proxy/x' }), 'llm_base_url'],
+    ['another agent', settings({ agent: 'BrowsingAgent' }), 'BrowsingAgent'],
+    ['another analyzer', settings({ security_analyzer: 'invariant' }), 'invariant'],
+    [
+      'a model server that is not listed',
+      settings({ llm_base_url: 'https://evil.example.com' }),
+      'llm_base_url',
+    ],
+    [
+      'a tool server that is not listed',
+      settings(
+        {},
+        {
+          mcpConfig: {
+            sseServers: [],
+            stdioServers: [],
+            shttpServers: [{ url: 'https://evil.example.com', apiKey: null }],
+          },
+        },
+      ),
+      'mcp_config',
+    ],
+  ])('names what is wrong: %s', (_, judged, name) => {
+    expect(settingsProblem(judged, LISTED)).toContain(name);
+  });
+});

@@ -1,0 +1,109 @@
+import { Body, Controller, Delete, Get, Header, Param, Patch, Query, StreamableFile } from '@nestjs/common';
+import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { ConversationExportService } from '../conversation-export.service.js';
+import { ConversationsReader } from '../conversation.repository.js';
+import { AppConversationsService, ConversationRemovalService } from '../conversations.service.js';
+import {
+  CountConversationsOperation,
+  DeleteConversationOperation,
+  DownloadOperation,
+  ListConversationsOperation,
+  SearchConversationsOperation,
+  UpdateConversationOperation,
+} from './app-conversations.openapi.js';
+import { ConversationAnswers } from './conversation.presenter.js';
+import {
+  ConversationFilterQueryDto,
+  ListConversationsQueryDto,
+  SearchConversationsQueryDto,
+  toConversationFilter,
+} from './dto/conversation-queries.dto.js';
+import {
+  type AppConversationDto,
+  type AppConversationPageDto,
+  ConversationIdDto,
+  UpdateConversationDto,
+} from './dto/conversation.dto.js';
+
+const DEFAULT_LIMIT = 100;
+
+@ApiTags('Conversations')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/app-conversations')
+export class AppConversationsController {
+  constructor(
+    private readonly reader: ConversationsReader,
+    private readonly service: AppConversationsService,
+    private readonly removal: ConversationRemovalService,
+    private readonly answers: ConversationAnswers,
+  ) {}
+
+  @Get('search')
+  @SearchConversationsOperation()
+  async search(
+    @CurrentUser() user: AuthUser,
+    @Query() query: SearchConversationsQueryDto,
+  ): Promise<AppConversationPageDto> {
+    const { items, nextPageId } = await this.reader.search(
+      user.id,
+      toConversationFilter(query, query.include_sub_conversations ?? false),
+      { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
+    );
+    return { items: items.map((row) => this.answers.conversation(row)), next_page_id: nextPageId };
+  }
+
+  @Get('count')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @CountConversationsOperation()
+  async count(@CurrentUser() user: AuthUser, @Query() query: ConversationFilterQueryDto): Promise<number> {
+    return this.reader.count(user.id, toConversationFilter(query, true));
+  }
+
+  @Get()
+  @ListConversationsOperation()
+  async list(
+    @CurrentUser() user: AuthUser,
+    @Query() query: ListConversationsQueryDto,
+  ): Promise<AppConversationPageDto | (AppConversationDto | null)[]> {
+    if (query.ids === undefined) {
+      return this.search(user, query);
+    }
+    const rows = await this.service.findAll(user.id, query.ids);
+    return rows.map((row) => row && this.answers.conversation(row));
+  }
+
+  @Patch(':id')
+  @UpdateConversationOperation()
+  async update(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body() body: UpdateConversationDto,
+  ): Promise<AppConversationDto> {
+    return this.answers.conversation(await this.service.update(user.id, id, body));
+  }
+
+  @Delete(':id')
+  @DeleteConversationOperation()
+  async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.removal.remove(user.id, id);
+    return SUCCESS;
+  }
+}
+
+@ApiTags('Conversations')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/app-conversations/:id')
+export class ConversationExportController {
+  constructor(private readonly exports: ConversationExportService) {}
+
+  @Get('download')
+  @DownloadOperation()
+  async download(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<StreamableFile> {
+    return new StreamableFile(await this.exports.pack(user.id, id), {
+      type: 'application/zip',
+      disposition: 'attachment; filename="conversation.zip"',
+    });
+  }
+}

@@ -1,0 +1,125 @@
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { ConversationActionsService } from '../conversation-actions.service.js';
+import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
+import {
+  GitChangesOperation,
+  GitDiffOperation,
+  PauseConversationOperation,
+  ReadFileOperation,
+  RespondToConfirmationOperation,
+  RunConversationOperation,
+  SendMessageOperation,
+} from './conversation-actions.openapi.js';
+import { FileQueryDto, GitQueryDto } from './dto/conversation-queries.dto.js';
+import { ConversationIdDto } from './dto/conversation.dto.js';
+import {
+  ConfirmationResponseDto,
+  type MessageSentDto,
+  SendMessageDto,
+  toSendMessageRequest,
+} from './dto/message.dto.js';
+
+@ApiTags('Conversations')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/app-conversations/:id')
+export class ConversationActionsController {
+  constructor(
+    private readonly actions: ConversationActionsService,
+    private readonly agentServers: AgentServerClient,
+  ) {}
+
+  @Post('send-message')
+  @HttpCode(200)
+  @SendMessageOperation()
+  async sendMessage(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body() body: SendMessageDto,
+  ): Promise<MessageSentDto> {
+    await this.actions.act(user.id, id, (target, conversation) =>
+      this.agentServers.sendMessage(target, conversation.id, toSendMessageRequest(body)),
+    );
+    return { success: true, sandbox_status: 'RUNNING', message: null };
+  }
+
+  @Post('respond-to-confirmation')
+  @HttpCode(200)
+  @RespondToConfirmationOperation()
+  async respond(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body() { accept, reason }: ConfirmationResponseDto,
+  ): Promise<SuccessDto> {
+    await this.actions.act(user.id, id, (target, conversation) =>
+      this.agentServers.respondToConfirmation(target, conversation.id, {
+        accept,
+        ...(reason !== undefined && reason !== null && { reason }),
+      }),
+    );
+    return SUCCESS;
+  }
+
+  @Post('pause')
+  @HttpCode(200)
+  @PauseConversationOperation()
+  async pause(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.actions.stop(user.id, id, (target, conversation) =>
+      this.agentServers.pause(target, conversation.id),
+    );
+    return SUCCESS;
+  }
+
+  @Post('run')
+  @HttpCode(200)
+  @RunConversationOperation()
+  async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.actions.act(user.id, id, (target, conversation) =>
+      this.agentServers.run(target, conversation.id),
+    );
+    return SUCCESS;
+  }
+}
+
+@ApiTags('Conversations')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/app-conversations/:id')
+export class ConversationWorkspaceController {
+  constructor(private readonly workspace: ConversationWorkspaceService) {}
+
+  @Get('file')
+  @ReadFileOperation()
+  async file(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
+    @Res() response: Response,
+  ): Promise<void> {
+    // A text alone is no JSON to Nest, which would send it as a page.
+    response.json(await this.workspace.file(user.id, id, file));
+  }
+
+  @Get('git/changes')
+  @GitChangesOperation()
+  async changes(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Query() { path, ref }: GitQueryDto,
+  ): Promise<unknown> {
+    return this.workspace.changes(user.id, id, path, ref);
+  }
+
+  @Get('git/diff')
+  @GitDiffOperation()
+  async diff(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Query() { path, ref }: GitQueryDto,
+  ): Promise<unknown> {
+    return this.workspace.diff(user.id, id, path, ref);
+  }
+}

@@ -1,0 +1,187 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
+import { ApiBodyExamples, SuccessDto } from '../../../common/openapi/responses.js';
+import { SANDBOX_PROBLEMS, UNKNOWN_CONVERSATION } from './app-conversations.openapi.js';
+import { ConfirmationResponseDto, MessageSentDto, SendMessageDto } from './dto/message.dto.js';
+
+const BAD_PATH = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
+
+/** Documents `POST /api/v1/app-conversations/{id}/send-message`. */
+export function SendMessageOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'send_message_to_conversation',
+      summary: 'Say something',
+      description: 'The agent takes it up at once, or with its next step when it works already.',
+    }),
+    ApiBodyExamples(SendMessageDto, {
+      text: {
+        summary: 'A text',
+        value: { content: [{ type: 'text', text: 'Use the staging host instead.' }], run: true },
+      },
+      image: {
+        summary: 'An image beside it; the agent waits for more',
+        value: {
+          content: [
+            { text: 'It looks like this:' },
+            { type: 'image', image_urls: ['https://images.example.com/screen.png'] },
+          ],
+          run: false,
+        },
+      },
+    }),
+    ApiOkResponse({ type: MessageSentDto, description: 'The agent server has it' }),
+    ApiProblems(
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      413,
+      415,
+      invalidInput(['body', 'content'], 'missing', 'This member is required.'),
+    ),
+  );
+}
+
+/** Documents `POST /api/v1/app-conversations/{id}/respond-to-confirmation`. */
+export function RespondToConfirmationOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'respond_to_confirmation',
+      summary: 'Allow or refuse what the agent waits for',
+      description: 'Only while the conversation is waiting_for_confirmation.',
+    }),
+    ApiBodyExamples(ConfirmationResponseDto, {
+      accept: { summary: 'Go on', value: { accept: true } },
+      reject: { summary: 'Do not', value: { accept: false, reason: 'Use the staging host.' } },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'The agent goes on' }),
+    ApiProblems(
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      413,
+      415,
+      invalidInput(['body', 'accept'], 'missing', 'This member is required.'),
+    ),
+  );
+}
+
+/** Documents `POST /api/v1/app-conversations/{id}/pause`. */
+export function PauseConversationOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'pause_app_conversation',
+      summary: 'Pause the agent',
+      description: 'It stops after its current step, asked again at once. The sandbox goes on running.',
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'The agent pauses' }),
+    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, BAD_PATH),
+  );
+}
+
+/** Documents `POST /api/v1/app-conversations/{id}/run`. */
+export function RunConversationOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'run_app_conversation',
+      summary: 'Let the agent go on',
+      description: 'After a pause, an error, or messages that were sent without `run`.',
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'The agent works' }),
+    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, BAD_PATH),
+  );
+}
+
+const OUTSIDE = {
+  status: 403,
+  code: 'forbidden',
+  detail: 'Path is outside of the workspace',
+  description: 'The path leads out of the sandbox',
+} as const;
+const CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH = invalidInput(
+  ['query', 'path'],
+  'missing',
+  'This member is required.',
+);
+
+/** Documents `GET /api/v1/app-conversations/{id}/file`. */
+export function ReadFileOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'read_conversation_file',
+      summary: 'Read a file of a conversation',
+      description: 'A text file in the folder that the agent works in.',
+    }),
+    ApiOkResponse({
+      description: 'Its text as a JSON string; empty when there is no such file',
+      schema: { type: 'string', example: '# Plan\n\n1. Read the parser\n' },
+    }),
+    ApiProblems(
+      OUTSIDE,
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      invalidInput(['query', 'file_path'], 'value_error', 'Expected at most 4096 characters.'),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/app-conversations/{id}/git/changes`. */
+export function GitChangesOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_conversation_git_changes',
+      summary: 'List what the agent changed',
+      description:
+        'Changed, new and deleted files below a folder, as git sees them; none outside of a repository.',
+    }),
+    ApiOkResponse({
+      description: 'By path',
+      schema: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            status: { type: 'string', enum: ['MOVED', 'ADDED', 'DELETED', 'UPDATED'] },
+            path: { type: 'string' },
+          },
+          required: ['status', 'path'],
+        },
+        example: [{ status: 'UPDATED', path: 'src/parser.ts' }],
+      },
+    }),
+    ApiProblems(
+      OUTSIDE,
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH,
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/app-conversations/{id}/git/diff`. */
+export function GitDiffOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_conversation_git_diff',
+      summary: 'Show what the agent changed in a file',
+      description: 'The whole file before and after.',
+    }),
+    ApiOkResponse({
+      description: 'Both sides',
+      schema: {
+        type: 'object',
+        properties: {
+          original: { type: ['string', 'null'], description: 'Null for a new file.' },
+          modified: { type: ['string', 'null'], description: 'Null for a deleted file.' },
+        },
+        required: ['original', 'modified'],
+        example: { original: 'old\n', modified: 'new\n' },
+      },
+    }),
+    ApiProblems(
+      OUTSIDE,
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH,
+    ),
+  );
+}

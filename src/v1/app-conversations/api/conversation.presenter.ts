@@ -1,0 +1,130 @@
+import { Injectable } from '@nestjs/common';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { toHexId } from '../../../common/identifiers.js';
+import { jsonText } from '../../../common/json-access.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { ServiceAddress } from '../../../config/service-address.js';
+import { toWireStatus } from '../../sandboxes/sandbox.entity.js';
+import { sessionKeyBinding } from '../../sandboxes/session-key.js';
+import type { ConversationRow } from '../conversation.repository.js';
+import type { StartRequest } from '../start-task.entity.js';
+import type { StartTaskRow } from '../start-task.repository.js';
+import type { AppConversationDto } from './dto/conversation.dto.js';
+import { type StartTaskDto, toStartRequestEchoDto } from './dto/start-task.dto.js';
+
+/** Makes answers of rows. */
+@Injectable()
+export class ConversationAnswers {
+  constructor(
+    private readonly cipher: SecretCipher,
+    private readonly address: ServiceAddress,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** @throws SecretDecryptionError when a sandbox's key is not readable with the configured keys */
+  conversation(row: ConversationRow): AppConversationDto {
+    const isRunning = row.sandbox_status === 'RUNNING';
+    return {
+      id: toHexId(row.id),
+      created_by_user_id: row.user_id,
+      sandbox_id: row.sandbox_id,
+      selected_repository: row.selected_repository,
+      selected_branch: row.selected_branch,
+      git_provider: row.git_provider,
+      title: row.title,
+      trigger: row.trigger,
+      pr_number: row.pr_number,
+      llm_model: row.llm_model,
+      agent_kind: 'openhands',
+      metrics: row.metrics,
+      parent_conversation_id: row.parent_conversation_id && toHexId(row.parent_conversation_id),
+      sub_conversation_ids: row.sub_conversation_ids.map(toHexId),
+      public: row.public,
+      tags: row.tags,
+      created_at: row.created_at.toISOString(),
+      updated_at: row.updated_at.toISOString(),
+      sandbox_status: toWireStatus(row.sandbox_status),
+      execution_status: isRunning ? row.execution_status : null,
+      conversation_url: isRunning
+        ? `${this.agentServerUrl(row.sandbox_id, row.address)}/api/conversations/${toHexId(row.id)}`
+        : null,
+      session_api_key:
+        row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
+      acp_server: null,
+      launched_agent_profile: null,
+    };
+  }
+
+  startTask(row: StartTaskRow): StartTaskDto {
+    const isTalking = row.status === 'STARTING_CONVERSATION' || row.status === 'READY';
+    return {
+      id: toHexId(row.id),
+      created_by_user_id: row.user_id,
+      status: row.status,
+      detail: startDetail(row),
+      app_conversation_id: row.status === 'READY' ? toHexId(row.app_conversation_id) : null,
+      sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
+      agent_server_url:
+        isTalking && row.sandbox_status === 'RUNNING'
+          ? this.agentServerUrl(row.sandbox_id, row.address)
+          : null,
+      request: toStartRequestEchoDto(row.request),
+      created_at: row.created_at.toISOString(),
+      updated_at: row.updated_at.toISOString(),
+    };
+  }
+
+  private agentServerUrl(sandboxId: string, address: string | null): string {
+    return this.config.sandboxes.expose === 'direct' && address !== null
+      ? address
+      : `${this.address.publicUrl}/api/v1/sandboxes/${sandboxId}/agent-server`;
+  }
+}
+
+/** What is done anyway, so that asking for it is no surprise. */
+const TITLE_PROCESSOR = 'SetTitleCallbackProcessor';
+
+/** What of a request has no effect, or another one than somebody might expect; a sentence each. */
+export function startNotes(request: StartRequest): string[] {
+  const processors = asList(request['processors'])
+    .map((processor) => jsonText(processor, 'kind') ?? '')
+    .filter((kind) => kind !== TITLE_PROCESSOR);
+  const traced = ['observability_metadata', 'observability_tags', 'observability_span_name'].filter(
+    (name) => !isEmpty(request[name]),
+  );
+  const notes = [
+    !isEmpty(request['agent_profile_id']) &&
+      'agent_profile_id has no effect: there are no agent profiles here.',
+    !isEmpty(request['plugins']) && 'plugins has no effect: plugins are not loaded here.',
+    processors.length > 0 && `processors has no effect for ${processors.join(', ')}.`,
+    traced.length > 0 && `${traced.join(', ')}: no effect, conversations are not traced here.`,
+    request.agent_type === 'plan' &&
+      'agent_type plan: the usual agent, told to write a plan into PLAN.md and to change nothing else.',
+    request.public === true && 'public is kept and shown, but nobody else can see the conversation.',
+  ];
+  return notes.filter((note) => note !== false);
+}
+
+function asList(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === null ||
+    value === undefined ||
+    value === '' ||
+    (typeof value === 'object' && Object.keys(value).length === 0)
+  );
+}
+
+/** What a start task has to say: what it is at or why it failed, then what of the request has no effect; null: nothing. */
+function startDetail({
+  detail,
+  notes,
+  request,
+}: Pick<StartTaskRow, 'detail' | 'notes' | 'request'>): string | null {
+  const further = [...notes, ...startNotes(request)].filter((note) => detail?.includes(note) !== true);
+  const lines = [...(detail === null ? [] : [detail]), ...new Set(further)];
+  return lines.length === 0 ? null : lines.join('\n');
+}

@@ -1,0 +1,240 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import {
+  CONVERSATION_STATUSES,
+  type ConversationStatus,
+  type MetricsSnapshot,
+  type TokenUsage,
+} from '../../../../agent-protocol/conversation.js';
+import { NextPageId } from '../../../../common/openapi/responses.js';
+import { Flag } from '../../../../common/validation/number-fields.js';
+import { Choice, Text } from '../../../../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
+import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox.entity.js';
+import { CONVERSATION_TRIGGERS, longestTitleProblem } from '../../conversation.entity.js';
+import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
+
+/** The agent profile that a conversation was started with. */
+@ApiSchema({ name: 'LaunchedAgentProfile' })
+class LaunchedAgentProfileDto {
+  @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
+  agent_profile_id: string;
+
+  @ApiProperty({ type: 'integer', example: 1 })
+  revision: number;
+}
+
+@ApiSchema({ name: 'TokenUsage' })
+class TokenUsageDto implements TokenUsage {
+  @ApiProperty({ example: 'provider/model-1' })
+  model: string;
+
+  @ApiProperty({ type: 'integer', example: 18_200 })
+  prompt_tokens: number;
+
+  @ApiProperty({ type: 'integer', example: 940 })
+  completion_tokens: number;
+
+  @ApiProperty({ type: 'integer', example: 12_000 })
+  cache_read_tokens: number;
+
+  @ApiProperty({ type: 'integer', example: 0 })
+  cache_write_tokens: number;
+
+  @ApiProperty({ type: 'integer', example: 0 })
+  reasoning_tokens: number;
+
+  @ApiProperty({ type: 'integer', description: 'Of the model; 0 when it is not known.', example: 160_000 })
+  context_window: number;
+
+  @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 })
+  per_turn_token: number;
+
+  @ApiProperty({ example: '' })
+  response_id: string;
+}
+
+/** What a conversation has used so far. */
+@ApiSchema({ name: 'MetricsSnapshot' })
+class MetricsDto implements MetricsSnapshot {
+  @ApiProperty({ example: 'provider/model-1' })
+  model_name: string;
+
+  @ApiProperty({ description: 'USD.', example: 0.42 })
+  accumulated_cost: number;
+
+  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 5 })
+  max_budget_per_task: number | null;
+
+  @ApiProperty({ type: TokenUsageDto, nullable: true })
+  accumulated_token_usage: TokenUsageDto | null;
+}
+
+/** A conversation as clients see it. */
+@ApiSchema({ name: 'AppConversation' })
+export class AppConversationDto {
+  @ApiProperty({ description: '32 hexadecimal digits.', example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f' })
+  id: string;
+
+  @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
+  created_by_user_id: string | null;
+
+  @ApiProperty({ description: 'It stays when the sandbox is gone.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
+  sandbox_id: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
+  selected_repository: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'main' })
+  selected_branch: string | null;
+
+  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', nullable: true, example: 'github' })
+  git_provider: ProviderType | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' })
+  title: string | null;
+
+  @ApiProperty({
+    enum: CONVERSATION_TRIGGERS,
+    enumName: 'ConversationTrigger',
+    nullable: true,
+    example: 'gui',
+  })
+  trigger: string | null;
+
+  @ApiProperty({
+    type: 'array',
+    items: { type: 'integer' },
+    description: 'Pull requests it is about or has opened.',
+    example: [7],
+  })
+  pr_number: number[];
+
+  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' })
+  llm_model: string | null;
+
+  @ApiProperty({ example: 'openhands' })
+  agent_kind: string;
+
+  @ApiProperty({ type: MetricsDto, nullable: true })
+  metrics: MetricsDto | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  parent_conversation_id: string | null;
+
+  @ApiProperty({ type: [String], description: 'Only where conversations are asked for by id.', example: [] })
+  sub_conversation_ids: string[];
+
+  @ApiProperty({ type: Boolean, nullable: true, example: null })
+  public: boolean | null;
+
+  @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
+  tags: Record<string, string>;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' })
+  updated_at: string;
+
+  @ApiProperty({
+    enum: SANDBOX_STATUSES,
+    enumName: 'SandboxStatus',
+    description: 'MISSING: the sandbox or its files are gone; the conversation can be read only.',
+    example: 'RUNNING',
+  })
+  sandbox_status: SandboxStatus;
+
+  @ApiProperty({
+    enum: CONVERSATION_STATUSES,
+    enumName: 'ConversationExecutionStatus',
+    nullable: true,
+    description: 'What the agent does; null unless the sandbox is RUNNING.',
+    example: 'running',
+  })
+  execution_status: ConversationStatus | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'The conversation at its agent server; null unless the sandbox is RUNNING.',
+    example:
+      'http://localhost:3000/api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/agent-server/api/conversations/5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
+  })
+  conversation_url: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING.',
+    example: 'sandbox-key-example',
+  })
+  session_api_key: string | null;
+
+  @ApiProperty({ type: String, nullable: true, description: 'Always null here.', example: null })
+  acp_server: string | null;
+
+  @ApiProperty({
+    type: LaunchedAgentProfileDto,
+    nullable: true,
+    description: 'Always null here.',
+    example: null,
+  })
+  launched_agent_profile: LaunchedAgentProfileDto | null;
+}
+
+/** A page of conversations. */
+@ApiSchema({ name: 'AppConversationPage' })
+export class AppConversationPageDto {
+  @ApiProperty({ type: [AppConversationDto] })
+  items: AppConversationDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** Path of `/api/v1/app-conversations/{id}`. */
+export class ConversationIdDto {
+  @Text({
+    required: true,
+    description: 'Id of the conversation: 32 hexadecimal digits, with or without dashes.',
+    example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
+  })
+  id: string;
+}
+
+/** Body of `PATCH /api/v1/app-conversations/{id}`. What is left out stays, null clears. */
+@ApiSchema({ name: 'AppConversationUpdateRequest' })
+export class UpdateConversationDto {
+  @Text({
+    nullable: true,
+    trim: true,
+    description: 'Title; null: made from what is said, again.',
+    example: 'Parser tests',
+    form: { minLength: 1, maxLength: 200 },
+    rule: (title) => (title === '' ? 'Expected a title that is not blank.' : longestTitleProblem(title)),
+  })
+  title?: string | null;
+
+  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
+  public?: boolean | null;
+
+  @Text({
+    nullable: true,
+    description: 'Repository it is about.',
+    example: 'octo/app',
+    rule: repositoryProblem,
+  })
+  selected_repository?: string | null;
+
+  @Text({ nullable: true, description: 'Branch it is about.', example: 'main', rule: branchProblem })
+  selected_branch?: string | null;
+
+  @Choice({
+    nullable: true,
+    values: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    description: 'Where the repository is.',
+    example: 'github',
+  })
+  git_provider?: ProviderType | null;
+}

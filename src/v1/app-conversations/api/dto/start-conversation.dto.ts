@@ -1,0 +1,249 @@
+import { ApiSchema } from '@nestjs/swagger';
+import { FreeObject, Nested, NestedList } from '../../../../common/validation/nested-fields.js';
+import { Flag, Integer, IntegerList } from '../../../../common/validation/number-fields.js';
+import { Choice, Identifier, Text, TextList, TextMap } from '../../../../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
+import { repositorySegments } from '../../../../git-providers/repository-name.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets.dto.js';
+import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
+import {
+  CONVERSATION_TRIGGERS,
+  type ConversationTrigger,
+  longestTitleProblem,
+} from '../../conversation.entity.js';
+import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
+import { InitialMessageDto } from './message.dto.js';
+
+const LONGEST_BRANCH = 250;
+/** What git refuses in the name of a branch (git-check-ref-format), and a leading dash, which would be an option. */
+const NO_BRANCH = /^-|^\/|\/$|\/\/|^\.|\/\.|\.\.|\.$|\.lock(\/|$)|@\{|^@$|[\s~^:?*[\\\p{Cc}]/u;
+
+/** The sentence against a text that cannot name a repository, or null. */
+export function repositoryProblem(name: string): string | null {
+  return repositorySegments(name)
+    ? null
+    : 'Expected the full name of a repository, such as octo/app, not its address.';
+}
+
+/** The sentence against a text that cannot name a branch, or null. */
+export function branchProblem(name: string): string | null {
+  return name === '' || name.length > LONGEST_BRANCH || NO_BRANCH.test(name)
+    ? 'Expected the name of a branch, such as main or feature/parser.'
+    : null;
+}
+
+/** What shall happen on the events of a conversation. */
+@ApiSchema({ name: 'EventCallbackProcessor' })
+class ProcessorDto {
+  @Text({
+    required: true,
+    description:
+      '`SetTitleCallbackProcessor` is what is done anyway; others have no effect, and `detail` says so.',
+    example: 'SetTitleCallbackProcessor',
+  })
+  kind: string;
+}
+
+/** A plugin; there are none here. */
+@ApiSchema({ name: 'PluginSpec' })
+class PluginDto {
+  @Text({ required: true, description: 'Where it comes from.', example: 'github:octo/plugins' })
+  source: string;
+
+  @Text({ nullable: true, description: 'Branch, tag or commit.', example: 'main' })
+  ref?: string | null;
+
+  @Text({ nullable: true, description: 'Folder in the repository.', example: 'plugins/lint' })
+  repo_path?: string | null;
+}
+
+const LONGEST_TITLE = 1000;
+
+/** A suggested task, handed back the way `GET /api/user/suggested-tasks` gave it. */
+@ApiSchema({ name: 'SuggestedTaskInput' })
+class SuggestedTaskInputDto implements SuggestedTask {
+  @Choice({
+    required: true,
+    values: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    description: 'Where the repository is.',
+    example: 'github',
+  })
+  git_provider: ProviderType;
+
+  @Choice({
+    required: true,
+    values: TASK_TYPES,
+    enumName: 'TaskType',
+    description: 'What to do.',
+    example: 'FAILING_CHECKS',
+  })
+  task_type: TaskType;
+
+  @Text({
+    required: true,
+    description: 'Full name of the repository.',
+    example: 'acme/checkout',
+    rule: repositoryProblem,
+  })
+  repo: string;
+
+  @Integer({
+    required: true,
+    minimum: 0,
+    description: 'Number of the issue, pull or merge request; 0 for CREATE_MICROAGENT.',
+    example: 128,
+  })
+  issue_number: number;
+
+  @Text({
+    required: true,
+    description: 'Title as its author wrote it.',
+    example: 'Retry card payments',
+    rule: (title) => (title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null),
+  })
+  title: string;
+}
+
+const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
+
+/** Body of `POST /api/v1/app-conversations`. Every member may be left out; members it does not list are ignored. */
+@ApiSchema({ name: 'AppConversationStartRequest' })
+export class StartConversationDto {
+  @Text({
+    nullable: true,
+    description: 'Sandbox to work in; a new one by default.',
+    example: '3kTMd9ZpQ2sVbX7cRfLw1A',
+  })
+  sandbox_id?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'Specification of the new sandbox; the first of the list by default.',
+    example: 'slipway',
+  })
+  sandbox_spec_id?: string | null;
+
+  @Identifier({
+    nullable: true,
+    description: 'Id that the conversation shall have.',
+    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
+  })
+  conversation_id?: string | null;
+
+  @Nested({ type: InitialMessageDto, nullable: true, description: 'What the agent shall do.' })
+  initial_message?: InitialMessageDto | null;
+
+  @Text({
+    nullable: true,
+    description: 'What the agent shall know besides; the last part of its instructions.',
+    example: 'Answer briefly.',
+  })
+  system_message_suffix?: string | null;
+
+  @NestedList({ type: ProcessorDto, nullable: true, description: 'What shall happen on events.' })
+  processors?: ProcessorDto[] | null;
+
+  @Text({
+    nullable: true,
+    description: 'Model; that of the settings by default.',
+    example: 'provider/model-1',
+  })
+  llm_model?: string | null;
+
+  @Text({ nullable: true, description: NO_EFFECT, example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
+  agent_profile_id?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'Full name of the repository to clone.',
+    example: 'octo/app',
+    rule: repositoryProblem,
+  })
+  selected_repository?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'Branch to check out; by default a new one from the main branch.',
+    example: 'main',
+    rule: branchProblem,
+  })
+  selected_branch?: string | null;
+
+  @Choice({
+    nullable: true,
+    values: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    description: 'Where the repository is; by default the first provider with a token.',
+    example: 'github',
+  })
+  git_provider?: ProviderType | null;
+
+  @Nested({
+    type: SuggestedTaskInputDto,
+    nullable: true,
+    description: 'Work to do: makes the first message, so that `initial_message` must be left out.',
+  })
+  suggested_task?: SuggestedTaskInputDto | null;
+
+  @Text({
+    nullable: true,
+    trim: true,
+    description: 'Title; by default made from what is said first.',
+    example: 'Parser tests',
+    form: { maxLength: 200 },
+    rule: longestTitleProblem,
+  })
+  title?: string | null;
+
+  @Choice({
+    nullable: true,
+    values: CONVERSATION_TRIGGERS,
+    enumName: 'ConversationTrigger',
+    description: 'What made you start it.',
+    example: 'gui',
+  })
+  trigger?: ConversationTrigger | null;
+
+  @IntegerList({ minimum: 0, description: 'Pull requests that it is about.', example: [7] })
+  pr_number?: number[];
+
+  @Identifier({
+    nullable: true,
+    description: 'Conversation that this one is part of: it has its sandbox, repository and model.',
+    example: '1c9e6a70-2b3d-4f81-9a05-6d7e8f901a2b',
+  })
+  parent_conversation_id?: string | null;
+
+  @Choice({
+    values: ['default', 'plan'],
+    description: '`plan`: the agent writes a plan into PLAN.md and changes nothing else.',
+    default: 'default',
+    example: 'default',
+  })
+  agent_type?: 'default' | 'plan';
+
+  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
+  public?: boolean | null;
+
+  @FreeObject({ nullable: true, description: NO_EFFECT, example: {} })
+  observability_metadata?: Record<string, unknown> | null;
+
+  @TextList({ nullable: true, description: NO_EFFECT, example: [] })
+  observability_tags?: string[] | null;
+
+  @Text({ nullable: true, description: NO_EFFECT, example: 'nightly' })
+  observability_span_name?: string | null;
+
+  @NestedList({ type: PluginDto, nullable: true, description: NO_EFFECT })
+  plugins?: PluginDto[] | null;
+
+  @TextMap({
+    nullable: true,
+    description: 'Further secrets for this conversation alone, by name; they win over stored ones.',
+    example: { DEPLOY_TOKEN: 'secret-example' },
+    keySchema: CUSTOM_SECRET_FORM,
+    keyRule: customSecretNameProblem,
+  })
+  secrets?: ReadonlyMap<string, string> | null;
+}

@@ -1,0 +1,242 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { parseHexId, toHexId } from '../../../../common/identifiers.js';
+import { NextPageId } from '../../../../common/openapi/responses.js';
+import { Integer } from '../../../../common/validation/number-fields.js';
+import {
+  Choice,
+  Identifier,
+  Instant,
+  RepeatedText,
+  Text,
+} from '../../../../common/validation/text-fields.js';
+import { START_TASK_STATUSES, type StartRequest, type StartTaskStatus } from '../../start-task.entity.js';
+import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.repository.js';
+
+const MASK = '**********';
+const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
+
+/** The request of a start task, each member of it. */
+@ApiSchema({ name: 'AppConversationStartRequestEcho' })
+class StartRequestEchoDto {
+  @ApiProperty({ type: String, nullable: true, example: null })
+  sandbox_id: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  sandbox_spec_id: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  conversation_id: string | null;
+
+  @ApiProperty({
+    ...ANY_OBJECT,
+    nullable: true,
+    example: { role: 'user', content: [{ type: 'text', text: 'Add a test for the parser.' }], run: true },
+  })
+  initial_message: object | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  system_message_suffix: string | null;
+
+  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null })
+  processors: unknown;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  llm_model: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  agent_profile_id: unknown;
+
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
+  selected_repository: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'main' })
+  selected_branch: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'github' })
+  git_provider: string | null;
+
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
+  suggested_task: object | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  title: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'gui' })
+  trigger: string | null;
+
+  @ApiProperty({ type: 'array', items: { type: 'integer' }, example: [] })
+  pr_number: number[];
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  parent_conversation_id: string | null;
+
+  @ApiProperty({ example: 'default' })
+  agent_type: string;
+
+  @ApiProperty({ type: Boolean, nullable: true, example: null })
+  public: boolean | null;
+
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
+  observability_metadata: unknown;
+
+  @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
+  observability_tags: unknown;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  observability_span_name: unknown;
+
+  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null })
+  plugins: unknown;
+
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    nullable: true,
+    description: 'Names only; the values are masked.',
+    example: { DEPLOY_TOKEN: MASK },
+  })
+  secrets: Record<string, string> | null;
+}
+
+/** The kept request as it is shown: in the order of the wire, never with the value of a secret. */
+export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDto {
+  const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
+  return {
+    sandbox_id: request.sandbox_id,
+    sandbox_spec_id: request.sandbox_spec_id,
+    conversation_id: conversationId === null ? null : toHexId(conversationId),
+    initial_message: request.initial_message,
+    system_message_suffix: request.system_message_suffix,
+    processors: request['processors'] ?? null,
+    llm_model: request.llm_model,
+    agent_profile_id: request['agent_profile_id'] ?? null,
+    selected_repository: request.selected_repository,
+    selected_branch: request.selected_branch,
+    git_provider: request.git_provider,
+    suggested_task: request.suggested_task,
+    title: request.title,
+    trigger: request.trigger,
+    pr_number: request.pr_number,
+    parent_conversation_id: parentId === null ? null : toHexId(parentId),
+    agent_type: request.agent_type,
+    public: request.public,
+    observability_metadata: request['observability_metadata'] ?? null,
+    observability_tags: request['observability_tags'] ?? null,
+    observability_span_name: request['observability_span_name'] ?? null,
+    plugins: request['plugins'] ?? null,
+    secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
+  };
+}
+
+/** A conversation on its way. */
+@ApiSchema({ name: 'AppConversationStartTask' })
+export class StartTaskDto {
+  @ApiProperty({ description: '32 hexadecimal digits.', example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' })
+  id: string;
+
+  @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
+  created_by_user_id: string | null;
+
+  @ApiProperty({
+    enum: START_TASK_STATUSES,
+    enumName: 'AppConversationStartTaskStatus',
+    description: 'In this order; ERROR can follow each but READY.',
+    example: 'WORKING',
+  })
+  status: StartTaskStatus;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description:
+      'What it waits for, why it failed, which sandboxes were paused to make room, and what of the request has no effect.',
+    example: null,
+  })
+  detail: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'The conversation, from READY on.',
+    example: null,
+  })
+  app_conversation_id: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'The sandbox, from WAITING_FOR_SANDBOX on.',
+    example: null,
+  })
+  sandbox_id: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Its agent server, from STARTING_CONVERSATION on, while it runs.',
+    example: null,
+  })
+  agent_server_url: string | null;
+
+  @ApiProperty({ type: StartRequestEchoDto })
+  request: StartRequestEchoDto;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  updated_at: string;
+}
+
+/** A page of start tasks. */
+@ApiSchema({ name: 'AppConversationStartTaskPage' })
+export class StartTaskPageDto {
+  @ApiProperty({ type: [StartTaskDto] })
+  items: StartTaskDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** Query of `GET /api/v1/app-conversations/start-tasks/count`. */
+export class StartTaskFilterQueryDto {
+  @Identifier({
+    description: 'Only the task of this conversation.',
+    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
+  })
+  conversation_id__eq?: string;
+
+  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
+  created_at__gte?: Date;
+}
+
+/** Query of `GET /api/v1/app-conversations/start-tasks/search`. */
+export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
+  @Choice({ values: START_TASK_ORDERS, description: 'Order of the list.', default: 'CREATED_AT_DESC' })
+  sort_order?: StartTaskOrder;
+
+  @Text({
+    description: '`next_page_id` of the page before.',
+    example: 'MjAyNi0xMS0yMVQwOTozMDowMC4wMDAwMDBaIGM0YjFmMGUy',
+  })
+  page_id?: string;
+
+  @Integer({ description: 'Tasks on a page.', minimum: 1, maximum: 100, default: 100 })
+  limit?: number;
+}
+
+/** Query of `GET /api/v1/app-conversations/start-tasks`. */
+export class StartTaskIdsQueryDto {
+  @RepeatedText({
+    required: true,
+    description: 'Id of a start task; repeat it for more, at most 100.',
+    most: 100,
+    example: ['c4b1f0e29d3a4857b6c5d4e3f2a1b0c9'],
+  })
+  ids: string[];
+}
+
+export function toStartTaskFilter(query: StartTaskFilterQueryDto): StartTaskFilter {
+  const { conversation_id__eq: id, created_at__gte: createdFrom } = query;
+  return { conversationId: id === undefined ? undefined : (parseHexId(id) ?? undefined), createdFrom };
+}

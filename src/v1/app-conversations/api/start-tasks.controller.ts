@@ -1,0 +1,92 @@
+import { Body, Controller, Get, Header, Headers, HttpCode, Post, Query, Res } from '@nestjs/common';
+import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { idempotencyKey } from '../../idempotency/idempotent-requests.js';
+import { ConversationAnswers } from './conversation.presenter.js';
+import { StartConversationDto } from './dto/start-conversation.dto.js';
+import {
+  type StartTaskPageDto,
+  type StartTaskDto,
+  SearchStartTasksQueryDto,
+  StartTaskFilterQueryDto,
+  StartTaskIdsQueryDto,
+  toStartTaskFilter,
+} from './dto/start-task.dto.js';
+import { StartStream } from '../start/start-stream.js';
+import {
+  CountStartTasksOperation,
+  GetStartTasksOperation,
+  SearchStartTasksOperation,
+  StartConversationOperation,
+  StreamStartOperation,
+} from './start-tasks.openapi.js';
+import { StartTasksReader } from '../start-task.repository.js';
+import { StartTasksService } from '../start/start-tasks.service.js';
+
+const DEFAULT_LIMIT = 100;
+
+@ApiTags('Conversations')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/app-conversations')
+export class StartTasksController {
+  constructor(
+    private readonly tasks: StartTasksService,
+    private readonly reader: StartTasksReader,
+    private readonly stream: StartStream,
+    private readonly answers: ConversationAnswers,
+  ) {}
+
+  @Post()
+  @HttpCode(200)
+  @StartConversationOperation()
+  async start(
+    @CurrentUser() user: AuthUser,
+    @Body() body: StartConversationDto,
+    @Headers('idempotency-key') key: string | undefined,
+  ): Promise<StartTaskDto> {
+    return this.answers.startTask(await this.tasks.start(user.id, body, idempotencyKey(key)));
+  }
+
+  @Post('stream-start')
+  @StreamStartOperation()
+  async streamStart(
+    @CurrentUser() user: AuthUser,
+    @Body() body: StartConversationDto,
+    @Headers('idempotency-key') key: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    await this.stream.send(await this.tasks.start(user.id, body, idempotencyKey(key)), response);
+  }
+
+  @Get('start-tasks/search')
+  @SearchStartTasksOperation()
+  async search(
+    @CurrentUser() user: AuthUser,
+    @Query() query: SearchStartTasksQueryDto,
+  ): Promise<StartTaskPageDto> {
+    const { items, nextPageId } = await this.reader.search(user.id, toStartTaskFilter(query), {
+      order: query.sort_order ?? 'CREATED_AT_DESC',
+      limit: query.limit ?? DEFAULT_LIMIT,
+      pageId: query.page_id,
+    });
+    return { items: items.map((row) => this.answers.startTask(row)), next_page_id: nextPageId };
+  }
+
+  @Get('start-tasks/count')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @CountStartTasksOperation()
+  async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
+    return this.reader.count(user.id, toStartTaskFilter(query));
+  }
+
+  @Get('start-tasks')
+  @GetStartTasksOperation()
+  async findAll(
+    @CurrentUser() user: AuthUser,
+    @Query() { ids }: StartTaskIdsQueryDto,
+  ): Promise<(StartTaskDto | null)[]> {
+    const rows = await this.tasks.findAll(user.id, ids);
+    return rows.map((row) => row && this.answers.startTask(row));
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, it } from '@jest/globals';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
+import { wantsRenewal } from './conversation-actions.service.js';
+
+const spent = (cost: number, budget: number | null): MetricsSnapshot => ({
+  model_name: 'openai/a',
+  accumulated_cost: cost,
+  max_budget_per_task: budget,
+  accumulated_token_usage: null,
+});
+
+it.each<[ConversationStatus | null, MetricsSnapshot | null, boolean]>([
+  [null, null, false],
+  ['running', null, false],
+  ['finished', spent(9, null), false],
+  ['finished', spent(0.9, 1), false],
+  ['finished', spent(1, 1), true],
+  ['idle', spent(0, 0), true],
+  ['error', null, true],
+  ['error', spent(0, 1), true],
+])('%s, %j: %s', (status, metrics, expected) => {
+  expect(wantsRenewal({ execution_status: status, metrics })).toBe(expected);
+});

@@ -1,0 +1,112 @@
+import {
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  UpdateDateColumn,
+} from 'typeorm';
+import { User } from '../../auth/user.entity.js';
+import { toHexId } from '../../common/identifiers.js';
+import type { ProviderType } from '../../git-providers/git-provider.js';
+
+/** A conversation with an agent. It outlives its sandbox. */
+@Entity('app_conversations')
+@Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
+@Index('app_conversations_sandbox_id_idx', ['sandboxId'])
+@Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
+export class AppConversation {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversations_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'app_conversations_user_id_fkey' })
+  user?: User;
+
+  /** Stays when the sandbox is gone. */
+  @Column('text', { name: 'sandbox_id' })
+  sandboxId: string;
+
+  @Column('text', { name: 'selected_repository', nullable: true })
+  selectedRepository: string | null;
+
+  @Column('text', { name: 'selected_branch', nullable: true })
+  selectedBranch: string | null;
+
+  @Column('text', { name: 'git_provider', nullable: true })
+  gitProvider: ProviderType | null;
+
+  @Column('text', { nullable: true })
+  title: string | null;
+
+  /** The user named it, so nothing else renames it. */
+  @Column('boolean', { name: 'title_is_users', default: false })
+  titleIsUsers: boolean;
+
+  @Column('text', { nullable: true })
+  trigger: string | null;
+
+  @Column('integer', { name: 'pr_number', array: true, default: () => "'{}'" })
+  prNumber: number[];
+
+  @Column('text', { name: 'llm_model', nullable: true })
+  llmModel: string | null;
+
+  @Column('uuid', { name: 'parent_conversation_id', nullable: true })
+  parentConversationId: string | null;
+
+  @Column('boolean', { nullable: true })
+  public: boolean | null;
+
+  @Column('jsonb', { default: () => "'{}'" })
+  tags: Record<string, string>;
+
+  /** Where the agent works inside the sandbox. */
+  @Column('text', { name: 'working_dir' })
+  workingDir: string;
+
+  /** The sandbox generation whose agent server has been given this conversation's credentials. */
+  @Column('integer', { name: 'sandbox_generation', default: 0 })
+  sandboxGeneration: number;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
+
+/** Agent servers take no longer ones. */
+export const LONGEST_TITLE = 200;
+
+/** The title of a conversation before anything was said in it. */
+export function initialTitle(conversationId: string): string {
+  return `Conversation ${toHexId(conversationId).slice(0, 5)}`;
+}
+
+/** The sentence against a title that is too long, or null. */
+export function longestTitleProblem(title: string): string | null {
+  return title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null;
+}
+
+/** What may have made somebody start a conversation. */
+export const CONVERSATION_TRIGGERS = [
+  'resolver',
+  'gui',
+  'suggested_task',
+  'openhands_api',
+  'slack',
+  'microagent_management',
+  'jira',
+  'jira_dc',
+  'linear',
+  'bitbucket',
+  'automation',
+] as const;
+
+export type ConversationTrigger = (typeof CONVERSATION_TRIGGERS)[number];

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
+import type { ProviderType } from '../../../git-providers/git-provider.js';
+import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
+import { AgentServerHttp, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
+import type { AgentDialect } from '../agent-request/agent-settings.js';
+import { StartFailure, tailOf } from './start-errors.js';
+
+/** A repository as it is to be in a sandbox. */
+export interface RepositoryPlan {
+  provider: ProviderType;
+  /** As the user named it. */
+  name: string;
+  /** http(s), without credentials. */
+  url: string;
+  /** Null: anonymously. */
+  credential: { username: string; password: string } | null;
+  /** Absolute. */
+  folder: string;
+  /** Null: the default branch, from which a branch for the conversation's work is made. */
+  branch: string | null;
+  newBranch: string | null;
+  identity: GitIdentity;
+}
+
+const CLONE_SECONDS = 600;
+
+/** Makes repositories inside of sandboxes; credentials reach no address, argument, configuration or log. */
+@Injectable()
+export class RepositoryMaker {
+  constructor(
+    private readonly git: AgentServerGit,
+    private readonly commands: AgentServerCommands,
+    private readonly http: AgentServerHttp,
+  ) {}
+
+  /**
+   * Makes the repository, unless it is there.
+   *
+   * @throws StartFailure with the last output
+   */
+  async make(
+    target: AgentServerTarget,
+    dialect: AgentDialect,
+    plan: RepositoryPlan,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { ok, failure, output } =
+      dialect === 'slipway'
+        ? await this.byRoute(target, plan, signal)
+        : await this.byCommands(target, plan, signal);
+    if (!ok) {
+      throw new StartFailure(preparationFailure(plan, failure ?? 'failed', output));
+    }
+  }
+
+  private async byRoute(
+    target: AgentServerTarget,
+    plan: RepositoryPlan,
+    signal: AbortSignal,
+  ): ReturnType<AgentServerGit['prepare']> {
+    return this.git.prepare(
+      target,
+      {
+        url: plan.url,
+        directory: plan.folder,
+        branch: plan.branch,
+        new_branch: plan.newBranch,
+        username: plan.credential?.username ?? null,
+        password: plan.credential?.password ?? null,
+        identity: plan.identity,
+        timeout: CLONE_SECONDS,
+      },
+      signal,
+    );
+  }
+
+  private async byCommands(
+    target: AgentServerTarget,
+    plan: RepositoryPlan,
+    signal: AbortSignal,
+  ): Promise<Pick<Awaited<ReturnType<AgentServerGit['prepare']>>, 'ok' | 'failure' | 'output'>> {
+    const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
+    if (plan.credential && secretFile !== null) {
+      // A command's text is kept by the server; this file is gone before git starts.
+      const { username, password } = plan.credential;
+      await this.http.upload(target, secretFile, `${username}\n${password}\n`, signal);
+    }
+    const { exitCode, output } = await this.commands.run(target, {
+      command: cloneScript(plan, secretFile),
+      cwd: null,
+      timeoutSeconds: CLONE_SECONDS,
+      signal,
+    });
+    return { ok: exitCode === 0, failure: exitCode === 0 ? null : failureOfOutput(output), output };
+  }
+}
+
+/** A text as one word of a POSIX shell. */
+export function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Answers git from the environment of this one command. */
+const HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
+
+/**
+ * Commands for bash that make a repository where an agent server has no route for that. It is made beside its folder
+ * and then renamed, so it is there as a whole or not at all, and the script can be repeated.
+ *
+ * @param secretFile file with user name and password in a line each, which is removed before anything else; null:
+ *   anonymously
+ */
+function cloneScript(
+  { url, folder, branch, newBranch, identity }: Omit<RepositoryPlan, 'credential' | 'provider' | 'name'>,
+  secretFile: string | null,
+): string {
+  const target = shellQuote(folder);
+  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(HELPER)}`;
+  const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
+  return [
+    'set -e',
+    ...(secretFile === null
+      ? []
+      : [
+          `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
+          `rm -f ${shellQuote(secretFile)}`,
+          'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
+        ]),
+    'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
+    `[ -e ${target}/.git ] && exit 0`,
+    `new=${target}.slipway-new`,
+    'rm -rf "$new"',
+    `git -c credential.helper=${helper} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
+    `cd "$new"`,
+    ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
+    `git config user.name ${shellQuote(identity.name)}`,
+    `git config user.email ${shellQuote(identity.email)}`,
+    `cd /`,
+    `rmdir ${target} 2>/dev/null || true`,
+    `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,
+    `mv "$new" ${target}`,
+    // The folder's owner may be another user than the one who works in it.
+    `git config --global --get-all safe.directory | grep -Fqx -- ${target} || git config --global --add safe.directory ${target} || true`,
+  ].join('\n');
+}
+
+/** What git, curl and the large servers write in English; the first match counts. */
+const SIGNS: readonly [RegExp, GitPrepareFailure][] = [
+  [/no space left on device|disk quota exceeded/i, 'no_space'],
+  [/remote branch .* not found|couldn't find remote ref/i, 'branch_not_found'],
+  [
+    /authentication failed|could not read (username|password)|terminal prompts disabled|returned error: 40[13]|access denied/i,
+    'authentication',
+  ],
+  [/repository .*not found|returned error: 404/i, 'repository_not_found'],
+  [
+    /could not resolve|failed to connect|couldn't connect|connection (refused|reset|timed out)/i,
+    'unreachable',
+  ],
+];
+
+/** Why a clone failed that ran as a command. */
+export function failureOfOutput(output: string): GitPrepareFailure {
+  return SIGNS.find(([sign]) => sign.test(output))?.[1] ?? 'failed';
+}
+
+/** What a user is told when a repository could not be made: what happened, what to do, and what git wrote last. */
+export function preparationFailure(
+  plan: Pick<RepositoryPlan, 'provider' | 'name' | 'branch' | 'credential'>,
+  failure: GitPrepareFailure,
+  output: string,
+): string {
+  const secret = plan.credential?.password;
+  const masked = secret ? output.replaceAll(secret, '**********') : output;
+  return [sentence(plan, failure), tailOf(masked)].filter((part) => part !== '').join('\n');
+}
+
+function sentence(
+  { provider, name, branch, credential }: Pick<RepositoryPlan, 'provider' | 'name' | 'branch' | 'credential'>,
+  failure: GitPrepareFailure,
+): string {
+  const repository = `The repository ${name}`;
+  switch (failure) {
+    case 'authentication':
+      return credential === null
+        ? `${repository} wants credentials: store a token for ${provider} in the settings.`
+        : `${repository} could not be cloned, the server refused the ${provider} token (401 or 403): store a new one that may read it.`;
+    case 'repository_not_found':
+      return credential === null
+        ? `${repository} was not found by its name without a token: check the name, or store a token for ${provider}.`
+        : `${repository} was not found: check the name, and whether the ${provider} token may see it.`;
+    case 'branch_not_found':
+      return `The branch ${branch ?? ''} does not exist in ${name}: check selected_branch.`;
+    case 'unreachable':
+      return `${repository} could not be cloned, its server cannot be reached from the sandbox.`;
+    case 'directory_not_empty':
+      return `${repository} could not be cloned, its folder in the sandbox has other content: start without sandbox_id.`;
+    case 'no_space':
+      return `${repository} could not be cloned, there is no space left in the sandbox.`;
+    case 'timeout':
+      return `${repository} could not be cloned in time.`;
+    case 'failed':
+      return `${repository} could not be cloned.`;
+  }
+}

@@ -1,0 +1,171 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import { NextPageId } from '../../common/openapi/responses.js';
+import type { Page } from '../../common/pagination/page.js';
+import {
+  composeDecorators,
+  documentedField,
+  type FieldOptions,
+  fieldRule,
+} from '../../common/validation/field.js';
+import { Integer } from '../../common/validation/number-fields.js';
+import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
+import type { EventFilter } from './event.queries.js';
+import type { EventSearch } from './events.service.js';
+import { toInstant } from './store/storable-event.js';
+import type { StreamStart } from './stream/event-streams.service.js';
+
+/** The conversation that a route is about. */
+export class ConversationPathDto {
+  @Text({
+    description: 'Id of the conversation, with or without dashes.',
+    required: true,
+    format: 'uuid',
+    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
+  })
+  id: string;
+}
+
+/** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
+function EventTime(options: FieldOptions): PropertyDecorator {
+  return composeDecorators(
+    documentedField(options, { type: String, format: 'date-time' }, (value) =>
+      typeof value === 'string' ? (toInstant(value) ?? value) : value,
+    ),
+    fieldRule('eventTime', options, (value) =>
+      typeof value === 'string' && toInstant(value) === value
+        ? []
+        : [{ type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }],
+    ),
+  );
+}
+
+/** Query of `GET …/events/count`. */
+export class CountEventsQueryDto {
+  @Text({ description: 'Only events of this kind.', example: 'MessageEvent' })
+  kind__eq?: string;
+
+  @EventTime({
+    description: 'Only events from this moment on; without a time zone it is UTC.',
+    example: '2026-11-21T09:30:00Z',
+  })
+  timestamp__gte?: string;
+
+  @EventTime({
+    description: 'Only events before this moment; without a time zone it is UTC.',
+    example: '2026-11-22T00:00:00Z',
+  })
+  timestamp__lt?: string;
+}
+
+/** Query of `GET …/events`. */
+export class EventIdsQueryDto {
+  @RepeatedText({
+    description: 'Ids of events, each as a parameter of its own.',
+    required: true,
+    most: 100,
+    example: ['b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f'],
+  })
+  id: string[];
+}
+
+const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
+
+/** Query of `GET …/events/search`. */
+export class SearchEventsQueryDto extends CountEventsQueryDto {
+  @Choice({
+    description: 'Oldest or newest first.',
+    values: EVENT_SORT_ORDERS,
+    default: 'TIMESTAMP',
+  })
+  sort_order?: (typeof EVENT_SORT_ORDERS)[number];
+
+  @Text({ description: '`next_page_id` of the page before.', example: 'MTAw' })
+  page_id?: string;
+
+  @Integer({
+    description: 'Events on a page; large events make a page shorter.',
+    minimum: 1,
+    maximum: 100,
+    default: 100,
+  })
+  limit?: number;
+}
+
+const STREAM_STARTS = ['start', 'now'] as const;
+
+/** Query of `GET …/events/stream`. */
+export class StreamQueryDto {
+  @Choice({
+    description: 'Where to begin when no last event is named: with the first event, or with the next one.',
+    values: STREAM_STARTS,
+    default: 'start',
+  })
+  from?: (typeof STREAM_STARTS)[number];
+
+  @Text({
+    description: 'As the header Last-Event-ID, for clients that cannot set it; the header decides.',
+    example: '17',
+  })
+  last_event_id?: string;
+}
+
+const DEFAULT_LIMIT = 100;
+
+export function toEventFilter(query: CountEventsQueryDto): EventFilter {
+  return { kind: query.kind__eq, from: query.timestamp__gte, before: query.timestamp__lt };
+}
+
+export function toEventSearch(query: SearchEventsQueryDto): EventSearch {
+  return {
+    ...toEventFilter(query),
+    descending: query.sort_order === 'TIMESTAMP_DESC',
+    pageId: query.page_id,
+    limit: query.limit ?? DEFAULT_LIMIT,
+  };
+}
+
+export function toStreamStart(query: StreamQueryDto, lastEventId: string | undefined): StreamStart {
+  return { header: lastEventId, query: query.last_event_id, fromNow: query.from === 'now' };
+}
+
+/** What every event has; the rest depends on its kind. */
+@ApiSchema({
+  name: 'Event',
+  description:
+    'One event of a conversation, as its agent server wrote it: what else it has depends on its kind.',
+})
+export class ConversationEventDto {
+  @ApiProperty({ example: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f' })
+  id: string;
+
+  @ApiProperty({
+    description: 'ISO 8601; UTC where no zone is given.',
+    example: '2026-11-21T09:30:00.123456',
+  })
+  timestamp: string;
+
+  @ApiProperty({ description: 'agent, user or environment.', example: 'agent' })
+  source: string;
+
+  @ApiProperty({
+    description:
+      'For example MessageEvent, ActionEvent, ObservationEvent, AgentErrorEvent, ConversationStateUpdateEvent.',
+    example: 'MessageEvent',
+  })
+  kind: string;
+}
+
+/** A page of events. */
+@ApiSchema({ name: 'EventPage' })
+export class EventPageDto {
+  @ApiProperty({ type: [ConversationEventDto] })
+  items: AgentEvent[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+export function toEventPageDto(page: Page<AgentEvent>): EventPageDto {
+  return { items: page.items, next_page_id: page.nextPageId };
+}

@@ -1,0 +1,52 @@
+import type { ConversationStatus, MetricsSnapshot } from '../../../agent-protocol/conversation.js';
+import type { AgentEvent } from '../../../agent-protocol/events.js';
+import { jsonAt } from '../../../common/json-access.js';
+import {
+  type RemoteConversation,
+  toMetrics,
+  toRemoteConversation,
+} from '../../agent-servers/agent-server.client.js';
+import { storableJson, storableText } from './storable-event.js';
+
+/** What was observed of a conversation's state; members that were not seen are absent. */
+export interface ObservedState {
+  executionStatus?: ConversationStatus;
+  metrics?: MetricsSnapshot;
+  title?: string;
+}
+
+/** What events say of the state of their conversation; of several the last one counts. */
+export function stateInEvents(events: readonly AgentEvent[]): ObservedState {
+  return Object.assign({}, ...events.map(stateInEvent)) as ObservedState;
+}
+
+function stateInEvent(event: AgentEvent): ObservedState {
+  if (event.kind !== 'ConversationStateUpdateEvent') {
+    return {};
+  }
+  switch (event.key) {
+    case 'execution_status':
+      return stateOf(toRemoteConversation({ id: event.id, execution_status: event.value }));
+    case 'stats': {
+      const metrics = toMetrics(jsonAt(event.value, 'usage_to_metrics', 'agent'));
+      return metrics ? { metrics: storableJson(metrics) } : {};
+    }
+    case 'full_state':
+      return stateOf(toRemoteConversation({ id: event.id, ...asObject(event.value) }));
+    default:
+      return {};
+  }
+}
+
+/** What an agent server's answer says of a conversation's state. */
+export function stateOf(remote: RemoteConversation | null): ObservedState {
+  return {
+    ...(remote && { executionStatus: remote.status }),
+    ...(remote?.metrics && { metrics: storableJson(remote.metrics) }),
+    ...(remote?.title !== undefined && remote.title !== null && { title: storableText(remote.title) }),
+  };
+}
+
+function asObject(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {};
+}

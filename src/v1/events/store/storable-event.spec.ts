@@ -1,0 +1,128 @@
+import { describe, expect, it } from '@jest/globals';
+import type { AgentEvent } from '../../../agent-protocol/events.js';
+import { inChunks } from './event-store.js';
+import {
+  MAX_EVENT_BYTES,
+  shortenTexts,
+  storableJson,
+  toInstant,
+  toStandIn,
+  toStorable,
+} from './storable-event.js';
+
+describe('toInstant', () => {
+  it.each([
+    ['2026-01-31T12:00:00.123456', '2026-01-31T12:00:00.123456Z'],
+    ['2026-01-31T12:00:00.1', '2026-01-31T12:00:00.100000Z'],
+    ['2026-01-31T12:00:00.123456789Z', '2026-01-31T12:00:00.123456Z'],
+    ['2026-01-31 12:00', '2026-01-31T12:00:00.000000Z'],
+    ['2026-01-31T12:00:00.5+02:00', '2026-01-31T10:00:00.500000Z'],
+    ['2026-01-31T12:00:00.5 02:00', '2026-01-31T10:00:00.500000Z'],
+    ['2026-01-31T23:30:00-0130', '2026-02-01T01:00:00.000000Z'],
+    ['2026-01-31T12:00:00+02', '2026-01-31T10:00:00.000000Z'],
+    ['2026-01-31t12:00:00z', '2026-01-31T12:00:00.000000Z'],
+    ['2026-02-31T12:00:00Z', null],
+    ['2026-13-01T12:00:00Z', null],
+    ['2026-01-31T25:00:00Z', null],
+    ['0000-01-01T00:00:00Z', null],
+    ['9999-12-31T23:59:59-23:59', null],
+    ['+275760-01-01T00:00:00Z', null],
+    ['2026-01-31', null],
+    ['now', null],
+    ['', null],
+  ])('reads %s as %s', (text, expected) => {
+    expect(toInstant(text)).toBe(expected);
+  });
+
+  it('leaves what it made as it is', () => {
+    const instant = toInstant('2026-01-31T12:00:00.123456');
+
+    expect(toInstant(instant ?? '')).toBe(instant);
+  });
+});
+
+const NOW = new Date('2026-05-01T00:00:00Z');
+const EVENT: AgentEvent = {
+  kind: 'PauseEvent',
+  id: 'a',
+  timestamp: '2026-01-31T12:00:00.123456',
+  source: 'user',
+};
+
+describe('toStorable', () => {
+  it('keeps an event as it is', () => {
+    expect(toStorable(EVENT, NOW)).toEqual({
+      event: EVENT,
+      id: 'a',
+      kind: 'PauseEvent',
+      occurredAt: '2026-01-31T12:00:00.123456Z',
+      body: JSON.stringify(EVENT),
+    });
+  });
+
+  it('takes the time of now for one that no calendar has', () => {
+    expect(toStorable({ ...EVENT, timestamp: '+200000-01-01T00:00:00Z' }, NOW).occurredAt).toBe(
+      NOW.toISOString(),
+    );
+  });
+
+  it('has a little of every event', () => {
+    const odd = { ...EVENT, id: 'a\0', more: { much: true } };
+
+    expect(JSON.parse(toStandIn(odd, NOW).body)).toEqual({ ...EVENT, id: 'a\u{FFFD}' });
+  });
+
+  it('keeps to the limit whatever there is', () => {
+    const wide = { ...EVENT, many: Array.from({ length: 1_000_000 }, () => 'abc') };
+
+    expect(toStorable(wide, NOW).body.length).toBeLessThan(MAX_EVENT_BYTES);
+    expect(JSON.parse(toStorable(wide, NOW).body)).toEqual(EVENT);
+  });
+});
+
+describe('storableJson', () => {
+  it.each([
+    ['nothing wrong', { a: ['b', 1, null, true] }, { a: ['b', 1, null, true] }],
+    ['NUL', { a: 'x\0y' }, { a: 'x\u{FFFD}y' }],
+    ['a lone surrogate', ['\uD800', '\uDC00x'], ['\u{FFFD}', '\u{FFFD}x']],
+    ['a pair of them', ['\u{1F600}\0'], ['\u{1F600}\u{FFFD}']],
+    ['a key', { 'a\0': { 'b\0': 1 } }, { 'a\u{FFFD}': { 'b\u{FFFD}': 1 } }],
+    ['what only looks like it', { a: String.raw`\u0000` }, { a: String.raw`\u0000` }],
+  ])('replaces %s', (_name, value, expected) => {
+    expect(storableJson<unknown>(value)).toEqual(expected);
+  });
+
+  it('copies nothing that is well', () => {
+    const value = { a: 'b' };
+
+    expect(storableJson(value)).toBe(value);
+  });
+});
+
+describe('shortenTexts', () => {
+  it('returns what is small enough', () => {
+    const value = { a: 'b' };
+
+    expect(shortenTexts(value, 9)).toBe(value);
+  });
+
+  it('cuts the longest texts first, and never inside of a character', () => {
+    const value = { long: '\u{1F600}'.repeat(2_000_000), short: 'kept', list: ['y'.repeat(2_000)] };
+    const { long, short, list } = shortenTexts(value, 200_000);
+
+    expect(long).toMatch(/^\u{1F600}+ \[\d+ characters left out\]$/u);
+    expect(short).toBe('kept');
+    expect(list).toEqual(value.list);
+  });
+});
+
+describe('inChunks', () => {
+  it.each([
+    ['nothing', [], []],
+    ['one chunk', [1, 2, 3], [[1, 2, 3]]],
+    ['two', [4, 4, 4], [[4, 4], [4]]],
+    ['one that is too large', [1, 20, 1], [[1], [20], [1]]],
+  ])('makes %s', (_name, sizes, expected) => {
+    expect(inChunks(sizes, (size) => size, 9)).toEqual(expected);
+  });
+});

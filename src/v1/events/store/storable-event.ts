@@ -1,0 +1,137 @@
+import type { AgentEvent } from '../../../agent-protocol/events.js';
+
+const FORM = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
+
+/**
+ * A time as clients and agent servers write it, in UTC and with microseconds, which a `Date` would lose:
+ * `2026-01-31T12:00:00.123456Z`. A time without a zone is UTC. Null when it is no time.
+ */
+export function toInstant(text: string): string | null {
+  // A plus sign that was not escaped in an address arrives as a blank.
+  const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =
+    FORM.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
+  const offset = zone
+    .toUpperCase()
+    .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);
+  const date = new Date(`${day}T${minutes}${seconds}${offset}`);
+  const year = date.getUTCFullYear();
+  // `Date` reads 31 February as 3 March; with the day's own offset it is what was written.
+  const written = new Date(`${day}T00:00:00Z`);
+  if (
+    !(year >= 1 && year <= 9999) ||
+    Number.isNaN(written.getTime()) ||
+    written.toISOString().slice(0, 10) !== day
+  ) {
+    return null;
+  }
+  return `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
+}
+
+/** The longest text that is kept whole, tried one after the other. */
+const LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
+
+/**
+ * The value with its longest texts cut until its JSON has at most `maxBytes`; each says how much is missing. The value
+ * itself when it is small enough. What is still too large then has too many members, and all but the texts and numbers
+ * of its first level go.
+ */
+export function shortenTexts<T extends object>(value: T, maxBytes: number): T {
+  if (fits(value, maxBytes)) {
+    return value;
+  }
+  for (const length of LENGTHS) {
+    const shorter = shortened(value, length) as T;
+    if (fits(shorter, maxBytes)) {
+      return shorter;
+    }
+  }
+  const flat = Object.entries(shortened(value, 1_024) as object).filter(
+    ([, member]) => typeof member !== 'object' || member === null,
+  );
+  return Object.fromEntries(flat) as T;
+}
+
+function fits(value: unknown, maxBytes: number): boolean {
+  return Buffer.byteLength(JSON.stringify(value), 'utf8') <= maxBytes;
+}
+
+function shortened(value: unknown, length: number): unknown {
+  if (typeof value === 'string') {
+    return value.length <= length
+      ? value
+      : `${value.slice(0, length).toWellFormed()} [${value.length - length} characters left out]`;
+  }
+  if (Array.isArray(value)) {
+    return value.map((element) => shortened(element, length));
+  }
+  return typeof value === 'object' && value !== null
+    ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shortened(member, length)]))
+    : value;
+}
+
+/** Stands in for what PostgreSQL cannot keep in a text. */
+const REPLACEMENT = '\u{FFFD}';
+/** How `JSON.stringify` writes NUL and surrogates that stand alone. */
+const SUSPECT = /\\u(?:0000|d[89a-f])/i;
+
+/** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
+export function storableText(text: string): string {
+  return text.replaceAll('\0', REPLACEMENT).toWellFormed();
+}
+
+/** The same value with every text (and key) in it made storable. */
+export function storableJson<T>(value: T): T {
+  return SUSPECT.test(JSON.stringify(value) ?? '') ? (cleaned(value) as T) : value;
+}
+
+function cleaned(value: unknown): unknown {
+  if (typeof value === 'string') {
+    return storableText(value);
+  }
+  if (Array.isArray(value)) {
+    return value.map(cleaned);
+  }
+  return typeof value === 'object' && value !== null
+    ? Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), cleaned(member)]))
+    : value;
+}
+
+/** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
+export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
+const LONGEST_KIND = 200;
+
+/** An event as it is written to its table. */
+export interface StorableEvent {
+  /** As it came, apart from what could not be stored. */
+  event: AgentEvent;
+  id: string;
+  kind: string;
+  /** ISO 8601 with microseconds. */
+  occurredAt: string;
+  /** JSON text of the event. */
+  body: string;
+}
+
+/**
+ * Makes an event storable: NUL and lone surrogates replaced, its longest texts cut when it is too large.
+ *
+ * @param now taken for the time of an event whose own is out of this world
+ */
+export function toStorable(given: AgentEvent, now: Date): StorableEvent {
+  return storable(shortenTexts(storableJson(given), MAX_EVENT_BYTES), now);
+}
+
+/** The little of an event that can always be stored, for one that PostgreSQL refuses as a whole. */
+export function toStandIn({ id, timestamp, source, kind }: AgentEvent, now: Date): StorableEvent {
+  return storable(storableJson({ id, timestamp, source, kind } as AgentEvent), now);
+}
+
+function storable(event: AgentEvent, now: Date): StorableEvent {
+  return {
+    event,
+    id: storableText(event.id),
+    kind: storableText(event.kind).slice(0, LONGEST_KIND),
+    occurredAt: toInstant(event.timestamp) ?? now.toISOString(),
+    body: JSON.stringify(event),
+  };
+}

@@ -1,2 +1,0 @@
-/** How long a key stands for its request, milliseconds. */
-export const KEPT_MS = 24 * 3_600_000;

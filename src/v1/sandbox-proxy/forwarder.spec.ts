@@ -1,0 +1,366 @@
+import { once } from 'node:events';
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+} from 'node:http';
+import { type AddressInfo, connect, createServer, type Server as RawServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import express, { type NextFunction, type Request, type Response } from 'express';
+import { WebSocket, WebSocketServer } from 'ws';
+import { until } from '../../../test/support/until.js';
+import { endToEndHeaders, type Passage, SandboxForwarder } from './forwarder.js';
+
+it.each<[string, IncomingHttpHeaders, object]>([
+  [
+    'what is for the program',
+    { accept: '*/*', 'set-cookie': ['a', 'b'] },
+    { accept: '*/*', 'set-cookie': ['a', 'b'] },
+  ],
+  [
+    'nothing of the connection',
+    {
+      connection: 'keep-alive',
+      'keep-alive': 'timeout=5',
+      te: 'trailers',
+      trailer: 'X',
+      upgrade: 'h2c',
+      accept: 'a',
+    },
+    { accept: 'a' },
+  ],
+  ['no framing', { 'transfer-encoding': 'chunked', 'content-length': '1' }, { 'content-length': '1' }],
+  [
+    'the length, whatever the connection names',
+    { connection: 'content-length', 'content-length': '1' },
+    { 'content-length': '1' },
+  ],
+  [
+    'nothing that the connection names',
+    { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
+    { 'x-yours': '2' },
+  ],
+])('passes on %s', (_, headers, expected) => {
+  expect(endToEndHeaders(headers)).toEqual(expected);
+});
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+describe('SandboxForwarder', () => {
+  let forwarder: SandboxForwarder;
+  let service: Server;
+  let program: RawServer;
+  /** What the program got, each connection for itself. */
+  let received: string[];
+  let programs: Socket[];
+  let passage: Passage;
+
+  beforeEach(async () => {
+    received = [];
+    programs = [];
+    forwarder = new SandboxForwarder('No answer.');
+    const app = express();
+    app.use(async (request: Request, response: Response) => {
+      await forwarder.web(request, response, { ...passage, path: request.url });
+    });
+    app.use((error: Error, _request: Request, response: Response, _next: NextFunction) => {
+      response.status(502).json({ detail: error.message });
+    });
+    service = createHttpServer(app);
+    service.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.on('error', () => socket.destroy());
+      void forwarder.socket(request, socket, head, { ...passage, path: request.url ?? '/' });
+    });
+    service.listen(0, '127.0.0.1');
+    await once(service, 'listening');
+  });
+
+  afterEach(() => {
+    forwarder.endSockets();
+    service.closeAllConnections();
+    service.close();
+    programs.forEach((socket) => socket.destroy());
+    program.close();
+  });
+
+  /** A program that does what it likes. */
+  async function answering(answer: (socket: Socket, text: string) => void): Promise<void> {
+    program = createServer((socket) => {
+      const index = received.push('') - 1;
+      programs.push(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk) => {
+        received[index] += chunk.toString('latin1');
+        answer(socket, received[index] ?? '');
+      });
+    });
+    await listen(program);
+  }
+
+  async function listen(server: RawServer): Promise<void> {
+    program = server;
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const nothing = (): void => undefined;
+    passage = {
+      target: `http://127.0.0.1:${portOf(server)}`,
+      path: '/',
+      toProgram: nothing,
+      toClient: nothing,
+    };
+  }
+
+  /** What comes back for these very bytes. */
+  async function raw(bytes: string): Promise<string> {
+    const socket = connect(portOf(service), '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+    socket.write(bytes, 'latin1');
+    await once(socket, 'close');
+    return text;
+  }
+
+  const get = (method = 'GET', version = '1.1'): string =>
+    `${method} / HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`;
+
+  it.each([
+    ['a status below all', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n'],
+    ['an interim status in earnest', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
+    ['a status above all', 'HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n'],
+    ['another protocol', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
+    ['nothing', ''],
+    ['no HTTP', 'SSH-2.0-x\r\n'],
+    ['half of the headers', 'HTTP/1.1 200 OK\r\nContent-'],
+  ])('answers 502 when a program answers with %s', async (_, answer) => {
+    await answering((socket) => socket.end(answer, 'latin1'));
+    const text = await raw(get());
+    expect(text).toMatch(/^HTTP\/1\.1 502 /);
+    expect(text).toContain('No answer.');
+  });
+
+  it.each([
+    ['a reason that is no text', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok', 'GET', '1.1'],
+    ['trailers to HEAD', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\n', 'HEAD', '1.1'],
+    [
+      'trailers to an old client',
+      'HTTP/1.1 200 OK\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n',
+      'GET',
+      '1.0',
+    ],
+    ['no length', 'HTTP/1.0 200 OK\r\n\r\nok', 'GET', '1.1'],
+  ])('makes an answer of %s', async (_, answer, method, version) => {
+    await answering((socket) => socket.end(answer, 'latin1'));
+    const text = await raw(get(method, version));
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text.includes('ok')).toBe(method === 'GET');
+    expect(text).not.toContain('Trailer');
+  });
+
+  it('leaves the bytes of headers as they are', async () => {
+    const headers = 'Content-Disposition: attachment; filename="\xc3\xa9"\r\nLocation: /caf\xe9\r\n';
+    await answering((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\n${headers}Content-Length: 2\r\n\r\nok`, 'latin1'),
+    );
+    const text = await raw(get());
+    expect(text).toContain('filename="\xc3\xa9"\r\n');
+    expect(text).toContain('/caf\xe9\r\n');
+  });
+
+  it('breaks off what the program breaks off', async () => {
+    await answering((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
+    const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
+    await expect(answer.text()).rejects.toThrow('terminated');
+  });
+
+  it('passes on the headers of an answer before its body', async () => {
+    await answering((socket) => {
+      socket.write(
+        'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n',
+      );
+    });
+    const giveUp = new AbortController();
+    const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`, { signal: giveUp.signal });
+    expect(answer.headers.get('content-type')).toBe('text/event-stream');
+    giveUp.abort();
+    await once(programs[0] ?? program, 'close');
+  });
+
+  it('passes a body on with every method, as one request', async () => {
+    await answering((socket, text) => {
+      if (text.endsWith('0\r\n\r\n')) {
+        socket.end(OK);
+      }
+    });
+    const body = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n';
+    const text = await raw(
+      `DELETE /x HTTP/1.1\r\nHost: a\r\nConnection: close, upgrade\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+    );
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(received).toHaveLength(1);
+    expect(received[0]).toContain(`transfer-encoding: chunked\r\n`);
+    expect(received[0]).toContain(`\r\n${body}\r\n`);
+    expect(received[0]).not.toMatch(/^upgrade:/im);
+  });
+
+  it('reads the rest of a body that the program did not want', async () => {
+    await answering((socket) => {
+      // The rest it throws away.
+      socket.removeAllListeners('data').resume();
+      socket.write('HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n');
+    });
+    const rest = 'x'.repeat(3_000_000);
+    const text = await raw(
+      `POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: ${rest.length}\r\n\r\n${rest}${get('GET')}`,
+    );
+    expect(text.match(/HTTP\/1\.1 .*/g)).toEqual([
+      'HTTP/1.1 413 Payload Too Large',
+      'HTTP/1.1 413 Payload Too Large',
+    ]);
+  });
+
+  it('ends what it asked for when the client leaves', async () => {
+    await answering(() => undefined);
+    const socket = connect(portOf(service), '127.0.0.1');
+    socket.write(get());
+    await until(() => received.length === 1 && received[0] !== '');
+    socket.destroy();
+    await until(() => programs[0]?.closed === true);
+    expect(received).toHaveLength(1);
+  });
+
+  it('tells the program who asks, behind what proxies said before', async () => {
+    await answering((socket) => socket.end(OK));
+    await raw(
+      'GET /a/../%2F\\[?x HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n',
+    );
+    const [request = ''] = received;
+    expect(request).toMatch(/^GET \/a\/\.\.\/%2F\\\[\?x HTTP\/1\.1\r\n/);
+    expect(request).toContain('x-forwarded-for: 1.2.3.4, 127.0.0.1\r\n');
+    expect(request).toContain('x-forwarded-proto: https\r\n');
+    expect(request).toContain('x-forwarded-host: public.example\r\n');
+    expect(request).toContain(`host: ${new URL(passage.target).host}\r\n`);
+  });
+
+  describe('WebSockets', () => {
+    const handshake =
+      'GET /s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
+    const SWITCHING = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+
+    it('passes on both ways, and notes what the client sends', async () => {
+      const http = createHttpServer();
+      new WebSocketServer({ server: http }).on('connection', (socket) => {
+        socket.send('welcome');
+        socket.on('message', (data: Buffer) => socket.send(`heard ${data.toString('utf8')}`));
+      });
+      await listen(http);
+      let uses = 0;
+      passage.onUse = () => {
+        uses += 1;
+      };
+      const socket = new WebSocket(`ws://127.0.0.1:${portOf(service)}/s`);
+      expect(String((await once(socket, 'message'))[0])).toBe('welcome');
+      expect(uses).toBe(0);
+      socket.send('this');
+      expect(String((await once(socket, 'message'))[0])).toBe('heard this');
+      expect(uses).toBeGreaterThan(0);
+      socket.terminate();
+      http.closeAllConnections();
+    });
+
+    it('filters the headers of the handshake as those of answers', async () => {
+      await answering((socket) => socket.end(`${SWITCHING}Set-Cookie: a=1\r\nX-Other: 1\r\n\r\n`));
+      passage.toClient = (headers) => delete headers['set-cookie'];
+      const text = await raw(handshake);
+      expect(text).toMatch(/^HTTP\/1\.1 101 /);
+      expect(text).toContain('x-other: 1');
+      expect(text.toLowerCase()).not.toContain('set-cookie');
+    });
+
+    it('loses nothing that either side says at once', async () => {
+      await answering((socket, text) => {
+        if (text.endsWith('early')) {
+          socket.end('last');
+        } else {
+          socket.write(`${SWITCHING}\r\nfirst`);
+        }
+      });
+      expect(await raw(`${handshake}early`)).toMatch(/\r\n\r\nfirstlast$/);
+    });
+
+    it('adds nothing to a connection that breaks', async () => {
+      await answering((socket) => {
+        socket.write(`${SWITCHING}\r\nfirst`, () => socket.resetAndDestroy());
+      });
+      expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 101 [^]*\r\n\r\n(first)?$/);
+    });
+
+    it.each([
+      ['its status', 'HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n', '403 Forbidden'],
+      ['502 for what is none', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n', '502 Bad Gateway'],
+      ['502 for nothing', '', '502 Bad Gateway'],
+    ])('answers with %s when the program refuses', async (_, answer, line) => {
+      await answering((socket) => socket.end(answer));
+      expect(await raw(handshake)).toMatch(new RegExp(`^HTTP/1.1 ${line}\r\n`));
+    });
+
+    it.each([
+      ['another protocol', handshake.replace('websocket', 'h2c')],
+      ['another method', handshake.replace('GET', 'POST')],
+    ])('refuses %s', async (_, request) => {
+      await answering((socket) => socket.end(OK));
+      expect(await raw(request)).toMatch(/^HTTP\/1\.1 400 /);
+      expect(received).toEqual([]);
+    });
+
+    it('closes what it refused, whatever the client still sends', async () => {
+      await answering((socket) => socket.end('HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n'));
+      const closed = Promise.withResolvers<void>();
+      service.once('connection', (socket) => socket.once('close', () => closed.resolve()));
+      const client = connect({ port: portOf(service), host: '127.0.0.1', allowHalfOpen: true });
+      client.write(handshake);
+      const [answer] = await once(client, 'data');
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 403 /);
+      client.end('more');
+      await closed.promise;
+      client.destroy();
+    });
+
+    it('opens none any more when the service stops', async () => {
+      await answering((socket) => socket.write(`${SWITCHING}\r\n`));
+      const underWay = connect(portOf(service), '127.0.0.1');
+      underWay.write(handshake);
+      await once(underWay, 'data');
+      forwarder.endSockets();
+      await once(underWay, 'close');
+      expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 503 /);
+      await until(() => programs.every(({ closed }) => closed));
+    });
+
+    it('asks nobody for a client that has left', async () => {
+      await answering((socket) => socket.end(OK));
+      const client = connect(portOf(service), '127.0.0.1');
+      await once(client, 'connect');
+      client.destroy();
+      const request = { method: 'GET', headers: { upgrade: 'websocket' }, socket: client };
+      await forwarder.socket(request as IncomingMessage, client, Buffer.alloc(0), passage);
+      expect(received).toEqual([]);
+    });
+
+    it('keeps nothing open for a client that leaves during the handshake', async () => {
+      await answering(() => undefined);
+      const socket = connect(portOf(service), '127.0.0.1');
+      socket.write(handshake);
+      await until(() => received.length === 1 && received[0] !== '');
+      socket.destroy();
+      await once(socket, 'close');
+      programs[0]?.write(`${SWITCHING}\r\nfirst`);
+      await until(() => programs[0]?.closed === true);
+      expect(received).toHaveLength(1);
+    });
+  });
+});
+
+function portOf(server: RawServer): number {
+  return (server.address() as AddressInfo).port;
+}

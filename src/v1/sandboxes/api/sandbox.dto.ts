@@ -1,0 +1,122 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../../common/openapi/responses.js';
+import { Integer } from '../../../common/validation/number-fields.js';
+import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
+import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox.entity.js';
+
+/** Query, and body, of `POST /api/v1/sandboxes`. */
+@ApiSchema({ name: 'CreateSandboxRequest' })
+export class CreateSandboxDto {
+  @Text({
+    description: 'Id of the specification; the default one (the first of the list) when it is left out.',
+    nullIsAbsent: true,
+    example: 'slipway',
+  })
+  sandbox_spec_id?: string;
+}
+
+/** Query of `DELETE /api/v1/sandboxes/{id}`. */
+export class DeleteSandboxQueryDto {
+  @Text({
+    description: 'The id once more: older clients send it. It must be the one of the path.',
+    example: '3Yv5mQ8hZk2LrTnBx7Wc0d',
+  })
+  sandbox_id?: string;
+}
+
+/** An address of something that runs in a sandbox. */
+@ApiSchema({ name: 'ExposedUrl' })
+export class ExposedUrlDto {
+  @ApiProperty({ example: 'AGENT_SERVER' })
+  name: string;
+
+  @ApiProperty({
+    format: 'uri',
+    example: 'https://slipway.example.com/api/v1/sandboxes/3Yv5mQ8hZk2LrTnBx7Wc0d/agent-server',
+  })
+  url: string;
+
+  @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 })
+  port: number;
+}
+
+/** Query of `GET /api/v1/sandboxes`. */
+export class SandboxIdsQueryDto {
+  @RepeatedText({
+    description: 'Id of a sandbox; repeat it for more, at most 100.',
+    required: true,
+    most: 100,
+    example: ['3Yv5mQ8hZk2LrTnBx7Wc0d'],
+  })
+  id: string[];
+}
+
+/** A sandbox as its owner sees it. */
+@ApiSchema({ name: 'SandboxInfo' })
+export class SandboxDto {
+  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' })
+  id: string;
+
+  @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' })
+  created_by_user_id: string;
+
+  @ApiProperty({ example: 'slipway' })
+  sandbox_spec_id: string;
+
+  @ApiProperty({
+    enum: SANDBOX_STATUSES,
+    enumName: 'SandboxStatus',
+    description:
+      'RUNNING only once the agent server inside has answered. MISSING: its files are gone; in conversations also, that the sandbox was deleted.',
+    example: 'RUNNING',
+  })
+  status: SandboxStatus;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description:
+      'Why it has this status: what was paused to make room for it, progress of the start, cause and exit code of an error, last log lines.',
+    example: null,
+  })
+  status_detail: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'What its agent server wants to see in `X-Session-API-Key`; only while it is RUNNING.',
+    example: 'iLq0Rz7gqj1mS5bq3cW9xYh2VtKd8PnEoUaFfGsJ4Me',
+  })
+  session_api_key: string | null;
+
+  @ApiProperty({
+    type: [ExposedUrlDto],
+    nullable: true,
+    description:
+      'Addresses of what runs in it; only while it is RUNNING. `AGENT_SERVER` wants `session_api_key`; the ports of ' +
+      'what agents start (`WORKER_1`, …) are links for a browser.',
+  })
+  exposed_urls: ExposedUrlDto[] | null;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+}
+
+/** A page of sandboxes. */
+@ApiSchema({ name: 'SandboxPage' })
+export class SandboxPageDto {
+  @ApiProperty({ type: [SandboxDto] })
+  items: SandboxDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** Query of `GET /api/v1/sandboxes/search`. */
+export class SearchSandboxesQueryDto {
+  @Text({ description: '`next_page_id` of the page before.', example: 'MjAzMC0wMS0zMVQxMjowMDowMFo' })
+  page_id?: string;
+
+  @Integer({ description: 'Sandboxes on a page.', minimum: 1, maximum: 100, default: 100 })
+  limit?: number;
+}

@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import type { Page } from '../../../common/pagination/page.js';
+import type { ExposedUrlDto, SandboxPageDto, SandboxDto } from './sandbox.dto.js';
+import { SandboxAddresses } from '../sandbox-urls.js';
+import { toWireStatus } from '../sandbox.entity.js';
+import type { SandboxView } from '../sandbox.queries.js';
+
+/** Sandboxes in the words of the API. */
+@Injectable()
+export class SandboxAnswers {
+  constructor(private readonly addresses: SandboxAddresses) {}
+
+  sandbox(view: SandboxView): SandboxDto {
+    return {
+      id: view.id,
+      created_by_user_id: view.userId,
+      sandbox_spec_id: view.specId,
+      status: toWireStatus(view.status),
+      status_detail: view.statusDetail,
+      session_api_key: view.sessionKey,
+      exposed_urls: view.address === null ? null : this.exposedUrls(view, view.address),
+      created_at: view.createdAt.toISOString(),
+    };
+  }
+
+  page({ items, nextPageId }: Page<SandboxView>): SandboxPageDto {
+    return { items: items.map((view) => this.sandbox(view)), next_page_id: nextPageId };
+  }
+
+  batch(views: readonly (SandboxView | null)[]): (SandboxDto | null)[] {
+    return views.map((view) => view && this.sandbox(view));
+  }
+
+  private exposedUrls({ id, sessionKey, ports }: SandboxView, address: string): ExposedUrlDto[] {
+    return [
+      { name: 'AGENT_SERVER', url: this.addresses.agentServer(id, address) },
+      ...(sessionKey === null ? [] : this.addresses.openPorts(id, sessionKey, ports)),
+    ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
+  }
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+}

@@ -1,0 +1,308 @@
+import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
+import { ConcurrencyLimit, KeyedQueue } from '../../../../common/async.js';
+import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
+import {
+  SandboxBackend,
+  SandboxBackendError,
+  type SandboxFacts,
+  type SandboxLaunch,
+} from '../sandbox-backend.js';
+import { AgentServerVolumes, hasMountedServer, mountAgentServer, volumeOwner } from './agent-server-mount.js';
+import {
+  containerFacts,
+  containerOptions,
+  handOnVariables,
+  INSTANCE_LABEL,
+  SANDBOX_LABEL,
+  sandboxLayout,
+  sandboxName,
+  type SandboxReach,
+  sandboxReach,
+} from './container.js';
+import type { DockerSandboxOptions } from './docker-options.js';
+import {
+  connectEngine,
+  type EngineFacts,
+  engineFailure,
+  inTime,
+  isLocalEngine,
+  isSocketEngine,
+  readEngineFacts,
+  removeContainer,
+  unlessStatus,
+} from './engine.js';
+import { ensureImage, findImage, imageLack } from './images.js';
+import { SandboxVolumes } from './volumes.js';
+
+const LOG_LINES = 50;
+const LOG_CHARACTERS = 4000;
+const INSPECTED_AT_ONCE = 8;
+const RUNNING = new Set(['running', 'paused', 'restarting']);
+
+/**
+ * Sandboxes as containers of a Docker engine. The volume is the sandbox: it is there from the start to the removal. The
+ * container is made anew at each start, so that what the launch says (limits, image, variables) holds from then on.
+ */
+export class DockerSandboxBackend extends SandboxBackend {
+  readonly kind = 'docker';
+  readonly isolation = 'container';
+  readonly #options: DockerSandboxOptions;
+  readonly #docker: Docker;
+  readonly #volumes: SandboxVolumes;
+  readonly #agentServers: AgentServerVolumes;
+  readonly #reach: SandboxReach;
+  readonly #turns = new KeyedQueue();
+  readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
+  #engine: EngineFacts | null = null;
+
+  constructor(options: DockerSandboxOptions) {
+    super();
+    this.#options = options;
+    this.#docker = connectEngine(options.dockerHost);
+    this.#volumes = new SandboxVolumes(this.#docker, options.instanceId);
+    this.#agentServers = new AgentServerVolumes(this.#docker, options);
+    this.#reach = sandboxReach(options);
+  }
+
+  override async prepare(): Promise<string[]> {
+    const { dockerHost, network, listenAddress, defaultImage } = this.#options;
+    if (network === null && listenAddress === null && !isLocalEngine(dockerHost)) {
+      throw new SandboxBackendError(
+        "DOCKER_HOST names another machine, on whose loopback sandboxes' ports would be out of reach: run the service in a container there, in a network that SANDBOX_DOCKER_NETWORK names",
+      );
+    }
+    const { version } = await this.#engineFacts();
+    if (network !== null) {
+      await this.#call(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
+        this.#docker.getNetwork(network).inspect(),
+      );
+    }
+    const lines = [
+      `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
+    ];
+    const image = await findImage(this.#docker, defaultImage);
+    if (image === null) {
+      lines.push(`the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`);
+    }
+    lines.push(...(await this.#agentServers.removeOld(image?.id ?? null)));
+    return lines;
+  }
+
+  override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(launch.id, () => this.#run(launch, signal));
+  }
+
+  override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(launch.id, async () => {
+      if ((await this.#volumes.createdAt(launch.id)) === null) {
+        throw new SandboxBackendError(
+          `the files of this sandbox are gone: the engine has no volume ${sandboxName(launch.id)} of ours`,
+        );
+      }
+      await this.#run(launch, signal);
+    });
+  }
+
+  override async inspect(id: string): Promise<SandboxFacts> {
+    const container = await this.#find(id);
+    if (container !== null) {
+      return containerFacts(container, this.#reach);
+    }
+    const createdAt = await this.#volumes.createdAt(id);
+    const state = createdAt === null ? 'missing' : 'stopped';
+    return { id, state, address: null, ports: {}, exit: null, createdAt };
+  }
+
+  override async logTail(id: string): Promise<string> {
+    const container = await this.#find(id);
+    if (container === null) {
+      return '';
+    }
+    const log = await this.#call('the output of the sandbox cannot be read', () =>
+      this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
+    );
+    // What the engine says of a program that it could not start.
+    const text = lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
+    const lack =
+      container.State.Running || !hasMountedServer(container)
+        ? null
+        : imageLack(text, container.Config.Image);
+    return lack === null ? text : `${text}${lack}\n`;
+  }
+
+  override async pause(id: string): Promise<void> {
+    await this.#turns.run(id, async () => {
+      const container = await this.#find(id);
+      if (container !== null) {
+        await this.#stop(container);
+      }
+    });
+  }
+
+  override async remove(id: string): Promise<void> {
+    await this.#turns.run(id, async () => {
+      const container = await this.#find(id);
+      if (container !== null) {
+        await this.#stop(container);
+        await this.#removeContainer(container);
+      }
+      await this.#volumes.remove(id);
+    });
+  }
+
+  override async list(): Promise<SandboxFacts[]> {
+    const label = [`${INSTANCE_LABEL}=${this.#options.instanceId}`];
+    const containers = await this.#call('the sandboxes cannot be listed', () =>
+      this.#docker.listContainers({ all: true, filters: { label } }),
+    );
+    // A volume alone is a sandbox too: one whose container has yet to be made, or made again.
+    const ids = new Set([
+      ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
+      ...(await this.#volumes.list()),
+    ]);
+    const facts = await Promise.all([...ids].map((id) => this.#inspections.run(() => this.inspect(id))));
+    return facts.filter(({ state }) => state !== 'missing');
+  }
+
+  override async disk(): Promise<DiskSpace | null> {
+    if (!isSocketEngine(this.#options.dockerHost)) {
+      return null;
+    }
+    const { rootDir } = await this.#engineFacts();
+    return rootDir === null ? null : await diskSpace(rootDir);
+  }
+
+  /** The volume and a container on it, running. */
+  async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const found = await this.#find(launch.id);
+    if (found !== null && RUNNING.has(found.State.Status)) {
+      return;
+    }
+    await this.#requireSpace();
+    const layout = sandboxLayout(launch, this.#options.defaultImage);
+    const isOurs = layout.image === this.#options.defaultImage;
+    const onProgress = (line: string): void => launch.onProgress?.(line);
+    const image = await ensureImage(this.#docker, { image: layout.image, isOurs }, onProgress, signal);
+    const agentServer =
+      launch.program.kind === 'native' && !image.hasAgentServer
+        ? await this.#agentServers.source(layout.image, onProgress)
+        : null;
+    const engine = await this.#engineFacts();
+    if (launch.cpu !== null && launch.cpu > engine.processors) {
+      launch.onShortfall?.(
+        `The engine has ${engine.processors} processors: the sandbox gets these instead of ${launch.cpu}.`,
+      );
+    }
+    signal.throwIfAborted();
+    const createdAt = await this.#volumes.create(launch.id);
+    const plain = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
+    const options = launch.program.kind === 'native' ? handOnVariables(plain, image.variables) : plain;
+    if (found !== null) {
+      await this.#removeContainer(found);
+    }
+    const container = await this.#call(
+      `a container of the image ${layout.image} cannot be made`,
+      async () => {
+        if (agentServer === null) {
+          return await this.#docker.createContainer(options);
+        }
+        if (found === null || found.State.Status === 'created') {
+          // Nothing has run on the volume yet.
+          const owner = await this.#docker.createContainer(volumeOwner(options, agentServer.image));
+          await removeContainer(this.#docker, owner.id);
+        }
+        return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
+      },
+    );
+    await this.#call(`the image ${layout.image} cannot be started`, async () => {
+      if (layout.keyOnStdin) {
+        await handOverKey(container, launch.sessionKey);
+      }
+      await container.start();
+    });
+  }
+
+  /** @throws SandboxBackendError when the engine's disk is nearly full */
+  async #requireSpace(): Promise<void> {
+    const { minFreeBytes } = this.#options;
+    const problem = spaceProblem(await this.disk(), minFreeBytes, 'the disk of the Docker engine');
+    if (problem !== null) {
+      throw new SandboxBackendError(problem);
+    }
+  }
+
+  /** The container under the name of a sandbox, if it is ours. */
+  async #find(id: string): Promise<ContainerInspectInfo | null> {
+    const container = await this.#call('the sandbox cannot be looked at', () =>
+      unlessStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
+    );
+    const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.#options.instanceId;
+    return container && isOurs ? container : null;
+  }
+
+  async #stop({ Id }: ContainerInspectInfo): Promise<void> {
+    await this.#call('the sandbox cannot be stopped', () =>
+      // 304: it has stopped already.
+      unlessStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
+    );
+  }
+
+  async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
+    await this.#call("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
+  }
+
+  async #engineFacts(): Promise<EngineFacts> {
+    this.#engine ??= await this.#call('the Docker engine cannot be used', () =>
+      readEngineFacts(this.#docker),
+    );
+    return this.#engine;
+  }
+
+  async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await inTime(ask());
+    } catch (error) {
+      throw engineFailure(what, error);
+    }
+  }
+}
+
+/**
+ * Writes the session key to the standard input of a container that is about to start. Before the start, so that a
+ * program that runs has its key whatever becomes of this process: the engine keeps the line until it is read.
+ */
+async function handOverKey(container: Container, sessionKey: string): Promise<void> {
+  const input = await container.attach({ stream: true, stdin: true, hijack: true });
+  await new Promise<void>((resolve, reject) => {
+    // Later ones too: the engine ends the connection when the program has read its input.
+    input.on('error', reject);
+    input.end(`${JSON.stringify({ session_api_key: sessionKey })}\n`, () => resolve());
+  });
+}
+
+const HEADER_BYTES = 8;
+
+/**
+ * The text of a container's log. Without a terminal the engine sends frames of 8 bytes (stream, 3 unused, length as
+ * big-endian number) and a payload: Engine API, "Attach to a container", stream format.
+ */
+export function plainLog(log: Buffer): string {
+  const parts: Buffer[] = [];
+  for (let at = 0; at + HEADER_BYTES <= log.length;) {
+    const end = at + HEADER_BYTES + log.readUInt32BE(at + 4);
+    parts.push(log.subarray(at + HEADER_BYTES, end));
+    at = end;
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** The end of a text, whole lines where there is more than `maxCharacters`. */
+export function lastLines(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) {
+    return text;
+  }
+  const end = text.slice(-maxCharacters);
+  const newline = end.indexOf('\n');
+  return newline === -1 || newline === end.length - 1 ? end : end.slice(newline + 1);
+}

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from '@jest/globals';
+import { SandboxBackendError } from '../sandbox-backend.js';
+import {
+  connectEngine,
+  engineEndpoint,
+  engineFailure,
+  engineStatus,
+  inTime,
+  isLocalEngine,
+  isSocketEngine,
+} from './engine.js';
+
+describe('engineEndpoint', () => {
+  it.each([
+    ['unix:///run/docker.sock', { socketPath: '/run/docker.sock', host: undefined, port: undefined }],
+    [
+      'npipe:////./pipe/docker_engine',
+      { socketPath: '//./pipe/docker_engine', host: undefined, port: undefined },
+    ],
+    ['tcp://10.0.0.5:2375', { socketPath: undefined, host: '10.0.0.5', port: 2375 }],
+    ['tcp://engine', { socketPath: undefined, host: 'engine', port: 2375 }],
+    ['https://engine', { socketPath: undefined, host: 'engine', port: 2376, protocol: 'https' }],
+    ['https://engine:2376', { socketPath: undefined, host: 'engine', port: 2376, protocol: 'https' }],
+  ])('reads %s', (dockerHost, expected) => {
+    expect(engineEndpoint(dockerHost)).toEqual(expected);
+  });
+
+  it.each(['/run/docker.sock', 'ssh://me@engine', 'unix://', 'tcp://'])('refuses %s', (dockerHost) => {
+    expect(() => engineEndpoint(dockerHost)).toThrow('DOCKER_HOST must be');
+  });
+});
+
+it.each([
+  [null, true],
+  ['unix:///run/docker.sock', true],
+  ['tcp://127.0.0.1:2375', true],
+  ['tcp://localhost:2375', true],
+  ['tcp://10.0.0.5:2375', false],
+  ['tcp://engine:2375', false],
+])('isLocalEngine(%s) is %s', (dockerHost, expected) => {
+  expect(isLocalEngine(dockerHost)).toBe(expected);
+});
+
+it.each([
+  [null, true],
+  ['unix:///run/docker.sock', true],
+  ['tcp://127.0.0.1:2375', false],
+  ['https://engine', false],
+])('isSocketEngine(%s) is %s', (dockerHost, expected) => {
+  expect(isSocketEngine(dockerHost)).toBe(expected);
+});
+
+describe('inTime', () => {
+  it.each([
+    ['answers nothing', false],
+    ['stops in the middle of an answer', true],
+  ])('does not wait for ever for an engine that %s', async (_, begins) => {
+    const engine = createServer((_request, response) => {
+      if (begins) {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.write('{"NCPU":');
+      }
+    }).listen(0, '127.0.0.1');
+    await once(engine, 'listening');
+    const docker = connectEngine(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`);
+
+    await expect(inTime(docker.info(), 20)).rejects.toThrow('the Docker engine did not answer within 0.02 s');
+    engine.closeAllConnections();
+    engine.close();
+  });
+
+  it('hands on what comes in time, failures too', async () => {
+    await expect(inTime(Promise.resolve(1))).resolves.toBe(1);
+    await expect(inTime(Promise.reject(new Error('no')))).rejects.toThrow('no');
+  });
+});
+
+describe('engineFailure', () => {
+  it.each([
+    [
+      Object.assign(new Error('(HTTP code 404) no such image - No such image: x '), {
+        statusCode: 404,
+        json: { message: 'No such image: x' },
+      }),
+      'it failed: No such image: x',
+    ],
+    [
+      Object.assign(new Error('(HTTP code 500) server error - toomanyrequests: slow down '), {
+        statusCode: 500,
+        json: null,
+      }),
+      'it failed: toomanyrequests: slow down',
+    ],
+    [
+      Object.assign(new Error('connect ENOENT /x'), { code: 'ENOENT' }),
+      /^it failed: no Docker engine answers \(ENOENT\)/,
+    ],
+    [Object.assign(new Error('connect EACCES /x'), { code: 'EACCES' }), /^it failed: this user may not use/],
+    [
+      Object.assign(new Error('(HTTP code 500) server error - mkdir /x: no space left on device'), {
+        statusCode: 500,
+        json: { message: 'mkdir /x: no space left on device' },
+      }),
+      /^it failed: mkdir \/x: no space left on device \(the disk of the Docker engine is full: remove sandboxes/,
+    ],
+    [new Error('something else'), 'it failed: something else'],
+  ])('%s', (cause, expected) => {
+    const failure = engineFailure('it failed', cause);
+    expect(failure.message).toMatch(expected);
+    expect(failure.cause).toBe(cause);
+  });
+
+  it('leaves alone what was said already', () => {
+    const failure = new SandboxBackendError('said');
+    expect(engineFailure('it failed', failure)).toBe(failure);
+  });
+});
+
+it('engineStatus knows the engine from other failures', () => {
+  expect(engineStatus(Object.assign(new Error('x'), { statusCode: 409 }))).toBe(409);
+  expect(engineStatus(new Error('x'))).toBeNull();
+});

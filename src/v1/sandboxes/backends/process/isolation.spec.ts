@@ -1,0 +1,55 @@
+import { describe, expect, it } from '@jest/globals';
+import { existing, programFiles, visibleFiles } from './isolation.js';
+
+const folder = (path: string) => ({ path, folder: true });
+
+describe('visibleFiles', () => {
+  it('hides each folder once, and never everything', () => {
+    const hidden = [
+      folder('/srv/app'),
+      folder('/srv/app/data'),
+      folder('/srv/application'),
+      folder('/'),
+      folder('/srv/app'),
+      { path: '/srv/app/.env', folder: false },
+      { path: '/etc/keys', folder: false },
+      folder('/tmp/data'),
+      { path: '/tmp/key', folder: false },
+    ];
+    expect(visibleFiles({ hidden, needed: [] })).toEqual({
+      hiddenFolders: ['/srv/app', '/srv/application'],
+      hiddenFiles: ['/etc/keys'],
+      exposed: [],
+    });
+  });
+
+  it('exposes what is needed where it would be hidden otherwise', () => {
+    const needed = ['/srv/app/dist', '/usr/bin/node', '/tmp/checkout/dist', '/srv/app/dist'];
+    expect(visibleFiles({ hidden: [folder('/srv/app')], needed }).exposed).toEqual([
+      '/srv/app/dist',
+      '/tmp/checkout/dist',
+    ]);
+  });
+});
+
+describe('programFiles', () => {
+  it.each([
+    ['/usr/bin/node', '/usr'],
+    ['/bin/node', '/bin/node'],
+    ['/home/me/.nvm/v24/bin/node', '/home/me/.nvm/v24'],
+    ['/home/me/bin/node', '/home/me/bin/node'],
+    ['/home/me/node', '/home/me/node'],
+  ])('%s comes with %s', (node, expected) => {
+    expect(programFiles(node, '/home/me/app/dist/agent-server/main.js')).toEqual({
+      product: '/home/me/app',
+      files: [expected, '/home/me/app/dist', '/home/me/app/node_modules', '/home/me/app/package.json'],
+    });
+  });
+});
+
+it('knows what exists', async () => {
+  expect(await existing(['/etc/passwd', '/no/such/file', '/usr'])).toEqual([
+    { path: '/etc/passwd', folder: false },
+    { path: '/usr', folder: true },
+  ]);
+});

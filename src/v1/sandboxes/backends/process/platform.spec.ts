@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { chooseUser, isOfRange, usableUsers } from './platform.js';
+
+const WHOLE = '         0          0 4294967295\n';
+const CONTAINER = '0 100000 65536\n';
+
+describe('usableUsers', () => {
+  it.each([
+    ['a machine', [WHOLE, WHOLE], 0x7000_0000],
+    ['a container with the usual numbers', [CONTAINER, CONTAINER], 30_000],
+    ['a container with fewer groups than users', [WHOLE, CONTAINER], 30_000],
+    ['a namespace of two parts', ['0 1000 1\n1 100000 65536\n', WHOLE], 30_000],
+    ['a namespace of one user', ['0 1000 1\n', '0 1000 1\n'], undefined],
+    ['nothing known', ['', ''], undefined],
+  ])('%s', (_, maps, first) => {
+    expect(usableUsers(...maps)?.first).toBe(first);
+  });
+});
+
+describe('chooseUser', () => {
+  const range = { first: 100, count: 3 };
+
+  it('is stable and of the range', () => {
+    const user = chooseUser('a', range, new Set());
+    expect(chooseUser('a', range, new Set())).toBe(user);
+    expect(isOfRange(user, range)).toBe(true);
+  });
+
+  it('takes another one where it is taken, until none is left', () => {
+    const taken = new Set<number>();
+    for (let round = 0; round < 3; round += 1) {
+      taken.add(chooseUser('a', range, taken));
+    }
+    expect(taken).toEqual(new Set([100, 101, 102]));
+    expect(() => chooseUser('a', range, taken)).toThrow('taken');
+  });
+});
+
+it.each([
+  [99, false],
+  [100, true],
+  [102, true],
+  [103, false],
+])('knows whether %d is of the range', (user, expected) => {
+  expect(isOfRange(user, { first: 100, count: 3 })).toBe(expected);
+});

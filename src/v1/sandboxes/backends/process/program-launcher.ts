@@ -1,0 +1,240 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { sendSignal } from '../../../../common/processes/end-processes.js';
+import { diskSpace, spaceProblem } from '../disk-space.js';
+import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
+import { endSandbox } from './end-sandbox.js';
+import { toolWrapper } from './isolation.js';
+import { chooseUser, isOfRange, type Platform } from './platform.js';
+import { freePort, PortAllotments } from './port-allotments.js';
+import type { ProcessBackendOptions } from './process-backend-options.js';
+import {
+  isToldItsPort,
+  LOOPBACK,
+  programCommand,
+  programMarker,
+  programWrapper,
+  sandboxEnvironment,
+  sandboxMarker,
+  spawnIdentity,
+  unmetWishes,
+} from './program-command.js';
+import { identify, lives, type ProgramRecord } from './program-record.js';
+import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-folder.js';
+
+export interface StartedProgram extends SpawnedProgram {
+  /** The user that nothing but this sandbox runs as; null when there is none. */
+  user: number | null;
+}
+
+/** Starts programs of sandboxes, and makes their folders. */
+export class ProgramStarter {
+  readonly #options: ProcessBackendOptions;
+  readonly #platform: Platform;
+  readonly #allotments: PortAllotments;
+
+  constructor(options: ProcessBackendOptions, platform: Platform) {
+    this.#options = options;
+    this.#platform = platform;
+    this.#allotments = new PortAllotments(options.folder, options.listenAddress ?? LOOPBACK);
+  }
+
+  /**
+   * Starts a sandbox's program; null when it runs already.
+   *
+   * @param create whether a sandbox that is not there is made
+   * @throws SandboxBackendError when it cannot be started
+   */
+  async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
+    signal.throwIfAborted();
+    const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
+    const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
+    const { paths } = files;
+    const before = await files.program();
+    if (before !== null && lives(before)) {
+      return null;
+    }
+    const host = listenAddress ?? LOOPBACK;
+    const port = isToldItsPort(launch.program) ? await freePort(host) : null;
+    const isolated = this.#platform.isolation === 'bwrap';
+    const { command, input } = programCommand({
+      launch,
+      paths,
+      agentServer,
+      toolWrapper:
+        this.#platform.isolation === 'bwrap' ? toolWrapper(this.#platform.programs.bwrap, paths) : [],
+      host,
+      port,
+    });
+    await requireSpace(folder, fileLimits.minFreeBytes);
+    const user = await this.#prepareFiles(launch.id, files, before === null, create);
+    const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
+    unmetWishes(launch).forEach((line) => launch.onShortfall?.(line));
+    signal.throwIfAborted();
+    const tmp = isolated ? '/tmp' : paths.tmp;
+    const run = randomUUID();
+    const marker = programMarker(this.#options.instanceId, launch.id, run);
+    const spawned = await this.#allotments.using(launch.id, Object.keys(launch.ports), (ports) =>
+      spawnProgram({
+        command: [...wrapper, ...command],
+        cwd: isolated ? '/' : paths.box,
+        env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port, ports, host }),
+        input,
+        identity: spawnIdentity(this.#platform, user),
+        paths,
+        record: { run, port, ports, namespaced: isolated },
+      }),
+    );
+    return { ...spawned, user: this.#own(user) };
+  }
+
+  /** The user that nothing but this sandbox runs as; null when there is none. */
+  async ownUser(files: SandboxFiles): Promise<number | null> {
+    return this.#platform.users === null ? null : this.#own(await files.owner());
+  }
+
+  #own(owner: number | null): number | null {
+    const { users } = this.#platform;
+    return users !== null && owner !== null && isOfRange(owner, users) ? owner : null;
+  }
+
+  /** @returns the user that the sandbox runs as */
+  async #prepareFiles(
+    id: string,
+    files: SandboxFiles,
+    isFirst: boolean,
+    create: boolean,
+  ): Promise<number | null> {
+    const { instanceId, hostId } = this.#options;
+    const existed = await files.exist();
+    if (!existed && !create) {
+      throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
+    }
+    if (isFirst) {
+      const label = (await files.label()) ?? { instanceId, hostId, createdAt: Date.now() };
+      await files.create(label, await this.#newUser(id));
+    }
+    if (existed) {
+      // Left by a program that died, or whose start was cut off before it was written down.
+      const marker = sandboxMarker(instanceId, id);
+      await endSandbox({ record: null, ended: null, marker, user: await this.ownUser(files), graceMs: 0 });
+    }
+    await files.forgetReports();
+    return await this.#userOf(files);
+  }
+
+  /** As whom it runs; null: as we do. Made when the service was not root yet, it still is that user's. */
+  async #userOf(files: SandboxFiles): Promise<number | null> {
+    if (this.#platform.users === null) {
+      return null;
+    }
+    const owner = await files.owner();
+    if (owner === 0) {
+      throw new SandboxBackendError('The sandbox cannot be started: its files belong to root.');
+    }
+    return owner;
+  }
+
+  async #newUser(id: string): Promise<number | null> {
+    const { folder } = this.#options;
+    if (this.#platform.users === null) {
+      return null;
+    }
+    const others = (await sandboxIds(folder)).filter((other) => other !== id);
+    const owners = others.map(async (other) => await new SandboxFiles(folder, other).owner());
+    const taken = (await Promise.all(owners)).filter((owner) => owner !== null);
+    return chooseUser(id, this.#platform.users, new Set(taken));
+  }
+}
+
+/** @throws SandboxBackendError when the disk is nearly full */
+async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
+  const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
+  if (problem !== null) {
+    throw new SandboxBackendError(problem);
+  }
+}
+
+interface SpawnInput {
+  /** Program and arguments. */
+  command: string[];
+  cwd: string;
+  /** The whole environment. */
+  env: Record<string, string>;
+  /** Given to the program on its standard input; null: it has none. */
+  input: string | null;
+  /** As whom, where the command does not see to that itself. */
+  identity: { uid?: number; gid?: number };
+  paths: SandboxPaths;
+  /** What is written down of the process beside its identity. */
+  record: Pick<ProgramRecord, 'run' | 'port' | 'ports' | 'namespaced'>;
+}
+
+interface SpawnedProgram {
+  record: ProgramRecord;
+  ended: Promise<SandboxExit>;
+}
+
+/**
+ * Starts a program that outlives this process, writes down which one it is and lets go of it.
+ *
+ * @throws SandboxBackendError when there is no such program
+ */
+async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
+  const child = spawnDetached(input);
+  const ended = new Promise<SandboxExit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal, outOfMemory: false }));
+  });
+  const failed = new Promise<never>((_, reject) => {
+    child.once('error', reject);
+  });
+  const pid = child.pid;
+  if (pid === undefined) {
+    return await refusal(failed, input.command);
+  }
+  // In the same turn: the process is not waited for before, so that its identity is still to be had if it ended.
+  const record = { ...identify(pid), ...input.record };
+  try {
+    writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    renameSync(`${input.paths.program}.new`, input.paths.program);
+  } catch (error) {
+    sendSignal(-pid, 'SIGKILL');
+    throw new SandboxBackendError('The sandbox cannot be started: its files cannot be written.', {
+      cause: error,
+    });
+  }
+  // A program that ended before it read its input is told by its exit.
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(input.input);
+  child.unref();
+  return { record, ended };
+}
+
+function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
+  const [program = '', ...args] = command;
+  // To files: pipes would fill up, or break, when the service is gone.
+  const files = [openSync(paths.log, 'a', 0o600), openSync(paths.status, 'w', 0o600)] as const;
+  try {
+    const [log, status] = files;
+    return spawn(program, args, {
+      ...identity,
+      cwd,
+      env,
+      detached: true,
+      stdio: [input === null ? 'ignore' : 'pipe', log, log, status],
+    });
+  } finally {
+    files.forEach((file) => closeSync(file));
+  }
+}
+
+async function refusal(failed: Promise<never>, [program = '']: string[]): Promise<never> {
+  try {
+    return await failed;
+  } catch (error) {
+    throw new SandboxBackendError(`The sandbox cannot be started: ${program} cannot be run.`, {
+      cause: error,
+    });
+  }
+}

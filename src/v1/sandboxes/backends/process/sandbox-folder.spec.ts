@@ -1,0 +1,54 @@
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { capLog, readLogTail, relativeWorkingDir } from './sandbox-folder.js';
+
+let folder: string;
+let log: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'sandbox-log-'));
+  log = path.join(folder, 'output.log');
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('has no tail where there is no log', async () => {
+  expect(await readLogTail(log)).toBe('');
+  await capLog(log, 10);
+});
+
+it('ends with the last whole lines', async () => {
+  await writeFile(log, 'one\ntwo\n');
+  expect(await readLogTail(log)).toBe('one\ntwo\n');
+  await writeFile(log, `${'x'.repeat(5000)}\nlast é\n`);
+  expect(await readLogTail(log)).toBe('last é\n');
+});
+
+it('is put aside when it is too large, and goes on', async () => {
+  await writeFile(log, 'before\n');
+  await capLog(log, 100);
+  expect(await readFile(log, 'utf8')).toBe('before\n');
+  await capLog(log, 3);
+  await appendFile(log, 'after\n');
+  expect(await readFile(log, 'utf8')).toBe('after\n');
+  expect(await readFile(`${log}.1`, 'utf8')).toBe('before\n');
+});
+
+it.each([
+  ['workspace', 'workspace'],
+  ['work/project/', 'work/project/'],
+  ['./a/../b', 'b'],
+])('takes the working folder %s', (given, expected) => {
+  expect(relativeWorkingDir(given)).toBe(expected);
+});
+
+it.each(['/workspace', '..', '../other', 'a/../..', '.', '', 'home', 'conversations/x', 'port'])(
+  'refuses the working folder %j',
+  (given) => {
+    expect(() => relativeWorkingDir(given)).toThrow('working_dir');
+  },
+);

@@ -1,0 +1,286 @@
+import { constants } from 'node:fs';
+import {
+  chmod,
+  chown,
+  copyFile,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import path from 'node:path';
+import { jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
+import { parseDocument, parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
+
+/** Whose sandbox a folder is. */
+interface SandboxLabel {
+  instanceId: string;
+  hostId: string;
+  /** Epoch milliseconds. */
+  createdAt: number;
+}
+
+const PORT_BYTES = 8;
+/** Of folders that are about to go. */
+export const REMOVED_PREFIX = '.removed-';
+
+/** The files of one sandbox on the disk. */
+export class SandboxFiles {
+  readonly paths: SandboxPaths;
+
+  /** @param workingDir where the agent works, below the box */
+  constructor(folder: string, id: string, workingDir = 'workspace') {
+    this.paths = sandboxPaths(folder, id, workingDir);
+  }
+
+  async exist(): Promise<boolean> {
+    return (await stat(this.paths.root).catch(nullIfMissing)) !== null;
+  }
+
+  /**
+   * Makes what is missing before the first start. Afterwards nothing is made here any more: in a box that a program
+   * has worked in, a name may lead anywhere.
+   *
+   * @param user to whom the box belongs; null: to us
+   */
+  async create(label: SandboxLabel, user: number | null): Promise<void> {
+    const { root, box, home, tmp, conversations, bashEvents, workspace } = this.paths;
+    await mkdir(root, { recursive: true });
+    // Another user passes through to its box and sees nothing else.
+    await chmod(root, user === null ? 0o700 : 0o711);
+    await this.#write(this.paths.label, label);
+    const below = path.relative(box, workspace).split(path.sep);
+    const parts = below.map((_, index) => path.join(box, ...below.slice(0, index + 1)));
+    for (const folder of [box, home, tmp, conversations, bashEvents, ...parts]) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (user !== null) {
+        await chown(folder, user, user);
+      }
+    }
+    if (user !== null) {
+      await writeFile(this.paths.users, await usersWith(user, home));
+    }
+  }
+
+  /** Null when the folder carries none. */
+  async label(): Promise<SandboxLabel | null> {
+    const value = parseDocument(await readIfThere(this.paths.label));
+    const instanceId = jsonText(value, 'instanceId');
+    const hostId = jsonText(value, 'hostId');
+    const createdAt = jsonNumber(value, 'createdAt');
+    return instanceId === null || hostId === null || createdAt === null
+      ? null
+      : { instanceId, hostId, createdAt };
+  }
+
+  /** To whom the box belongs; null when there is none. */
+  async owner(): Promise<number | null> {
+    return (await stat(this.paths.box).catch(nullIfMissing))?.uid ?? null;
+  }
+
+  async program(): Promise<ProgramRecord | null> {
+    return parseProgramRecord(await readIfThere(this.paths.program));
+  }
+
+  /** The port that the program says it listens on. The file is the sandbox's: whatever stands there, it is not trusted. */
+  async reportedPort(): Promise<number | null> {
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    const file = await open(this.paths.portFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(nullIfMissing);
+    if (file === null) {
+      return null;
+    }
+    try {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(PORT_BYTES), 0, PORT_BYTES);
+      return parsePort(buffer.toString('latin1', 0, bytesRead));
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Forgets what an earlier program reported. */
+  async forgetReports(): Promise<void> {
+    const { portFile, exit, status } = this.paths;
+    await Promise.all([portFile, exit, status].map(async (file) => await rm(file, { force: true })));
+  }
+
+  /** Takes the sandbox's folder out of the list of sandboxes, then removes it. */
+  async remove(): Promise<void> {
+    const { root } = this.paths;
+    const gone = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
+    try {
+      await rename(root, gone);
+    } catch (error) {
+      nullIfMissing(error);
+      return;
+    }
+    await removeTree(gone);
+  }
+
+  async #write(file: string, value: object): Promise<void> {
+    await writeFile(`${file}.new`, `${JSON.stringify(value)}\n`, { flush: true, mode: 0o600 });
+    await rename(`${file}.new`, file);
+  }
+}
+
+/** Ids of the sandboxes in a folder. */
+export async function sandboxIds(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory() && isSandboxId(entry.name)).map(({ name }) => name);
+}
+
+/** Whether a text may be the name of a folder: letters and digits only. */
+export function isSandboxId(text: string): boolean {
+  return /^[0-9A-Za-z]{1,64}$/.test(text);
+}
+
+/** Programs such as ssh refuse to work for a user that has no name. */
+async function usersWith(user: number, home: string): Promise<string> {
+  const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  return `${users.trimEnd()}\nsandbox:x:${user}:${user}::${home}:/bin/bash\n`.trimStart();
+}
+
+/** The text of a file, empty when it is missing. */
+export async function readIfThere(file: string): Promise<string> {
+  return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
+}
+
+/** @throws what it was given, unless that says that a file is missing, or is a link where none may be */
+function nullIfMissing(error: unknown): null {
+  if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(jsonText(error, 'code') ?? '')) {
+    return null;
+  }
+  throw error;
+}
+
+/** Removes a folder with all that is in it, folders too that their owner may not write (as some package caches are). */
+export async function removeTree(folder: string): Promise<void> {
+  const remove = async (): Promise<void> => await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  try {
+    await remove();
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(jsonText(error, 'code') ?? '')) {
+      throw error;
+    }
+    await unlock(folder);
+    await remove();
+  }
+}
+
+async function unlock(folder: string): Promise<void> {
+  if (!(await lstat(folder)).isDirectory()) {
+    return;
+  }
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) {
+      await unlock(path.join(folder, entry.name));
+    }
+  }
+}
+
+/**
+ * Where things of one sandbox lie. What the service believes (`label`, `program`, `exit`, `status`) lies outside of the
+ * box, which alone belongs to the sandbox's user.
+ */
+export interface SandboxPaths {
+  root: string;
+  /** Whose sandbox this is. */
+  label: string;
+  /** Which process runs or ran. */
+  program: string;
+  /** How it ended, as we saw it. */
+  exit: string;
+  /** How it ended, as bubblewrap wrote it. */
+  status: string;
+  log: string;
+  /** The list of users that the sandbox sees, with its own. */
+  users: string;
+  box: string;
+  home: string;
+  tmp: string;
+  conversations: string;
+  bashEvents: string;
+  portFile: string;
+  workspace: string;
+}
+
+/** @param workingDir where the agent works, below the box */
+export function sandboxPaths(folder: string, id: string, workingDir: string): SandboxPaths {
+  const root = path.join(folder, id);
+  const box = path.join(root, 'box');
+  return {
+    root,
+    label: path.join(root, 'sandbox.json'),
+    program: path.join(root, 'program.json'),
+    exit: path.join(root, 'exit.json'),
+    status: path.join(root, 'status.json'),
+    log: path.join(root, 'output.log'),
+    users: path.join(root, 'passwd'),
+    box,
+    home: path.join(box, 'home'),
+    tmp: path.join(box, 'tmp'),
+    conversations: path.join(box, 'conversations'),
+    bashEvents: path.join(box, 'bash_events'),
+    portFile: path.join(box, 'port'),
+    workspace: path.join(box, workingDir),
+  };
+}
+
+const OWN_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'port', 'port.new']);
+
+/**
+ * The working folder of a specification, as a path below the box.
+ *
+ * @throws SandboxBackendError when it leads elsewhere
+ */
+export function relativeWorkingDir(workingDir: string): string {
+  const inside = path.normalize(workingDir);
+  const [first = '.'] = inside.split(path.sep);
+  if (path.isAbsolute(inside) || first === '.' || first === '..' || OWN_NAMES.has(first)) {
+    throw new SandboxBackendError(
+      `The process backend cannot work in ${workingDir}: working_dir of the sandbox specification must be a relative path such as workspace.`,
+    );
+  }
+  return inside;
+}
+
+const TAIL_BYTES = 4096;
+
+/** The last whole lines of a log, at most 4 KB; empty when there is none. */
+export async function readLogTail(file: string): Promise<string> {
+  const size = await sizeOf(file);
+  if (size === 0) {
+    return '';
+  }
+  const handle = await open(file, 'r');
+  try {
+    const start = Math.max(0, size - TAIL_BYTES);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, start);
+    const text = buffer.toString('utf8', 0, bytesRead);
+    return start === 0 ? text : text.slice(text.indexOf('\n') + 1);
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Puts a log aside that has grown large, in place of the one before, and begins anew. The program goes on writing to
+ * the same file, which it has open for appending; what it writes in between may be lost.
+ */
+export async function capLog(file: string, maxBytes: number): Promise<void> {
+  if ((await sizeOf(file)) > maxBytes) {
+    await copyFile(file, `${file}.1`);
+    await truncate(file);
+  }
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return (await stat(file).catch(() => null))?.size ?? 0;
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import type { SandboxFacts } from '../backends/sandbox-backend.js';
+import { type KnownSandbox, reconcile } from './drift.js';
+import { SANDBOX_ROW_STATUSES } from '../sandbox.entity.js';
+
+const NOW = 1_000_000;
+const OPTIONS = { now: NOW, graceMs: 60_000, firstSeen: new Map([['seen', NOW - 70_000]]) };
+const row = (changes: Partial<KnownSandbox> = {}): KnownSandbox => ({
+  id: 'a',
+  status: 'RUNNING',
+  address: 'http://127.0.0.1:1',
+  ports: { WORKER_1: 'http://127.0.0.1:3' },
+  ours: true,
+  ...changes,
+});
+const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
+  id: 'a',
+  state: 'running',
+  address: 'http://127.0.0.1:1',
+  ports: { WORKER_1: 'http://127.0.0.1:3' },
+  exit: null,
+  createdAt: 0,
+  ...changes,
+});
+
+describe('reconcile', () => {
+  it.each([
+    ['runs as it should', [row()], [fact()], []],
+    ['listens elsewhere', [row()], [fact({ address: 'http://127.0.0.1:2' })], [{ kind: 'moved', id: 'a' }]],
+    [
+      'has another port elsewhere',
+      [row()],
+      [fact({ ports: { WORKER_1: 'http://127.0.0.1:4' } })],
+      [{ kind: 'moved', id: 'a' }],
+    ],
+    ['runs since before ports were written down', [row({ ports: {} })], [fact({ ports: {} })], []],
+    ['does not say where it listens', [row()], [fact({ address: null })], []],
+    ['stopped', [row()], [fact({ state: 'stopped', address: null })], [{ kind: 'ended', id: 'a' }]],
+    ['gone', [row()], [], [{ kind: 'ended', id: 'a' }]],
+    ['of another backend', [row({ ours: false })], [], [{ kind: 'ended', id: 'a' }]],
+    ['paused and runs', [row({ status: 'PAUSED' })], [fact()], [{ kind: 'left-over', id: 'a' }]],
+    ['failed and runs', [row({ status: 'ERROR' })], [fact()], [{ kind: 'left-over', id: 'a' }]],
+    ['paused and stopped', [row({ status: 'PAUSED' })], [fact({ state: 'stopped' })], []],
+    ['paused and gone', [row({ status: 'PAUSED' })], [], [{ kind: 'gone', id: 'a' }]],
+    ['failed and gone', [row({ status: 'ERROR' })], [], [{ kind: 'gone', id: 'a' }]],
+    ['paused elsewhere and gone', [row({ status: 'PAUSED', ours: false })], [], []],
+    ['gone and known to be', [row({ status: 'MISSING' })], [], []],
+    ['back again', [row({ status: 'MISSING' })], [fact({ state: 'stopped' })], [{ kind: 'back', id: 'a' }]],
+    ['paused elsewhere', [row({ status: 'PAUSED', ours: false })], [fact()], []],
+    ['old and without a row', [], [fact({ createdAt: NOW - 60_000 })], [{ kind: 'orphan', id: 'a' }]],
+    ['young and without a row', [], [fact({ createdAt: NOW - 59_999 })], []],
+    ['of unknown age, just seen', [], [fact({ createdAt: null })], []],
+    [
+      'of unknown age, seen for long',
+      [],
+      [fact({ id: 'seen', createdAt: null })],
+      [{ kind: 'orphan', id: 'seen' }],
+    ],
+  ] as const)('%s', (_name, known, facts, expected) => {
+    expect(reconcile(known, facts, OPTIONS)).toEqual(expected);
+  });
+
+  it.each(SANDBOX_ROW_STATUSES.filter((status) => ['STARTING', 'PAUSING', 'DELETING'].includes(status)))(
+    'leaves %s to its worker',
+    (status) => {
+      for (const facts of [[], [fact()], [fact({ state: 'stopped' as const })]]) {
+        expect(reconcile([row({ status })], facts, OPTIONS)).toEqual([]);
+      }
+    },
+  );
+});

@@ -1,0 +1,109 @@
+import { Injectable } from '@nestjs/common';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
+import type { Sandbox } from '../sandbox.entity.js';
+import { sessionKeyBinding } from '../session-key.js';
+
+const LONGEST = 4_000;
+const MASK = '**********';
+/** Of a sandbox that ran once and that the backend does not have any more. */
+export const FILES_GONE =
+  'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
+
+/** What is known of a sandbox that failed. */
+interface FailureFacts {
+  facts: Pick<SandboxFacts, 'state' | 'exit'>;
+  /** The last lines of its program. */
+  log: string;
+  /** What must not be shown even if the program printed it. */
+  sessionKey: string;
+}
+
+/** The sandbox ended before its agent server answered. */
+export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
+  const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
+  return withLog(
+    failure.facts.state === 'missing'
+      ? `It vanished ${where}: something else removed it.`
+      : `Its program ended ${where} (${exitText(failure.facts.exit)}).`,
+    failure,
+  );
+}
+
+/** The program lives, and its agent server does not answer. */
+export function neverAnswered(
+  failure: Omit<FailureFacts, 'facts'>,
+  tried: string | null,
+  seconds: number,
+): string {
+  const where =
+    tried === null ? 'It did not say where it listens' : `Its agent server did not answer at ${tried}/alive`;
+  return withLog(`${where} within ${seconds} s.`, failure);
+}
+
+/** It ran, and does not run any more although nobody stopped it. */
+export function endedByItself(failure: FailureFacts): string {
+  return withLog(
+    failure.facts.state === 'missing'
+      ? 'It vanished while it ran: something else removed it.'
+      : `Its program ended by itself (${exitText(failure.facts.exit)}). Resuming starts it again.`,
+    failure,
+  );
+}
+
+function exitText(exit: SandboxExit | null): string {
+  if (exit === null) {
+    return 'exit code unknown';
+  }
+  if (exit.outOfMemory) {
+    return `out of memory${exit.code === null ? '' : `, exit code ${exit.code}`}`;
+  }
+  if (exit.code !== null) {
+    return `exit code ${exit.code}`;
+  }
+  return exit.signal === null ? 'exit code unknown' : `signal ${exit.signal}`;
+}
+
+function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
+  // PostgreSQL's text takes no NUL, and a program prints what it likes.
+  const text = log.replaceAll(sessionKey, MASK).replaceAll('\0', '').trim();
+  return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-LONGEST)}`;
+}
+
+/** Finds out why a sandbox that should run does not. */
+@Injectable()
+export class SandboxAutopsy {
+  constructor(
+    private readonly backend: SandboxBackend,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** The cause in words for people; null when the sandbox runs after all. */
+  async causeOfEnd(sandbox: Sandbox): Promise<string | null> {
+    if (sandbox.backend !== this.backend.kind) {
+      return `It was made by the ${sandbox.backend} backend, and the service runs with SANDBOX_BACKEND=${this.backend.kind} now.`;
+    }
+    const facts = await this.backend.inspect(sandbox.id);
+    if (facts.state === 'running') {
+      return null;
+    }
+    return endedByItself({
+      facts,
+      log: await this.backend.logTail(sandbox.id),
+      sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
+    });
+  }
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+/** A whole number of seconds in words: `30 minutes`, `90 seconds`. */
+export function durationText(seconds: number): string {
+  const [unit, size] = UNITS.find(([, each]) => seconds >= each && seconds % each === 0) ?? ['second', 1];
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

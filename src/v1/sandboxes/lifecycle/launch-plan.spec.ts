@@ -1,0 +1,133 @@
+import { describe, expect, it } from '@jest/globals';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
+import { builtInSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { toWishes } from '../sandbox.entity.js';
+import { specsProblem, toLaunch } from './launch-plan.js';
+
+function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
+  return builtInSpecs(new Date(0)).map((each) => ({ ...each, id, ...change }));
+}
+
+const LIMITED = [...spec('a', { cpu: 1 }), ...spec('b', { memoryMb: 512 }), ...spec('c', {})];
+
+it('names the specifications whose limits processes cannot have', () => {
+  expect(specsProblem(LIMITED, 'process')).toMatch(/no effect for a, b$/);
+});
+
+it.each<[string, SandboxSpec[], 'process' | 'docker']>([
+  ['the built-in list', builtInSpecs(new Date(0)), 'process'],
+  ['containers', LIMITED, 'docker'],
+  ['an image', spec('d', { program: { kind: 'image', image: 'i', args: [] }, cpu: 1 }), 'process'],
+])('has nothing against %s', (_, specs, backend) => {
+  expect(specsProblem(specs, backend)).toBeNull();
+});
+
+const SPEC: SandboxSpec = {
+  id: 'slipway',
+  program: { kind: 'native', image: null },
+  env: { LANG: 'C.UTF-8' },
+  workingDir: 'workspace',
+  startTimeoutSeconds: 60,
+  cpu: null,
+  memoryMb: null,
+  runtime: 'runsc',
+  network: 'none',
+  ports: { WORKER_1: 8011 },
+  createdAt: new Date(0),
+};
+
+describe('toLaunch', () => {
+  it('is the specification where nobody wishes anything', () => {
+    const { launch, notes } = toLaunch(SPEC, null, 'docker');
+
+    expect(notes).toEqual([]);
+    expect(launch).toEqual({
+      program: { kind: 'native', image: null },
+      env: { LANG: 'C.UTF-8' },
+      workingDir: 'workspace',
+      cpu: null,
+      memoryMb: null,
+      runtime: 'runsc',
+      network: 'none',
+      ports: { WORKER_1: 8011 },
+    });
+  });
+
+  it.each([
+    [{}, 2, { cpu: 4, memoryMb: 8192 }],
+    [{ cpu: 0.5, memoryMb: 1000 }, 1.5, { cpu: 0.75, memoryMb: 1500 }],
+    [{ cpu: 1 }, 1, { cpu: 1, memoryMb: null }],
+  ])('docker: %j times %s', (given, resourceFactor, expected) => {
+    const { launch, notes } = toLaunch({ ...SPEC, ...given }, { resourceFactor, image: null }, 'docker');
+
+    expect(launch).toMatchObject(expected);
+    expect(notes).toEqual([]);
+  });
+
+  it.each([
+    [
+      { kind: 'native', image: null },
+      { kind: 'native', image: 'mine:1' },
+    ],
+    [
+      { kind: 'image', image: 'stock:1', args: ['--port', '8000'] },
+      { kind: 'image', image: 'mine:1', args: ['--port', '8000'] },
+    ],
+  ] as const)('docker: another image in %j', (program, expected) => {
+    const spec = { ...SPEC, program: structuredClone(program) as SandboxSpec['program'] };
+
+    expect(toLaunch(spec, { resourceFactor: null, image: 'mine:1' }, 'docker')).toEqual({
+      launch: expect.objectContaining({ program: expected }),
+      notes: [],
+    });
+  });
+
+  it.each([
+    ['process', { resourceFactor: 2, image: null }, ['remote_runtime_resource_factor 2']],
+    ['process', { resourceFactor: 1, image: 'mine:1' }, ['mine:1']],
+    ['process', { resourceFactor: 4, image: 'mine:1' }, ['remote_runtime_resource_factor 4', 'mine:1']],
+    ['docker', { resourceFactor: null, image: 'mine:1' }, ['mine:1']],
+    ['docker', { resourceFactor: null, image: null, unusedImage: 'base:1' }, ['base:1']],
+  ] as const)('%s says what it cannot do about %j', (backend, wishes, named) => {
+    const spec: SandboxSpec = { ...SPEC, program: { kind: 'command', command: 'serve', args: [] } };
+    const { launch, notes } = toLaunch(spec, wishes, backend);
+
+    expect(notes).toHaveLength(named.length);
+    for (const [index, name] of named.entries()) {
+      expect(notes[index]).toContain(name);
+      expect(notes[index]).toContain('has no effect');
+    }
+    expect(launch.program).toEqual(spec.program);
+  });
+});
+
+describe('toWishes', () => {
+  const none = {
+    remote_runtime_resource_factor: null,
+    sandbox_base_container_image: null,
+    sandbox_runtime_container_image: null,
+  };
+
+  it.each([
+    [null, null],
+    [none, null],
+    [
+      { ...none, remote_runtime_resource_factor: 2 },
+      { resourceFactor: 2, image: null },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base' },
+      { resourceFactor: null, image: 'base' },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: 'run' },
+      { resourceFactor: null, image: 'run', unusedImage: 'base' },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: '' },
+      { resourceFactor: null, image: 'base' },
+    ],
+  ])('%j: %j', (settings, wishes) => {
+    expect(toWishes(settings)).toEqual(wishes);
+  });
+});

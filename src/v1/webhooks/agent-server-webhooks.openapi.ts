@@ -1,0 +1,63 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiBody, ApiExtraModels, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
+import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
+import { ConversationEventDto } from '../events/events.dto.js';
+import { EVENT_EXAMPLE } from '../events/events.openapi.js';
+import { SuccessDto } from '../../common/openapi/responses.js';
+
+const PROBLEMS: DocumentedProblem[] = [
+  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },
+  {
+    status: 404,
+    detail: 'The sandbox has no conversation with this id.',
+    description: 'No id of a conversation',
+  },
+  { status: 413, detail: 'The request body may have at most 32 MiB.' },
+];
+const HINT =
+  "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know is accepted and forgotten.";
+
+/** Documents `POST /api/v1/webhooks/conversations`. */
+export function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'on_conversation_update',
+      summary: 'A conversation has changed',
+      description: HINT,
+    }),
+    ApiBody({
+      schema: {
+        type: 'object',
+        required: ['id'],
+        properties: {
+          id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' },
+          execution_status: { type: 'string', description: 'As the agent server has it.' },
+        },
+        example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
+      },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
+    ApiProblems(
+      ...PROBLEMS,
+      415,
+      invalidInput(['body', 'id'], 'missing', 'Expected the id of a conversation.'),
+    ),
+  );
+}
+
+/** Documents `POST /api/v1/webhooks/events/{id}`. */
+export function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({ operationId: 'on_event', summary: 'A conversation has new events', description: HINT }),
+    ApiExtraModels(ConversationEventDto),
+    ApiBody({
+      schema: {
+        type: 'array',
+        items: { $ref: getSchemaPath(ConversationEventDto) },
+        example: [EVENT_EXAMPLE],
+      },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
+    ApiProblems(...PROBLEMS, 415, invalidInput(['body'], 'list_type', 'Expected a list of events.')),
+  );
+}
