@@ -1,12 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { GitProviderError, type GitProvider, type ForgeKind } from './git-provider.js';
+import { GitProviderError, type GitProvider, type GitServerKind } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { ProviderCalls } from './repository-access.service.js';
-import { ProviderTokensReader, type StoredCredential } from './tokens/provider-token.repository.js';
+import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
 /** The names under which tools look for tokens. */
-const VARIABLES: Record<ForgeKind, string> = {
+const VARIABLES: Record<GitServerKind, string> = {
   github: 'GITHUB_TOKEN',
   gitlab: 'GITLAB_TOKEN',
   bitbucket: 'BITBUCKET_TOKEN',
@@ -26,7 +26,7 @@ export class AgentGitTokensReader {
   private readonly logger = new Logger(AgentGitTokensReader.name);
 
   constructor(
-    private readonly reader: ProviderTokensReader,
+    private readonly reader: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}

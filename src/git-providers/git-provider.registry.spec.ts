@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   GitProviderError,
   GitProvider,
-  type ForgeKind,
+  type GitServerKind,
   type GitCredential,
   type OpenedChangeRequest,
   PROVIDER_TYPES,
@@ -13,7 +13,7 @@ import {
 import { type GitProviderAdapters, GitProviderRegistry } from './git-provider.registry.js';
 
 class NamedProvider extends GitProvider {
-  constructor(readonly kind: ForgeKind) {
+  constructor(readonly kind: GitServerKind) {
     super();
   }
 

@@ -3,7 +3,7 @@ export const PROVIDER_TYPES = ['github', 'gitlab', 'bitbucket', 'enterprise_sso'
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
 
 /** The software that answers behind a provider; one adapter each. */
-export type ForgeKind = 'github' | 'gitlab' | 'bitbucket' | 'bitbucket_dc';
+export type GitServerKind = 'github' | 'gitlab' | 'bitbucket' | 'bitbucket_dc';
 
 /** Why a provider gave no answer, or only part of one (values of `code` in `X-Provider-Status`). */
 export const PROVIDER_ERROR_CODES = [
@@ -169,7 +169,7 @@ export class GitProviderError extends Error {
  * and never call another host than the one the credentials name.
  */
 export abstract class GitProvider {
-  abstract readonly kind: ForgeKind;
+  abstract readonly kind: GitServerKind;
 
   /**
    * Address of the server that credentials with this host reach. Equal texts of one `kind` are the same server, so that

@@ -19,7 +19,7 @@ import { GitProvidersService, GitUserService } from './git-providers.service.js'
 import { operatorHosts } from './operator-hosts.js';
 import { ProviderTokenChecker, ProviderTokensService } from './tokens/provider-tokens.service.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
-import { ProviderTokensReader } from './tokens/provider-token.repository.js';
+import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
 
 /** Largest answer of a git host that is read. */
 const MAX_RESPONSE_BYTES = 5 * 1_048_576;
@@ -58,7 +58,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     },
     ProviderTokenChecker,
     ProviderTokensService,
-    ProviderTokensReader,
+    ProviderTokenRepository,
     GitProvidersService,
     GitUserService,
     ProviderCalls,
@@ -69,7 +69,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
   ],
   exports: [
     ProviderTokensService,
-    ProviderTokensReader,
+    ProviderTokenRepository,
     GitProviderRegistry,
     CloneAccessService,
     ChangeRequestsService,

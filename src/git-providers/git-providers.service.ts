@@ -2,14 +2,14 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
-import { McpConfigStore } from '../mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../mcp-config/mcp-config.repository.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderError, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import type { AddGitProvidersDto } from './git-providers.dto.js';
 import { ProviderCalls } from './repository-access.service.js';
 import type { ProviderTokenWarning } from './tokens/plan-token-changes.js';
-import { ProviderTokensReader } from './tokens/provider-token.repository.js';
+import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 /** Stores what `POST /api/add-git-providers` brings, all of it or nothing. */
@@ -18,12 +18,12 @@ export class GitProvidersService {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly tokens: ProviderTokensService,
-    private readonly mcpConfigs: McpConfigStore,
+    private readonly mcpConfigs: McpConfigRepository,
   ) {}
 
   /**
    * @returns tokens that were stored without a verdict of their provider
-   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigStore.store` do
+   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigRepository.store` do
    */
   async add(userId: string, body: AddGitProvidersDto): Promise<ProviderTokenWarning[]> {
     const prepared = await this.tokens.prepare(userId, body.provider_tokens ?? new Map(), [
@@ -49,7 +49,7 @@ export class GitUserService {
   private readonly logger = new Logger(GitUserService.name);
 
   constructor(
-    private readonly reader: ProviderTokensReader,
+    private readonly reader: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}

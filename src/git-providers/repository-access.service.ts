@@ -12,13 +12,13 @@ import {
   type ProviderType,
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import { ProviderTokensReader, type StoredCredential } from './tokens/provider-token.repository.js';
+import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
 /** Bounds calls that are made for a user, and keeps a token whose successor comes to light in one of them. */
 @Injectable()
 export class ProviderCalls {
   constructor(
-    private readonly reader: ProviderTokensReader,
+    private readonly reader: ProviderTokenRepository,
     private readonly clock: Clock,
   ) {}
 
@@ -47,7 +47,7 @@ interface RepositoryCredential {
 @Injectable()
 export class RepositoryCredentials {
   constructor(
-    private readonly reader: ProviderTokensReader,
+    private readonly reader: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
   ) {}
 

@@ -3,19 +3,19 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfig } from './mcp-config.entity.js';
-import { McpConfigStore } from './mcp-config.repository.js';
+import { McpConfigRepository } from './mcp-config.repository.js';
 
 /** Tool-server configurations: rules, masks, storage. */
 @Module({
   imports: [TypeOrmModule.forFeature([McpConfig])],
   providers: [
-    McpConfigStore,
+    McpConfigRepository,
     {
       provide: OutboundAddresses,
       useFactory: (config: AppConfig) => new OutboundAddresses(config.outbound.allowlist),
       inject: [AppConfig],
     },
   ],
-  exports: [McpConfigStore, OutboundAddresses],
+  exports: [McpConfigRepository, OutboundAddresses],
 })
 export class McpConfigModule {}

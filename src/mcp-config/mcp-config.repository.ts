@@ -42,7 +42,7 @@ export interface McpConfigColumns {
 
 /** Users' MCP configurations. Writers of one user take turns, so a mask always stands for what is stored right then. */
 @Injectable()
-export class McpConfigStore {
+export class McpConfigRepository {
   constructor(
     @InjectRepository(McpConfig) private readonly configs: Repository<McpConfig>,
     private readonly addresses: OutboundAddresses,

@@ -7,7 +7,7 @@ import { CustomSecret } from './custom-secret.entity.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
-import { SettingsKeysReader, SettingsStore } from './settings.repository.js';
+import { SettingsKeysReader, SettingsRepository } from './settings.repository.js';
 import { Settings } from './settings.entity.js';
 import { SettingsService } from './settings.service.js';
 
@@ -15,7 +15,7 @@ import { SettingsService } from './settings.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret]), McpConfigModule, GitProvidersModule],
   controllers: [SettingsController, SecretsController],
-  providers: [SettingsService, SettingsStore, SecretsService, AgentSecretsReader, SettingsKeysReader],
-  exports: [SettingsService, SecretsService, SettingsStore, AgentSecretsReader, SettingsKeysReader],
+  providers: [SettingsService, SettingsRepository, SecretsService, AgentSecretsReader, SettingsKeysReader],
+  exports: [SettingsService, SecretsService, SettingsRepository, AgentSecretsReader, SettingsKeysReader],
 })
 export class SettingsModule {}

@@ -156,7 +156,7 @@ const MOST_NAMED = 32;
  * never lose each other's members.
  */
 @Injectable()
-export class SettingsStore {
+export class SettingsRepository {
   private readonly load = new NamedStatement<SettingsRow>('settings_load', LOAD_SETTINGS);
   private readonly upserts = new Map<string, NamedStatement<never>>();
 

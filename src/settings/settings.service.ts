@@ -3,17 +3,17 @@ import { DomainError, InvalidInputError, type InputProblem } from '../common/err
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { ProviderTokenWarning } from '../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokensService } from '../git-providers/tokens/provider-tokens.service.js';
-import { McpConfigStore } from '../mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../mcp-config/mcp-config.repository.js';
 import type { SettingsDto } from './settings.dto.js';
 import { SecretsService } from './secrets.service.js';
-import { settingsChanges, type SettingsRow, SettingsStore } from './settings.repository.js';
+import { settingsChanges, type SettingsRow, SettingsRepository } from './settings.repository.js';
 
 /** Stores and shows users' settings, and what comes along with them. */
 @Injectable()
 export class SettingsService {
   constructor(
-    private readonly settings: SettingsStore,
-    private readonly mcpConfigs: McpConfigStore,
+    private readonly settings: SettingsRepository,
+    private readonly mcpConfigs: McpConfigRepository,
     private readonly secrets: SecretsService,
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,

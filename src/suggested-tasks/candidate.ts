@@ -1,4 +1,4 @@
-import type { ForgeKind, ProviderType } from '../git-providers/git-provider.js';
+import type { GitServerKind, ProviderType } from '../git-providers/git-provider.js';
 
 /** Kinds of suggested work, in the order in which they are shown within a repository. */
 export const TASK_TYPES = [
@@ -31,7 +31,7 @@ export interface Candidate {
 /** Where a provider's work came from. */
 export interface WorkSource {
   provider: ProviderType;
-  kind: ForgeKind;
+  kind: GitServerKind;
   /** Address of the server, see `GitProvider.serverOf`. */
   server: string;
 }

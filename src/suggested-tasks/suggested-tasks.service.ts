@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
-import { ProviderTokensReader } from '../git-providers/tokens/provider-token.repository.js';
+import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
 import { allProvidersFailed, type ProviderStatus } from './provider-status.js';
 import type { Candidate, TaskType } from './candidate.js';
 import { collectCandidates } from './collect-candidates.js';
@@ -25,7 +25,7 @@ export interface SuggestedTasks {
 @Injectable()
 export class SuggestedTasksService {
   constructor(
-    private readonly tokens: ProviderTokensReader,
+    private readonly tokens: ProviderTokenRepository,
     private readonly reader: WorkReader,
   ) {}
 

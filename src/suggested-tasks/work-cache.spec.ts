@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Clock } from '../common/clock.js';
 import {
   GitProviderError,
-  type ForgeKind,
+  type GitServerKind,
   type ProviderErrorCode,
   type ProviderWork,
 } from '../git-providers/git-provider.js';
@@ -54,11 +54,11 @@ describe('WorkCache', () => {
       calls += 1;
       return Promise.reject(new GitProviderError(code, { retryAfterSeconds }));
     };
-  const read = (refresh: () => Promise<ProviderWork>, kind: ForgeKind = 'github'): Promise<CachedWork> =>
+  const read = (refresh: () => Promise<ProviderWork>, kind: GitServerKind = 'github'): Promise<CachedWork> =>
     cache.read('key', kind, refresh, 1000);
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-  it.each<[ForgeKind, number]>([
+  it.each<[GitServerKind, number]>([
     ['github', MINUTE],
     ['gitlab', MINUTE],
     ['bitbucket', 2 * MINUTE],
@@ -90,7 +90,7 @@ describe('WorkCache', () => {
     expect(calls).toBe(1);
   });
 
-  it.each<[ProviderErrorCode, ForgeKind, number]>([
+  it.each<[ProviderErrorCode, GitServerKind, number]>([
     ['unavailable', 'github', 30_000],
     ['timeout', 'bitbucket', 30_000],
     ['rate_limited', 'gitlab', 30_000],

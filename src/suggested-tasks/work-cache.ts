@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Clock } from '../common/clock.js';
 import {
-  type ForgeKind,
+  type GitServerKind,
   GitProviderError,
   type ProviderErrorCode,
   type ProviderWork,
@@ -21,7 +21,7 @@ const STALE_IF_ERROR_MS = 60 * 60_000;
 const LONGEST_REFUSAL_MS = 30_000;
 
 /** How long a provider's work is served without asking again, in milliseconds. */
-function freshFor(kind: ForgeKind, work: ProviderWork): number {
+function freshFor(kind: GitServerKind, work: ProviderWork): number {
   const isMissingForNow = work.gaps.some((code) => !LASTING_GAPS.includes(code));
   const usual = usuallyFreshFor(kind, work);
   return isMissingForNow ? Math.min(usual, FRESH_PARTIAL_MS) : usual;
@@ -45,7 +45,7 @@ function mayServeStale(code: ProviderErrorCode): boolean {
   return code === 'unavailable' || code === 'timeout' || code === 'rate_limited';
 }
 
-function usuallyFreshFor(kind: ForgeKind, work: ProviderWork): number {
+function usuallyFreshFor(kind: GitServerKind, work: ProviderWork): number {
   if (kind.startsWith('bitbucket')) {
     return FRESH_BITBUCKET_MS;
   }
@@ -93,7 +93,7 @@ export class WorkCache {
    * @param waitMs how long this reader waits for a refresh, milliseconds
    * @throws GitProviderError when there is nothing to serve
    */
-  async read(key: string, kind: ForgeKind, refresh: RefreshWork, waitMs: number): Promise<CachedWork> {
+  async read(key: string, kind: GitServerKind, refresh: RefreshWork, waitMs: number): Promise<CachedWork> {
     const now = this.clock.now();
     const { work, failure } = this.entries.get(key) ?? {};
     const age = work ? now - work.readAt : Infinity;

@@ -10,7 +10,7 @@ import {
 } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import {
-  ProviderTokensReader,
+  ProviderTokenRepository,
   type StoredCredential,
 } from '../git-providers/tokens/provider-token.repository.js';
 import { WorkCache, type CachedWork } from './work-cache.js';
@@ -30,7 +30,7 @@ export class WorkReader {
 
   constructor(
     private readonly registry: GitProviderRegistry,
-    private readonly tokens: ProviderTokensReader,
+    private readonly tokens: ProviderTokenRepository,
     private readonly cache: WorkCache,
     private readonly clock: Clock,
     private readonly config: AppConfig,

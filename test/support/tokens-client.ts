@@ -1,6 +1,6 @@
 import request from 'supertest';
 import {
-  ProviderTokensReader,
+  ProviderTokenRepository,
   type StoredCredential,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
 import type { TestApp, TestUser } from './create-test-app.js';
@@ -23,7 +23,7 @@ export class TokensClient {
 
   /** Decrypted. */
   async stored(): Promise<StoredCredential[]> {
-    return this.app.app.get(ProviderTokensReader).list(this.user.id);
+    return this.app.app.get(ProviderTokenRepository).list(this.user.id);
   }
 
   async storedProviders(): Promise<string[]> {

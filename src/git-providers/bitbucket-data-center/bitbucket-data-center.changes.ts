@@ -13,7 +13,7 @@ import {
 } from './bitbucket-data-center.mapper.js';
 
 /** Pull requests of one repository of one user. */
-export class BitbucketDataCenterPullRequests implements ChangeRequestHost {
+export class BitbucketDataCenterChanges implements ChangeRequestHost {
   private readonly address: DataCenterAddress;
   private readonly path: string;
 

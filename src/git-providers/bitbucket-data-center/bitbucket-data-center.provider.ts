@@ -31,7 +31,7 @@ import {
   toRepository,
   toUserSlug,
 } from './bitbucket-data-center.mapper.js';
-import { BitbucketDataCenterPullRequests } from './bitbucket-data-center.changes.js';
+import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 
 export interface BitbucketDataCenterProviderOptions {
   timing?: RetryTiming;
@@ -135,7 +135,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
     const client = this.clientFor(auth, call);
-    return await openOrFind(new BitbucketDataCenterPullRequests(client, request.repository), request);
+    return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
   }
 
   /** @inheritdoc */

@@ -6,7 +6,7 @@ import type { BitbucketClient } from './bitbucket.client.js';
 import { newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
 
 /** Pull requests of one repository of one user. */
-export class BitbucketPullRequests implements ChangeRequestHost {
+export class BitbucketChanges implements ChangeRequestHost {
   private readonly path: string;
 
   /** @throws GitProviderError with a reason for a name that is not `workspace/slug` */

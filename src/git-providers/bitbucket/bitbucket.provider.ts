@@ -16,7 +16,7 @@ import {
 } from '../git-provider.js';
 import { GapLog, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { BitbucketPullRequests } from './bitbucket.changes.js';
+import { BitbucketChanges } from './bitbucket.changes.js';
 import {
   BitbucketClient,
   BitbucketDetails,
@@ -153,7 +153,7 @@ export class BitbucketProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
     const client = this.clientFor(auth, call);
-    return await openOrFind(new BitbucketPullRequests(client, request.repository), request);
+    return await openOrFind(new BitbucketChanges(client, request.repository), request);
   }
 
   /** @inheritdoc */

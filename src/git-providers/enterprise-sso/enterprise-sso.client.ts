@@ -8,10 +8,10 @@ import {
   retryOnce,
 } from '../provider-http.js';
 import {
-  type ForgeToken,
+  type GitServerToken,
   type KeycloakTokens,
   mapKeycloakError,
-  parseForgeToken,
+  parseGitServerToken,
   parseKeycloakTokens,
 } from './enterprise-sso.mapper.js';
 
@@ -35,7 +35,7 @@ const LOOKUP_BUDGET_MS = 8_000;
  * (https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens). Several callers can wait
  * for one lookup, and a rotated refresh token must not get lost, so a lookup has its own deadline instead of a caller's.
  */
-export class KeycloakBrokerClient {
+export class EnterpriseSsoClient {
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly options: KeycloakBrokerOptions,
@@ -62,14 +62,14 @@ export class KeycloakBrokerClient {
    *
    * @throws GitProviderError `unauthorized` when Keycloak does not take the access token
    */
-  async readForgeToken(accessToken: string): Promise<ForgeToken> {
+  async readGitServerToken(accessToken: string): Promise<GitServerToken> {
     const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
     const init =
       this.options.apiVersion === 'v1'
         ? { headers: { authorization: `Bearer ${accessToken}` } }
         : this.form({ token: accessToken });
     return retryOnce(
-      async () => required(parseForgeToken(await this.send(url, init)), url),
+      async () => required(parseGitServerToken(await this.send(url, init)), url),
       { signal: new AbortController().signal, deadlineAt: this.options.timing.now() + LOOKUP_BUDGET_MS },
       this.options.timing,
     );

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   isRefreshToken,
   mapKeycloakError,
-  parseForgeToken,
+  parseGitServerToken,
   parseKeycloakTokens,
 } from './enterprise-sso.mapper.js';
 
@@ -42,7 +42,7 @@ describe('parseForgeToken', () => {
     ['<html>sign in</html>', null],
     ['{"access_token":"a\\r\\nb"}', null],
   ])('%s', (text, expected) => {
-    expect(parseForgeToken(text)).toEqual(expected);
+    expect(parseGitServerToken(text)).toEqual(expected);
   });
 });
 

@@ -2,7 +2,7 @@ import { jsonAt, jsonNumber, jsonText } from '../../common/json-access.js';
 import type { ProviderErrorCode } from '../git-provider.js';
 
 /** A token of the git host, as Keycloak stored it when the user signed in there. */
-export interface ForgeToken {
+export interface GitServerToken {
   token: string;
   /** How long it may be kept, in milliseconds; 0 where it is about to expire. */
   keepMs: number;
@@ -45,7 +45,7 @@ export function isRefreshToken(token: string): boolean {
  * Reads a broker answer, which has the git host's own format: JSON, or form-encoded as GitHub's token endpoint
  * answers by default. Null when there is no token in it.
  */
-export function parseForgeToken(text: string): ForgeToken | null {
+export function parseGitServerToken(text: string): GitServerToken | null {
   const body = parseJson(text) ?? Object.fromEntries(new URLSearchParams(text.trim()));
   const token = jsonText(body, 'access_token');
   if (token === null || !TOKEN.test(token)) {

@@ -2,7 +2,7 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import {
   GitProviderError,
   GitProvider,
-  type ForgeKind,
+  type GitServerKind,
   type GitCredential,
   type NewChangeRequest,
   type OpenedChangeRequest,
@@ -14,8 +14,8 @@ import {
 } from '../git-provider.js';
 import { providerErrorFromUpstream, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import type { BrokerTokenCache } from './enterprise-sso.token-cache.js';
-import { KeycloakBrokerClient } from './enterprise-sso.client.js';
-import { type ForgeToken, isRefreshToken } from './enterprise-sso.mapper.js';
+import { EnterpriseSsoClient } from './enterprise-sso.client.js';
+import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
 
 export interface EnterpriseSsoOptions {
   /** Realm address, `https://sso.example.com/realms/main`. */
@@ -36,7 +36,7 @@ export interface EnterpriseSsoOptions {
  * the host's token is fetched, and the host's ordinary adapter does the rest.
  */
 export class EnterpriseSsoProvider extends GitProvider {
-  private readonly broker: KeycloakBrokerClient;
+  private readonly broker: EnterpriseSsoClient;
   private readonly scope: string;
   private readonly timing: RetryTiming;
 
@@ -48,11 +48,11 @@ export class EnterpriseSsoProvider extends GitProvider {
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
-    this.broker = new KeycloakBrokerClient(http, { ...options, timing: this.timing });
+    this.broker = new EnterpriseSsoClient(http, { ...options, timing: this.timing });
     this.scope = `${options.issuer} ${options.alias}`;
   }
 
-  override get kind(): ForgeKind {
+  override get kind(): GitServerKind {
     return this.inner.kind;
   }
 
@@ -64,14 +64,14 @@ export class EnterpriseSsoProvider extends GitProvider {
   /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     return needingSignIn(() =>
-      this.withForgeToken(auth, call, (forge, forgeCall) => this.inner.findWork(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.findWork(forge, forgeCall)),
     );
   }
 
   /** `invalid` only when Keycloak itself rejects the stored value; a host that rejects its own token is `reauth_required`. */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      return await this.withForgeToken(auth, call, async (forge, forgeCall) => {
+      return await this.withGitServerToken(auth, call, async (forge, forgeCall) => {
         const check = await this.inner.checkToken(forge, forgeCall);
         if (check.status === 'invalid') {
           throw new GitProviderError('unauthorized');
@@ -87,7 +87,7 @@ export class EnterpriseSsoProvider extends GitProvider {
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return needingSignIn(() =>
-      this.withForgeToken(auth, call, (forge, forgeCall) => this.inner.getUser(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.getUser(forge, forgeCall)),
     );
   }
 
@@ -98,7 +98,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
     return needingSignIn(() =>
-      this.withForgeToken(auth, call, (forge, forgeCall) =>
+      this.withGitServerToken(auth, call, (forge, forgeCall) =>
         this.inner.openChangeRequest(forge, request, forgeCall),
       ),
     );
@@ -112,13 +112,13 @@ export class EnterpriseSsoProvider extends GitProvider {
   /** The git host's own token, as long as it lasts. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
     return needingSignIn(() =>
-      this.withForgeToken(auth, call, (forge, forgeCall) => this.inner.gitCredential(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.gitCredential(forge, forgeCall)),
     );
   }
 
   /** The git host's own token, as long as it lasts. */
   override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
-    return needingSignIn(() => this.withForgeToken(auth, call, ({ token }) => Promise.resolve(token)));
+    return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
   }
 
   /**
@@ -126,14 +126,14 @@ export class EnterpriseSsoProvider extends GitProvider {
    *
    * @throws GitProviderError `unauthorized` from Keycloak, `reauth_required` when the host refuses
    */
-  private async withForgeToken<T>(
+  private async withGitServerToken<T>(
     auth: ProviderAuth,
     call: ProviderCall,
     use: (forge: ProviderAuth, forgeCall: ProviderCall) => Promise<T>,
   ): Promise<T> {
     const forgeCall: ProviderCall = { signal: call.signal, deadlineAt: call.deadlineAt };
     const { host } = this.options;
-    const first = await this.forgeToken(auth, call);
+    const first = await this.gitServerToken(auth, call);
     try {
       return await use({ token: first.token, host }, forgeCall);
     } catch (error) {
@@ -141,7 +141,7 @@ export class EnterpriseSsoProvider extends GitProvider {
         throw error;
       }
       this.cache.drop(this.scope, auth.token, first);
-      const second = await this.forgeToken(auth, call);
+      const second = await this.gitServerToken(auth, call);
       if (second.token === first.token) {
         throw new GitProviderError('reauth_required', { cause: error });
       }
@@ -149,7 +149,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  private async forgeToken(auth: ProviderAuth, call: ProviderCall): Promise<ForgeToken> {
+  private async gitServerToken(auth: ProviderAuth, call: ProviderCall): Promise<GitServerToken> {
     if (this.timing.now() >= call.deadlineAt) {
       throw new GitProviderError('timeout');
     }
@@ -161,9 +161,9 @@ export class EnterpriseSsoProvider extends GitProvider {
     return found;
   }
 
-  private async lookUp(stored: string, call: ProviderCall): Promise<ForgeToken> {
+  private async lookUp(stored: string, call: ProviderCall): Promise<GitServerToken> {
     if (!isRefreshToken(stored)) {
-      return this.broker.readForgeToken(stored);
+      return this.broker.readGitServerToken(stored);
     }
     const refreshToken = this.cache.successorOf(this.scope, stored)?.token ?? stored;
     const tokens = await this.broker.exchangeRefreshToken(refreshToken);
@@ -172,7 +172,7 @@ export class EnterpriseSsoProvider extends GitProvider {
       // Before anything else can fail: the old token may be worthless now.
       await this.handOverSuccessor(stored, call);
     }
-    return this.broker.readForgeToken(tokens.accessToken);
+    return this.broker.readGitServerToken(tokens.accessToken);
   }
 
   private async handOverSuccessor(stored: string, call: ProviderCall): Promise<void> {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { BrokerTokenCache } from './enterprise-sso.token-cache.js';
-import type { ForgeToken } from './enterprise-sso.mapper.js';
+import type { GitServerToken } from './enterprise-sso.mapper.js';
 
-function token(value: string, keepMs = 1_000): ForgeToken {
+function token(value: string, keepMs = 1_000): GitServerToken {
   return { token: value, keepMs };
 }
 

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { ForgeToken } from './enterprise-sso.mapper.js';
+import type { GitServerToken } from './enterprise-sso.mapper.js';
 
 /** The newest refresh token known for a stored one. */
 export interface Successor {
@@ -23,9 +23,9 @@ const SUCCESSOR_TTL_MS = 3_600_000;
  * keyed hashes. Also remembers what a rotated refresh token was replaced by, for callers that still hold the old one.
  */
 export class BrokerTokenCache {
-  private readonly tokens: LRUCache<string, ForgeToken>;
+  private readonly tokens: LRUCache<string, GitServerToken>;
   private readonly successors: LRUCache<string, Successor>;
-  private readonly lookups = new Map<string, Promise<ForgeToken>>();
+  private readonly lookups = new Map<string, Promise<GitServerToken>>();
   private readonly hashKey = randomBytes(32);
 
   constructor(options: BrokerTokenCacheOptions = {}) {
@@ -42,7 +42,7 @@ export class BrokerTokenCache {
    *
    * @param scope Keycloak realm and alias; the same stored token means something else elsewhere
    */
-  async get(scope: string, stored: string, lookUp: () => Promise<ForgeToken>): Promise<ForgeToken> {
+  async get(scope: string, stored: string, lookUp: () => Promise<GitServerToken>): Promise<GitServerToken> {
     const key = this.key(scope, stored);
     const kept = this.tokens.get(key);
     if (kept) {
@@ -69,7 +69,7 @@ export class BrokerTokenCache {
   }
 
   /** Forgets a token that the git host refused, unless a newer one has taken its place. */
-  drop(scope: string, stored: string, refused: ForgeToken): void {
+  drop(scope: string, stored: string, refused: GitServerToken): void {
     const key = this.key(scope, stored);
     if (this.tokens.peek(key) === refused) {
       this.tokens.delete(key);

@@ -9,7 +9,7 @@ import { githubBaseUrl, type GithubClientOptions, githubTransport } from './gith
 import { githubReasons, toOpenedPullRequest } from './github.mapper.js';
 
 /** Pull requests of one repository of one user, over REST: GraphQL wants node ids and tells less about refusals. */
-export class GithubPullRequests implements ChangeRequestHost {
+export class GithubChanges implements ChangeRequestHost {
   private readonly repository: { owner: string; repo: string };
   private readonly baseUrl: string;
 

@@ -29,7 +29,7 @@ import {
   mapUser,
   undeterminedIds,
 } from './github.mapper.js';
-import { GithubPullRequests } from './github.changes.js';
+import { GithubChanges } from './github.changes.js';
 
 export interface GithubProviderOptions {
   /** REST root of a token without host, for example `https://api.github.com`. */
@@ -120,14 +120,7 @@ export class GithubProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
     const options = { apiUrl: this.options.apiUrl, timing: this.timing };
-    const pullRequests = new GithubPullRequests(
-      this.octokit,
-      this.http,
-      options,
-      auth,
-      call,
-      request.repository,
-    );
+    const pullRequests = new GithubChanges(this.octokit, this.http, options, auth, call, request.repository);
     return await openOrFind(pullRequests, request);
   }
 

@@ -9,7 +9,7 @@ import { isWithinProject, newMergeRequest, toOpenedMergeRequest } from './gitlab
 const PAGE_SIZE = 100;
 
 /** Merge requests of one project of one user. */
-export class GitlabMergeRequests implements ChangeRequestHost {
+export class GitlabChanges implements ChangeRequestHost {
   private readonly path: string;
 
   /** @throws GitProviderError with a reason for what is no full path of a project */

@@ -24,7 +24,7 @@ import {
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabClient, type GitlabIssuePage, mapGraphqlErrors } from './gitlab.client.js';
 import { type GitlabGraphqlWork, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
-import { GitlabMergeRequests } from './gitlab.changes.js';
+import { GitlabChanges } from './gitlab.changes.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, for example `https://gitlab.com/api`. */
@@ -99,7 +99,7 @@ export class GitlabProvider extends GitProvider {
     request: NewChangeRequest,
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GitlabMergeRequests(this.client, auth, call, request.repository), request);
+    return await openOrFind(new GitlabChanges(this.client, auth, call, request.repository), request);
   }
 
   /** @inheritdoc */

@@ -32,7 +32,7 @@ const LIST_TOKENS = new NamedStatement<TokenRow>(
 
 /** Hands stored tokens to the code that calls providers. */
 @Injectable()
-export class ProviderTokensReader {
+export class ProviderTokenRepository {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(ProviderToken) private readonly tokens: Repository<ProviderToken>,

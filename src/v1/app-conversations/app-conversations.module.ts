@@ -25,22 +25,22 @@ import {
   ConversationActionsController,
   ConversationWorkspaceController,
 } from './api/conversation-actions.controller.js';
-import { ConversationAnswers } from './api/conversation.presenter.js';
+import { ConversationPresenter } from './api/conversation.presenter.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
-import { ConversationActionsService, ConversationRenewal } from './conversation-actions.service.js';
+import { ConversationActionsService, CredentialRefresh } from './conversation-actions.service.js';
 import { ConversationExportService } from './conversation-export.service.js';
-import { ConversationRestore, ConversationRevival, RestorableConversations } from './conversation-restore.js';
+import { ConversationRestore, ConversationResume, RestorableConversations } from './conversation-restore.js';
 import { ConversationTitles } from './conversation-titles.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
-import { ConversationRows, ConversationsReader } from './conversation.repository.js';
+import { ConversationRepository, ConversationQueries } from './conversation.repository.js';
 import {
   AppConversationsService,
   ConversationRemovalService,
   SandboxRemoval,
 } from './conversations.service.js';
 import { StartTask } from './start-task.entity.js';
-import { StartTasksReader, StartTaskStore } from './start-task.repository.js';
+import { StartTaskQueries, StartTaskRepository } from './start-task.repository.js';
 import {
   SandboxChanges,
   SandboxReadiness,
@@ -57,10 +57,10 @@ import { StartJobs } from './start/start-queue.js';
 import { StartSandboxes } from './start/start-sandbox.js';
 import { StartStream } from './start/start-stream.js';
 import { StartRequests, StartTasksService } from './start/start-tasks.service.js';
-import { SandboxSteps, StartEnds, StartSteps, StartWalker } from './start/start-workflow.js';
-import { StartGauges } from './start/start.metrics.js';
+import { StartSandboxSteps, StartEnds, StartSteps, StartWorkflow } from './start/start-workflow.js';
+import { StartMetrics } from './start/start.metrics.js';
 import { AbandonedStarts, StartWorker } from './start/start.worker.js';
-import { TaskForges } from './suggested-task/task-forges.js';
+import { TaskGitServers } from './suggested-task/task-forges.js';
 
 /** How conversations begin, what their agents are given, and given again. */
 @Module({
@@ -87,8 +87,8 @@ import { TaskForges } from './suggested-task/task-forges.js';
     ModelCatalogue,
     BeginConversationStep,
     ConversationRestore,
-    ConversationRevival,
-    ConversationRows,
+    ConversationResume,
+    ConversationRepository,
     ConversationStarter,
     PrepareRepositoryStep,
     RepositoryMaker,
@@ -97,11 +97,11 @@ import { TaskForges } from './suggested-task/task-forges.js';
     SandboxChanges,
     SandboxReadiness,
     SandboxRemoval,
-    SandboxSteps,
+    StartSandboxSteps,
     SetUpStep,
     StartDrafts,
     StartEnds,
-    StartGauges,
+    StartMetrics,
     StartJobs,
     StartPlaces,
     StartSandboxMaker,
@@ -109,8 +109,8 @@ import { TaskForges } from './suggested-task/task-forges.js';
     StartSandboxes,
     StartSteps,
     StartTargets,
-    StartTaskStore,
-    StartWalker,
+    StartTaskRepository,
+    StartWorkflow,
     StartWorker,
   ],
   exports: [AgentCredentials, ConversationStarter],
@@ -139,19 +139,19 @@ class ConversationStartModule {}
   providers: [
     AppConversationsService,
     ConversationActionsService,
-    ConversationAnswers,
+    ConversationPresenter,
     ConversationExportService,
     ConversationRemovalService,
-    ConversationRenewal,
+    CredentialRefresh,
     ConversationTitles,
     ConversationWorkspaceService,
-    ConversationsReader,
+    ConversationQueries,
     SandboxRemoval,
     StartRequests,
     StartStream,
-    StartTasksReader,
+    StartTaskQueries,
     StartTasksService,
-    TaskForges,
+    TaskGitServers,
   ],
 })
 export class AppConversationsModule {}

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
-import { wantsRenewal } from './conversation-actions.service.js';
+import { needsCredentialRefresh } from './conversation-actions.service.js';
 
 const spent = (cost: number, budget: number | null): MetricsSnapshot => ({
   model_name: 'openai/a',
@@ -19,5 +19,5 @@ it.each<[ConversationStatus | null, MetricsSnapshot | null, boolean]>([
   ['error', null, true],
   ['error', spent(0, 1), true],
 ])('%s, %j: %s', (status, metrics, expected) => {
-  expect(wantsRenewal({ execution_status: status, metrics })).toBe(expected);
+  expect(needsCredentialRefresh({ execution_status: status, metrics })).toBe(expected);
 });

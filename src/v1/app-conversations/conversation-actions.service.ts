@@ -4,16 +4,16 @@ import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors
 import { parseHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
-import { ConversationPokes } from '../events/conversation-logs.js';
+import { SyncRequests } from '../events/conversation-logs.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox.entity.js';
 import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentials } from './agent-request/agent-credentials.js';
 import { agentDialect } from './agent-request/agent-settings.js';
-import { type ConversationRow, ConversationsReader } from './conversation.repository.js';
+import { type ConversationRow, ConversationQueries } from './conversation.repository.js';
 import { unknownConversation } from './conversations.service.js';
-import { StartTasksReader } from './start-task.repository.js';
+import { StartTaskQueries } from './start-task.repository.js';
 
 /** What our agent server answers while a conversation lacks its key; nothing was done then. */
 const REFUSED = 400;
@@ -23,7 +23,7 @@ const REFUSED = 400;
  * may have changed: a limit that was reached, a key. All others are asked without a word more.
  */
 @Injectable()
-export class ConversationRenewal {
+export class CredentialRefresh {
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly agentServers: AgentServerClient,
@@ -41,8 +41,8 @@ export class ConversationRenewal {
     conversation: ConversationRow,
     action: () => Promise<void>,
   ): Promise<void> {
-    if (wantsRenewal(conversation)) {
-      await this.renew(target, conversation);
+    if (needsCredentialRefresh(conversation)) {
+      await this.refresh(target, conversation);
       await action();
       return;
     }
@@ -50,7 +50,7 @@ export class ConversationRenewal {
       await action();
     } catch (error) {
       const isRefusal = error instanceof AgentServerError && error.status === REFUSED;
-      if (!isRefusal || !(await this.renew(target, conversation))) {
+      if (!isRefusal || !(await this.refresh(target, conversation))) {
         throw error;
       }
       await action();
@@ -58,7 +58,7 @@ export class ConversationRenewal {
   }
 
   /** @returns whether there was anything to tell: the stock server has no route for it, and keeps what it was given */
-  private async renew(
+  private async refresh(
     target: RunningSandbox,
     { id, user_id: userId }: Pick<ConversationRow, 'id' | 'user_id'>,
   ): Promise<boolean> {
@@ -87,12 +87,12 @@ type ConversationAction<T> = (target: RunningSandbox, conversation: Conversation
 @Injectable()
 export class ConversationActionsService {
   constructor(
-    private readonly reader: ConversationsReader,
-    private readonly startTasks: StartTasksReader,
+    private readonly reader: ConversationQueries,
+    private readonly startTasks: StartTaskQueries,
     private readonly running: RunningSandboxes,
     private readonly activity: SandboxActivity,
-    private readonly renewal: ConversationRenewal,
-    private readonly pokes: ConversationPokes,
+    private readonly renewal: CredentialRefresh,
+    private readonly pokes: SyncRequests,
   ) {}
 
   /**
@@ -116,7 +116,7 @@ export class ConversationActionsService {
     this.activity.touch(conversation.sandbox_id);
     await this.restored(userId, conversation, target);
     await attempt(() => action(target, conversation));
-    this.pokes.poke(conversation.id);
+    this.pokes.requestSync(conversation.id);
   }
 
   /** Reads something there: no activity. Throws like `act`. */
@@ -219,7 +219,7 @@ function agentServerProblem(error: AgentServerError): DomainError {
  * Whether a conversation has to be given the user's settings anew before its agent is asked for anything: it ended with
  * an error, or has spent its budget. A key or a limit may be to blame that is another one by now.
  */
-export function wantsRenewal({
+export function needsCredentialRefresh({
   execution_status: status,
   metrics,
 }: Pick<ConversationRow, 'execution_status' | 'metrics'>): boolean {

@@ -2,10 +2,10 @@ import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
-import { EventsReader } from '../events/event.queries.js';
-import { ConversationAnswers } from './api/conversation.presenter.js';
+import { EventQueries } from '../events/event.queries.js';
+import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { ZipEntry } from './conversation-zip.js';
-import { type ConversationRow, ConversationsReader } from './conversation.repository.js';
+import { type ConversationRow, ConversationQueries } from './conversation.repository.js';
 import { unknownConversation } from './conversations.service.js';
 
 const EVENTS_AT_ONCE = 100;
@@ -14,9 +14,9 @@ const EVENTS_AT_ONCE = 100;
 @Injectable()
 export class ConversationExportService {
   constructor(
-    private readonly conversations: ConversationsReader,
-    private readonly events: EventsReader,
-    private readonly answers: ConversationAnswers,
+    private readonly conversations: ConversationQueries,
+    private readonly events: EventQueries,
+    private readonly answers: ConversationPresenter,
   ) {}
 
   /**

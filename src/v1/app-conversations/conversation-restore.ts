@@ -13,7 +13,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, type AgentServerTarget } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
-import { SandboxListeners } from '../sandboxes/sandbox-events.js';
+import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentials } from './agent-request/agent-credentials.js';
 import { agentDialect } from './agent-request/agent-settings.js';
@@ -90,8 +90,8 @@ const AT_REST: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_f
 
 /** Restores single conversations. */
 @Injectable()
-export class ConversationRevival {
-  private readonly logger = new Logger(ConversationRevival.name);
+export class ConversationResume {
+  private readonly logger = new Logger(ConversationResume.name);
   /** Conversations of stock servers that have to go on, until they were told to. */
   private readonly interrupted = new Set<string>();
 
@@ -108,7 +108,7 @@ export class ConversationRevival {
    *
    * @throws AgentServerError, SecretDecryptionError; it may be tried again
    */
-  async revive(conversation: RestorableConversation): Promise<void> {
+  async resume(conversation: RestorableConversation): Promise<void> {
     const target = await this.running.target(conversation.sandboxId);
     if (!target) {
       this.interrupted.delete(conversation.id);
@@ -205,10 +205,10 @@ export class ConversationRestore implements OnModuleInit, OnApplicationBootstrap
   private stopping = false;
 
   constructor(
-    private readonly listeners: SandboxListeners,
+    private readonly listeners: SandboxEvents,
     private readonly host: HostIdentity,
     private readonly conversations: RestorableConversations,
-    private readonly revival: ConversationRevival,
+    private readonly revival: ConversationResume,
   ) {}
 
   onModuleInit(): void {
@@ -278,7 +278,7 @@ export class ConversationRestore implements OnModuleInit, OnApplicationBootstrap
   /** One that cannot be restored keeps none of the others waiting. */
   private async reviveOne(conversation: RestorableConversation): Promise<void> {
     try {
-      await this.revival.revive(conversation);
+      await this.revival.resume(conversation);
     } catch (error) {
       // The next sweep tries again, as long as the sandbox runs.
       this.logger.warn('a conversation was not restored', {

@@ -5,7 +5,7 @@ import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, type AgentServerTarget } from '../agent-servers/agent-server.http.js';
-import { FollowListeners } from '../events/event-listeners.js';
+import { ConversationEvents } from '../events/event-listeners.js';
 import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
 import { initialTitle, LONGEST_TITLE } from './conversation.entity.js';
 
@@ -40,7 +40,7 @@ export class ConversationTitles implements OnModuleInit {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly listeners: FollowListeners,
+    private readonly listeners: ConversationEvents,
     private readonly running: RunningSandboxes,
     private readonly agentServers: AgentServerClient,
   ) {}

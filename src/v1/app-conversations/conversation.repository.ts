@@ -113,7 +113,7 @@ const BEGINNING = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' }
 
 /** Reads conversations of one user, each list with one statement. */
 @Injectable()
-export class ConversationsReader {
+export class ConversationQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /** Newest first. A page id that is none of ours means the first page. */
@@ -171,7 +171,7 @@ const INSERT = `
 
 /** The row of a conversation, as its start makes it. */
 @Injectable()
-export class ConversationRows {
+export class ConversationRepository {
   constructor(private readonly logs: ConversationLogs) {}
 
   /** Stores the conversation and opens its log, in the caller's transaction. Repeatable. */

@@ -7,10 +7,10 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { ConversationLogs } from '../events/conversation-logs.js';
 import { SandboxCreation } from '../sandboxes/sandbox-creation.js';
 import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
-import { SandboxStore } from '../sandboxes/sandbox.repository.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { AppConversation } from './conversation.entity.js';
-import { type ConversationRow, ConversationsReader } from './conversation.repository.js';
+import { type ConversationRow, ConversationQueries } from './conversation.repository.js';
 
 /** A user's conversations and what is noted about them. */
 @Injectable()
@@ -19,7 +19,7 @@ export class AppConversationsService {
 
   constructor(
     @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
-    private readonly reader: ConversationsReader,
+    private readonly reader: ConversationQueries,
     private readonly running: RunningSandboxes,
     private readonly agentServers: AgentServerClient,
   ) {}
@@ -89,7 +89,7 @@ const IS_USED = `
 @Injectable()
 export class SandboxRemoval {
   constructor(
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly creation: SandboxCreation,
   ) {}
 

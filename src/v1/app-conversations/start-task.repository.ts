@@ -15,7 +15,7 @@ import { DatabaseNotifications } from '../../database/notifications/database-not
 import type { SandboxRowStatus } from '../sandboxes/sandbox.entity.js';
 import { hostIsSilent } from '../sandboxes/sandbox.repository.js';
 import { type StartRequest, StartTask, type StartTaskStatus } from './start-task.entity.js';
-import { StartEnded } from './start/start-errors.js';
+import { StartSuperseded } from './start/start-errors.js';
 
 /** A start task with what is known of its sandbox. */
 export interface StartTaskRow {
@@ -78,7 +78,7 @@ const SEARCHES = {
 
 /** Reads start tasks of one user, each list with one statement. */
 @Injectable()
-export class StartTasksReader {
+export class StartTaskQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /** A page id that is none of ours means the first page. */
@@ -188,10 +188,10 @@ const OVER = ['READY', 'ERROR'] as const satisfies readonly StartTaskStatus[];
 
 /**
  * Rows of start tasks. A worker changes one only while it is the last that took it up and the status is the one it
- * knows: one that was given up for dead, or whose task was deleted, is told so by `StartEnded`.
+ * knows: one that was given up for dead, or whose task was deleted, is told so by `StartSuperseded`.
  */
 @Injectable()
-export class StartTaskStore {
+export class StartTaskRepository {
   constructor(
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
     private readonly notifications: DatabaseNotifications,
@@ -226,7 +226,7 @@ export class StartTaskStore {
   /**
    * Lets a task go on to the next status, without a detail unless one is given.
    *
-   * @throws StartEnded
+   * @throws StartSuperseded
    */
   async advance(
     task: StartTask,
@@ -240,7 +240,7 @@ export class StartTaskStore {
   /**
    * Changes a task within its status; nothing happens where it is like that already.
    *
-   * @throws StartEnded
+   * @throws StartSuperseded
    */
   async note(
     task: StartTask,
@@ -256,7 +256,7 @@ export class StartTaskStore {
   /**
    * Like `note`, and holds the row until the caller's transaction ends, also where nothing changes.
    *
-   * @throws StartEnded
+   * @throws StartSuperseded
    */
   async lock(task: StartTask, change: StartTaskChange, manager: EntityManager): Promise<StartTask> {
     return this.update(manager, task, change);
@@ -276,7 +276,7 @@ export class StartTaskStore {
     const values: QueryDeepPartialEntity<StartTask> = change;
     const { affected } = await manager.getRepository(StartTask).update({ id, status, attempt }, values);
     if (affected !== 1) {
-      throw new StartEnded();
+      throw new StartSuperseded();
     }
     await this.notifications.publish(manager, START_TASKS_CHANNEL, id);
     return Object.assign({}, task, change);

@@ -7,7 +7,7 @@ import { DatabaseNotifications } from '../../database/notifications/database-not
 export const EVENTS_CHANNEL = 'conversation_events';
 
 /** Payload: the id of a conversation whose log has something new, for the process that follows it. */
-export const POKES_CHANNEL = 'conversation_pokes';
+export const SYNC_REQUESTS_CHANNEL = 'conversation_pokes';
 
 /** Payload: the id of a conversation whose log has just been opened. */
 export const OPENED_CHANNEL = 'conversation_opened';
@@ -45,8 +45,8 @@ export class ConversationLogs {
 
 /** Says that a conversation's log may have something new, so that it is read now and not at the next poll. */
 @Injectable()
-export class ConversationPokes {
-  private readonly logger = new Logger(ConversationPokes.name);
+export class SyncRequests {
+  private readonly logger = new Logger(SyncRequests.name);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -54,9 +54,9 @@ export class ConversationPokes {
   ) {}
 
   /** Returns at once; the process that follows the conversation hears it, whichever it is. Never needed, only faster. */
-  poke(conversationId: string): void {
+  requestSync(conversationId: string): void {
     this.notifications
-      .publish(this.dataSource, POKES_CHANNEL, conversationId)
+      .publish(this.dataSource, SYNC_REQUESTS_CHANNEL, conversationId)
       .catch((error: unknown) => this.logger.warn('a poke was lost', { error: String(error) }));
   }
 }

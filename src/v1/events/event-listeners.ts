@@ -10,8 +10,8 @@ export type StateListener = (conversationId: string, state: ObservedState) => vo
  * a process may die between the two, so this is for what can be missed or is looked at again later.
  */
 @Injectable()
-export class FollowListeners {
-  private readonly logger = new Logger(FollowListeners.name);
+export class ConversationEvents {
+  private readonly logger = new Logger(ConversationEvents.name);
   private readonly stored = new Set<StoredListener>();
   private readonly state = new Set<StateListener>();
 
@@ -25,13 +25,13 @@ export class FollowListeners {
     this.state.add(listener);
   }
 
-  tellStored(conversationId: string, events: readonly AgentEvent[]): void {
+  emitStored(conversationId: string, events: readonly AgentEvent[]): void {
     for (const listener of this.stored) {
       this.guarded(() => listener(conversationId, events));
     }
   }
 
-  tellState(conversationId: string, state: ObservedState): void {
+  emitState(conversationId: string, state: ObservedState): void {
     for (const listener of this.state) {
       this.guarded(() => listener(conversationId, state));
     }

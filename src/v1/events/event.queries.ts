@@ -50,7 +50,7 @@ const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE 
 
 /** Reads stored events. Whether somebody may see them is asked elsewhere. */
 @Injectable()
-export class EventsReader {
+export class EventQueries {
   private readonly next = new NamedStatement<StoredEvent>(
     'conversation_events_after',
     bounded('conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3', 'ASC'),

@@ -6,14 +6,14 @@ import { MetricsModule } from '../../metrics/metrics.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
-import { ConversationLogs, ConversationPokes } from './conversation-logs.js';
+import { ConversationLogs, SyncRequests } from './conversation-logs.js';
 import { EventsController } from './events.controller.js';
-import { EventsReader } from './event.queries.js';
+import { EventQueries } from './event.queries.js';
 import { EventsService } from './events.service.js';
-import { FollowListeners } from './event-listeners.js';
+import { ConversationEvents } from './event-listeners.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { CatchUp, LogSync } from './follow/log-sync.js';
-import { ConversationGauges } from './follow/conversation.metrics.js';
+import { ConversationMetrics } from './follow/conversation.metrics.js';
 import { FollowLeases, FollowersService } from './follow/followers.service.js';
 import { EventStore } from './store/event-store.js';
 import { EventStreamsService, StreamChecks } from './stream/event-streams.service.js';
@@ -31,19 +31,19 @@ import { EventStreamsService, StreamChecks } from './stream/event-streams.servic
   controllers: [EventsController],
   providers: [
     ConversationLogs,
-    ConversationPokes,
-    FollowListeners,
+    SyncRequests,
+    ConversationEvents,
     EventStore,
     LogSync,
-    ConversationGauges,
+    ConversationMetrics,
     FollowLeases,
     FollowersService,
     CatchUp,
-    EventsReader,
+    EventQueries,
     EventsService,
     StreamChecks,
     EventStreamsService,
   ],
-  exports: [ConversationLogs, ConversationPokes, FollowListeners, CatchUp, EventsReader],
+  exports: [ConversationLogs, SyncRequests, ConversationEvents, CatchUp, EventQueries],
 })
 export class EventsModule {}

@@ -7,7 +7,7 @@ import { parseHexId } from '../../common/identifiers.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { isAgentEvent } from '../agent-servers/agent-server.client.js';
-import { type EventFilter, EventsReader, mayBeCut } from './event.queries.js';
+import { type EventFilter, EventQueries, mayBeCut } from './event.queries.js';
 
 const LARGEST_SEQ = 2_147_483_647;
 
@@ -34,7 +34,7 @@ export class EventsService {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly reader: EventsReader,
+    private readonly reader: EventQueries,
   ) {}
 
   /** @throws DomainError not_found unless it is a conversation of this user */

@@ -4,7 +4,7 @@ import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/comm
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
-import { SandboxAddresses } from '../sandboxes/sandbox-urls.js';
+import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
 import { portToken } from '../sandboxes/session-key.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
@@ -39,7 +39,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   );
 
   constructor(
-    private readonly addresses: SandboxAddresses,
+    private readonly addresses: SandboxUrls,
     private readonly running: RunningSandboxes,
     private readonly activity: SandboxActivity,
   ) {}

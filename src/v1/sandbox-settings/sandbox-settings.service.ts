@@ -1,8 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { exposedConfig, McpConfigStore } from '../../mcp-config/mcp-config.repository.js';
+import { exposedConfig, McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
 import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
-import { emptySettingsRow, SettingsKeysReader, SettingsStore } from '../../settings/settings.repository.js';
+import {
+  emptySettingsRow,
+  SettingsKeysReader,
+  SettingsRepository,
+} from '../../settings/settings.repository.js';
 import { type SandboxKeyHolder, SandboxKeys } from '../sandboxes/sandbox.queries.js';
 import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
@@ -10,9 +14,9 @@ import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-
 @Injectable()
 export class CurrentUserInfo {
   constructor(
-    private readonly settings: SettingsStore,
+    private readonly settings: SettingsRepository,
     private readonly settingsKeys: SettingsKeysReader,
-    private readonly mcpConfigs: McpConfigStore,
+    private readonly mcpConfigs: McpConfigRepository,
     private readonly sandboxKeys: SandboxKeys,
   ) {}
 

@@ -47,14 +47,14 @@ const HOLD = `
 
 /** Keeps sandboxes from being paused while something is done with them that their agent servers do not show. */
 @Injectable()
-export class SandboxHolds {
+export class SandboxKeepAlive {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly clock: Clock,
   ) {}
 
   /** Not idle for so many seconds from now; an earlier, longer hold stays. */
-  async hold(sandboxId: string, seconds: number): Promise<void> {
+  async keepAlive(sandboxId: string, seconds: number): Promise<void> {
     const now = this.clock.now();
     await this.dataSource.query(HOLD, [sandboxId, new Date(now + seconds * 1000), new Date(now)]);
   }

@@ -28,16 +28,7 @@ function decoded(hostname: string): string {
   }
 }
 
-const AGENT_SERVER = path.join(
-  import.meta.dirname,
-  '..',
-  '..',
-  '..',
-  '..',
-  'dist',
-  'agent-server',
-  'main.js',
-);
+const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server', 'main.js');
 /** A step of the agent and its webhooks end in this time. */
 const GRACE_SECONDS = 10;
 const MOST_PROCESSES = 512;

@@ -6,8 +6,8 @@ import { NamedStatement } from '../../database/named-statement.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
-import { SandboxKicks } from './sandbox-leases.js';
-import { deadlineSeconds, type SandboxWishes } from './sandbox.entity.js';
+import { SandboxWorkerSignal } from './sandbox-leases.js';
+import { deadlineSeconds, type SandboxOverrides } from './sandbox.entity.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 const INSERT = new NamedStatement(
@@ -24,7 +24,7 @@ interface NewSandbox {
   userId: string;
   spec: SandboxSpec;
   /** What the user's settings ask for; null: nothing. */
-  wishes: SandboxWishes | null;
+  wishes: SandboxOverrides | null;
   /** The host that is to look after it; this one by default. */
   hostId?: string;
   /** It does not count as idle for so long. */
@@ -41,11 +41,11 @@ export class SandboxCreation {
     private readonly backend: SandboxBackend,
     private readonly cipher: SecretCipher,
     private readonly clock: Clock,
-    private readonly kicks: SandboxKicks,
+    private readonly kicks: SandboxWorkerSignal,
   ) {}
 
   /**
-   * Inserts a STARTING row as part of the caller's transaction, which has claimed a place (`SandboxPlaces`) before.
+   * Inserts a STARTING row as part of the caller's transaction, which has claimed a place (`SandboxQuota`) before.
    * Call `kick` once that is committed.
    */
   async insert(manager: EntityManager, sandbox: NewSandbox): Promise<void> {
@@ -70,7 +70,7 @@ export class SandboxCreation {
 
   /** Has the new row worked on at once; without it the next sweep finds it, within a second. */
   kick(_id: string): void {
-    this.kicks.kick();
+    this.kicks.wake();
   }
 }
 

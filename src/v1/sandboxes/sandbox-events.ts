@@ -4,8 +4,8 @@ type Listener = (sandboxId: string) => void | Promise<void>;
 
 /** What else begins and ends with sandboxes. Called in the process that worked on the sandbox, and in no other. */
 @Injectable()
-export class SandboxListeners {
-  private readonly logger = new Logger(SandboxListeners.name);
+export class SandboxEvents {
+  private readonly logger = new Logger(SandboxEvents.name);
   private readonly running: Listener[] = [];
   private readonly stopped: Listener[] = [];
   private readonly beforePauses: Listener[] = [];
@@ -28,15 +28,15 @@ export class SandboxListeners {
     this.beforePauses.push(listener);
   }
 
-  async tellRunning(sandboxId: string): Promise<void> {
+  async emitRunning(sandboxId: string): Promise<void> {
     await this.tell('onRunning', this.running, sandboxId);
   }
 
-  async tellStopped(sandboxId: string): Promise<void> {
+  async emitStopped(sandboxId: string): Promise<void> {
     await this.tell('onStopped', this.stopped, sandboxId);
   }
 
-  async tellBeforePause(sandboxId: string): Promise<void> {
+  async emitBeforeStop(sandboxId: string): Promise<void> {
     await this.tell('beforePause', this.beforePauses, sandboxId);
   }
 

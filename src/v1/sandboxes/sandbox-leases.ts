@@ -8,11 +8,11 @@ import { Sandbox, type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox
 
 /** Tells the worker of this process at once that there is work, instead of at its next sweep. */
 @Injectable()
-export class SandboxKicks {
+export class SandboxWorkerSignal {
   private listener: ((taken: Sandbox | null) => void) | null = null;
 
   /** There is one worker in a process. */
-  onKick(listener: (taken: Sandbox | null) => void): void {
+  onWake(listener: (taken: Sandbox | null) => void): void {
     this.listener = listener;
   }
 
@@ -21,7 +21,7 @@ export class SandboxKicks {
    *
    * @param taken a row whose lease this process took with that change; null: the worker looks for what is to be done
    */
-  kick(taken: Sandbox | null = null): void {
+  wake(taken: Sandbox | null = null): void {
     this.listener?.(taken);
   }
 }

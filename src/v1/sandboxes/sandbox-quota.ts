@@ -9,7 +9,7 @@ import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { SandboxIdleness } from './lifecycle/idleness.js';
 import { Sandbox } from './sandbox.entity.js';
-import { SandboxStore } from './sandbox.repository.js';
+import { SandboxRepository } from './sandbox.repository.js';
 
 /** Any number that no other advisory lock of ours has. */
 const LOCK = 7_305_218_441;
@@ -68,12 +68,12 @@ class TooFewPaused extends Error {}
  * `SANDBOX_LIMIT_POLICY`'s.
  */
 @Injectable()
-export class SandboxPlaces {
+export class SandboxQuota {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly config: AppConfig,
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly idleness: SandboxIdleness,
     private readonly separation: UserSeparation,
   ) {}
@@ -85,7 +85,7 @@ export class SandboxPlaces {
    * @param exceptSandboxId as for `claim`
    * @returns idle ones, the longest idle first; null while there is a free place
    */
-  async findSpare(userId: string, exceptSandboxId: string | null = null): Promise<Sandbox[] | null> {
+  async findEvictable(userId: string, exceptSandboxId: string | null = null): Promise<Sandbox[] | null> {
     const counted = await COUNT_TAKEN.run(this.dataSource, [userId, exceptSandboxId ?? '']);
     return this.surplus(counted) > 0 ? await this.idle(this.sandboxes, userId, exceptSandboxId) : null;
   }
@@ -102,7 +102,7 @@ export class SandboxPlaces {
       sandboxes.limitPolicy === 'reject' &&
       this.surplus(await COUNT_TAKEN.within(manager, [userId, ''])) > 0
     ) {
-      throw noPlace(sandboxes);
+      throw quotaExceeded(sandboxes);
     }
   }
 
@@ -148,7 +148,7 @@ export class SandboxPlaces {
   ): Promise<readonly string[]> {
     const place = await this.claim(manager, userId, spare, exceptSandboxId);
     if (place === 'busy') {
-      throw noPlace(this.config.sandboxes);
+      throw quotaExceeded(this.config.sandboxes);
     }
     return place.paused;
   }
@@ -220,7 +220,7 @@ export function unknownSandbox(): DomainError {
 }
 
 /** 429: all places are taken, and none of those who have them makes room. */
-export function noPlace({
+export function quotaExceeded({
   maxRunning,
   limitPolicy,
 }: Pick<SandboxConfig, 'maxRunning' | 'limitPolicy'>): DomainError {

@@ -14,7 +14,7 @@ export interface PortAddress {
 
 /** Where clients find the agent servers of sandboxes, and the ports of what agents start. */
 @Injectable()
-export class SandboxAddresses {
+export class SandboxUrls {
   private portsBase: { of: string; url: URL | null } | null = null;
 
   constructor(

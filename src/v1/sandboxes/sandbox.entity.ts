@@ -116,7 +116,7 @@ export function deadlineSeconds(status: SandboxRowStatus, startTimeoutSeconds: n
 }
 
 /** What the user's settings ask of a sandbox, kept so that each resume has the same. */
-export interface SandboxWishes {
+export interface SandboxOverrides {
   /** `remote_runtime_resource_factor`: multiplies the specification's processor and memory. */
   resourceFactor: number | null;
   /** `sandbox_runtime_container_image`, else `sandbox_base_container_image`. */
@@ -180,8 +180,8 @@ export class Sandbox {
   @Column('integer', { default: 0 })
   generation: number;
 
-  @Column('jsonb', { nullable: true })
-  wishes: SandboxWishes | null;
+  @Column('jsonb', { name: 'wishes', nullable: true })
+  overrides: SandboxOverrides | null;
 
   /** Who works on a transitional status right now, and until when that holds. */
   @Column('text', { name: 'lease_owner', nullable: true })
@@ -237,7 +237,7 @@ interface SandboxSettings {
 }
 
 /** What a user's settings ask of a new sandbox; null when that is nothing. */
-export function toWishes(settings: SandboxSettings | null): SandboxWishes | null {
+export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
   if (settings === null) {
     return null;
   }

@@ -9,7 +9,7 @@ const COUNT = 'SELECT status AS value, count(*)::int AS count FROM sandboxes GRO
 
 /** Tells how many sandboxes there are, and how full their disk is. */
 @Injectable()
-export class SandboxGauges implements OnModuleInit {
+export class SandboxMetrics implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly metrics: Metrics,

@@ -55,7 +55,7 @@ export class RunningSandboxes {
 
   /**
    * Like `target`, and also a sandbox that is about to be stopped or removed, whose agent server still answers while
-   * `SandboxListeners.beforePause` runs. For reading what would else be lost; users' requests go to `target`.
+   * `SandboxEvents.beforePause` runs. For reading what would else be lost; users' requests go to `target`.
    */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
     if (!isSandboxId(sandboxId)) {
@@ -142,7 +142,7 @@ interface SandboxRow {
 
 /** Reads sandboxes for their owners: one statement, and no question to any backend. */
 @Injectable()
-export class SandboxesReader {
+export class SandboxQueries {
   private readonly searchRows = new NamedStatement<SandboxRow>('sandboxes_search', SEARCH);
   private readonly lookUpRows = new NamedStatement<SandboxRow>('sandboxes_look_up', LOOK_UP);
 

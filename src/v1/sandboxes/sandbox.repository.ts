@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, IsNull, LessThan, Not, Or, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
-import { type LeaseClaim, SandboxKicks, SandboxLeases } from './sandbox-leases.js';
+import { type LeaseClaim, SandboxWorkerSignal, SandboxLeases } from './sandbox-leases.js';
 import {
   deadlineSeconds,
   isTransitional,
@@ -105,13 +105,13 @@ type SandboxCondition = {
 
 /** Reads rows of sandboxes, and changes them by conditional updates only. */
 @Injectable()
-export class SandboxStore {
+export class SandboxRepository {
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly updates: SandboxUpdates,
     private readonly leases: SandboxLeases,
     private readonly clock: Clock,
-    private readonly kicks: SandboxKicks,
+    private readonly kicks: SandboxWorkerSignal,
   ) {}
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -162,7 +162,7 @@ export class SandboxStore {
     const claim = manager === undefined && isTransitional(to) ? this.leases.claim() : null;
     const moved = await this.updates.run({ id, from, where: condition, set, claim }, manager ?? null);
     if (moved && claim) {
-      this.kicks.kick(claim.isTaken(moved) ? moved : null);
+      this.kicks.wake(claim.isTaken(moved) ? moved : null);
     }
     return moved !== null;
   }
@@ -186,7 +186,7 @@ export class SandboxStore {
   }
 
   /** Sandboxes of a host that have not run since. */
-  async restingSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  async stoppedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: { hostId, status: In(['PAUSED', 'ERROR', 'MISSING']), updatedAt: LessThan(moment) },
       order: { updatedAt: 'ASC' },

@@ -11,30 +11,30 @@ import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
-import { RunningSandboxes, SandboxKeys, SandboxesReader, StoredSandboxKeys } from './sandbox.queries.js';
-import { SandboxActivity, SandboxHolds } from './sandbox-activity.queries.js';
+import { RunningSandboxes, SandboxKeys, SandboxQueries, StoredSandboxKeys } from './sandbox.queries.js';
+import { SandboxActivity, SandboxKeepAlive } from './sandbox-activity.queries.js';
 import { SandboxCreation } from './sandbox-creation.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxHost } from './sandbox-host.entity.js';
 import { SandboxIdleness } from './lifecycle/idleness.js';
-import { SandboxKicks, SandboxLeases } from './sandbox-leases.js';
-import { SandboxListeners } from './sandbox-events.js';
-import { SandboxPlaces, UserSeparation } from './sandbox-quota.js';
-import { SandboxResume, SandboxOrders, SandboxesService, UserWishes } from './sandboxes.service.js';
-import { SandboxAutopsy } from './lifecycle/failure-messages.js';
+import { SandboxWorkerSignal, SandboxLeases } from './sandbox-leases.js';
+import { SandboxEvents } from './sandbox-events.js';
+import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
+import { SandboxResume, SandboxOrders, SandboxesService, UserOverrides } from './sandboxes.service.js';
+import { ExitDiagnosis } from './lifecycle/failure-messages.js';
 import { SandboxCallback } from './sandbox-callback.js';
-import { SandboxCensus } from './lifecycle/drift.js';
-import { SandboxGauges } from './sandbox.metrics.js';
-import { SandboxHosts } from './lifecycle/host-registry.js';
-import { SandboxIdleWatch, SandboxRest } from './lifecycle/idle-reaper.js';
-import { SandboxLaunches } from './lifecycle/launch-plan.js';
-import { SandboxMonitor, SandboxRepairs } from './lifecycle/sandbox.reconciler.js';
+import { DriftDetector } from './lifecycle/drift.js';
+import { SandboxMetrics } from './sandbox.metrics.js';
+import { HostRegistry } from './lifecycle/host-registry.js';
+import { IdleReaperLoop, IdleReaper } from './lifecycle/idle-reaper.js';
+import { LaunchPlanner } from './lifecycle/launch-plan.js';
+import { SandboxReconciler, DriftRepair } from './lifecycle/sandbox.reconciler.js';
 import { SandboxStarter } from './lifecycle/sandbox-starter.js';
-import { SandboxSteps } from './lifecycle/sandbox-transitions.runner.js';
-import { SandboxUpdates, SandboxStore } from './sandbox.repository.js';
+import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
+import { SandboxUpdates, SandboxRepository } from './sandbox.repository.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
-import { SandboxAddresses } from './sandbox-urls.js';
-import { SandboxAnswers } from './api/sandbox.presenter.js';
+import { SandboxUrls } from './sandbox-urls.js';
+import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { Sandbox } from './sandbox.entity.js';
 
 /** Sandboxes: rows that say what should be, and workers that make it so. */
@@ -68,51 +68,51 @@ import { Sandbox } from './sandbox.entity.js';
     BackendReadiness,
     RunningSandboxes,
     SandboxActivity,
-    SandboxAddresses,
-    SandboxAnswers,
-    SandboxAutopsy,
+    SandboxUrls,
+    SandboxPresenter,
+    ExitDiagnosis,
     SandboxCallback,
-    SandboxCensus,
+    DriftDetector,
     SandboxCreation,
-    SandboxHolds,
-    SandboxGauges,
-    SandboxHosts,
-    SandboxIdleWatch,
+    SandboxKeepAlive,
+    SandboxMetrics,
+    HostRegistry,
+    IdleReaperLoop,
     SandboxIdleness,
-    SandboxKicks,
-    SandboxLaunches,
+    SandboxWorkerSignal,
+    LaunchPlanner,
     SandboxLeases,
-    SandboxListeners,
-    SandboxMonitor,
+    SandboxEvents,
+    SandboxReconciler,
     SandboxOrders,
-    SandboxPlaces,
-    SandboxRepairs,
-    SandboxRest,
+    SandboxQuota,
+    DriftRepair,
+    IdleReaper,
     SandboxResume,
     SandboxStarter,
-    SandboxSteps,
-    SandboxStore,
+    SandboxTransitionsRunner,
+    SandboxRepository,
     SandboxUpdates,
     SandboxWorker,
-    SandboxesReader,
+    SandboxQueries,
     SandboxesService,
     UserSeparation,
-    UserWishes,
+    UserOverrides,
   ],
   exports: [
     HostIdentity,
     RunningSandboxes,
     SandboxActivity,
-    SandboxAddresses,
+    SandboxUrls,
     SandboxCreation,
-    SandboxHolds,
+    SandboxKeepAlive,
     SandboxKeys,
-    SandboxListeners,
-    SandboxPlaces,
+    SandboxEvents,
+    SandboxQuota,
     SandboxResume,
-    SandboxStore,
+    SandboxRepository,
     SandboxesService,
-    UserWishes,
+    UserOverrides,
   ],
 })
 export class SandboxesModule {}

@@ -8,22 +8,22 @@ import { IdempotentRequests } from '../idempotency/idempotent-requests.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { pausedNotes, SandboxCreation } from './sandbox-creation.js';
-import { SandboxKicks } from './sandbox-leases.js';
-import { SandboxPlaces, unknownSandbox } from './sandbox-quota.js';
-import { type SandboxWishes, statusAfter, toWishes } from './sandbox.entity.js';
-import { SandboxesReader, type SandboxView } from './sandbox.queries.js';
-import { SandboxStore } from './sandbox.repository.js';
+import { SandboxWorkerSignal } from './sandbox-leases.js';
+import { SandboxQuota, unknownSandbox } from './sandbox-quota.js';
+import { type SandboxOverrides, statusAfter, toOverrides } from './sandbox.entity.js';
+import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
+import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId } from './session-key.js';
 
 /** What users' settings ask of sandboxes. */
 @Injectable()
-export class UserWishes {
+export class UserOverrides {
   constructor(private readonly settings: SettingsService) {}
 
   /** Null when the user asks for nothing special. */
-  async find(userId: string): Promise<SandboxWishes | null> {
+  async find(userId: string): Promise<SandboxOverrides | null> {
     try {
-      return toWishes(await this.settings.find(userId));
+      return toOverrides(await this.settings.find(userId));
     } catch (error) {
       // Most users of the API alone never store any settings.
       if (error instanceof DomainError && error.kind === 'not_found') {
@@ -40,11 +40,11 @@ const SCOPE = 'POST /api/v1/sandboxes';
 @Injectable()
 export class SandboxOrders {
   constructor(
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly requests: IdempotentRequests,
-    private readonly places: SandboxPlaces,
+    private readonly places: SandboxQuota,
     private readonly creation: SandboxCreation,
-    private readonly wishes: UserWishes,
+    private readonly wishes: UserOverrides,
   ) {}
 
   /**
@@ -54,7 +54,7 @@ export class SandboxOrders {
    * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
    */
   async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
-    const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findSpare(userId)]);
+    const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findEvictable(userId)]);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const { resourceId } = await this.store.transaction((manager) =>
       this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
@@ -73,9 +73,9 @@ export class SandboxOrders {
 @Injectable()
 export class SandboxResume {
   constructor(
-    private readonly store: SandboxStore,
-    private readonly places: SandboxPlaces,
-    private readonly kicks: SandboxKicks,
+    private readonly store: SandboxRepository,
+    private readonly places: SandboxQuota,
+    private readonly kicks: SandboxWorkerSignal,
     private readonly clock: Clock,
   ) {}
 
@@ -96,7 +96,7 @@ export class SandboxResume {
       return [];
     }
     const now = this.clock.now();
-    const spare = await this.places.findSpare(sandbox.userId, id);
+    const spare = await this.places.findEvictable(sandbox.userId, id);
     const paused = await this.store.transaction(async (manager) => {
       const ids = await this.places.require(manager, sandbox.userId, spare, id);
       await this.store.move(
@@ -111,7 +111,7 @@ export class SandboxResume {
       );
       return ids;
     });
-    this.kicks.kick();
+    this.kicks.wake();
     return paused;
   }
 }
@@ -120,8 +120,8 @@ export class SandboxResume {
 @Injectable()
 export class SandboxesService {
   constructor(
-    private readonly reader: SandboxesReader,
-    private readonly store: SandboxStore,
+    private readonly reader: SandboxQueries,
+    private readonly store: SandboxRepository,
     private readonly orders: SandboxOrders,
     private readonly resumption: SandboxResume,
     private readonly specs: SandboxSpecs,

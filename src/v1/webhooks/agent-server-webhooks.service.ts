@@ -5,7 +5,7 @@ import { DomainError, InvalidInputError } from '../../common/errors/domain-error
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { ConversationPokes } from '../events/conversation-logs.js';
+import { SyncRequests } from '../events/conversation-logs.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
 
 /**
@@ -24,7 +24,7 @@ export class AgentServerWebhooksService {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly pokes: ConversationPokes,
+    private readonly pokes: SyncRequests,
   ) {}
 
   /**
@@ -61,7 +61,7 @@ export class AgentServerWebhooksService {
     }
     const [row] = await this.sandboxOf.run(this.dataSource, [id]);
     if (row?.sandbox_id === sandboxId) {
-      this.pokes.poke(id);
+      this.pokes.requestSync(id);
     }
   }
 }

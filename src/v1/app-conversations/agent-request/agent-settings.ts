@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { McpConfigStore } from '../../../mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
 import {
   type SettingsKeys,
   SettingsKeysReader,
   type SettingsRow,
-  SettingsStore,
+  SettingsRepository,
 } from '../../../settings/settings.repository.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 
@@ -22,9 +22,9 @@ interface AgentInputs {
 @Injectable()
 export class AgentInputsReader {
   constructor(
-    private readonly settings: SettingsStore,
+    private readonly settings: SettingsRepository,
     private readonly keys: SettingsKeysReader,
-    private readonly mcpConfigs: McpConfigStore,
+    private readonly mcpConfigs: McpConfigRepository,
     private readonly secrets: AgentSecretsReader,
   ) {}
 

@@ -4,7 +4,7 @@ import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { CloneAccessService } from '../../../git-providers/repository-access.service.js';
-import { ProviderTokensReader } from '../../../git-providers/tokens/provider-token.repository.js';
+import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import type { AgentSettings } from './agent-settings.js';
 
 /** Any name that a repository can have everywhere: only the server is asked for. */
@@ -16,7 +16,7 @@ export class GitAccessReader {
   private readonly logger = new Logger(GitAccessReader.name);
 
   constructor(
-    private readonly tokens: ProviderTokensReader,
+    private readonly tokens: ProviderTokenRepository,
     private readonly access: CloneAccessService,
     private readonly config: AppConfig,
   ) {}

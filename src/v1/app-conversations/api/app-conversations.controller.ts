@@ -3,7 +3,7 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
 import { ConversationExportService } from '../conversation-export.service.js';
-import { ConversationsReader } from '../conversation.repository.js';
+import { ConversationQueries } from '../conversation.repository.js';
 import { AppConversationsService, ConversationRemovalService } from '../conversations.service.js';
 import {
   CountConversationsOperation,
@@ -13,7 +13,7 @@ import {
   SearchConversationsOperation,
   UpdateConversationOperation,
 } from './app-conversations.openapi.js';
-import { ConversationAnswers } from './conversation.presenter.js';
+import { ConversationPresenter } from './conversation.presenter.js';
 import {
   ConversationFilterQueryDto,
   ListConversationsQueryDto,
@@ -34,10 +34,10 @@ const DEFAULT_LIMIT = 100;
 @Controller('api/v1/app-conversations')
 export class AppConversationsController {
   constructor(
-    private readonly reader: ConversationsReader,
+    private readonly reader: ConversationQueries,
     private readonly service: AppConversationsService,
     private readonly removal: ConversationRemovalService,
-    private readonly answers: ConversationAnswers,
+    private readonly answers: ConversationPresenter,
   ) {}
 
   @Get('search')

@@ -14,7 +14,7 @@ import { type StartTaskDto, toStartRequestEchoDto } from './dto/start-task.dto.j
 
 /** Makes answers of rows. */
 @Injectable()
-export class ConversationAnswers {
+export class ConversationPresenter {
   constructor(
     private readonly cipher: SecretCipher,
     private readonly address: ServiceAddress,

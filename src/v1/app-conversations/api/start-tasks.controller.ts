@@ -3,7 +3,7 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { idempotencyKey } from '../../idempotency/idempotent-requests.js';
-import { ConversationAnswers } from './conversation.presenter.js';
+import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import {
   type StartTaskPageDto,
@@ -21,7 +21,7 @@ import {
   StartConversationOperation,
   StreamStartOperation,
 } from './start-tasks.openapi.js';
-import { StartTasksReader } from '../start-task.repository.js';
+import { StartTaskQueries } from '../start-task.repository.js';
 import { StartTasksService } from '../start/start-tasks.service.js';
 
 const DEFAULT_LIMIT = 100;
@@ -32,9 +32,9 @@ const DEFAULT_LIMIT = 100;
 export class StartTasksController {
   constructor(
     private readonly tasks: StartTasksService,
-    private readonly reader: StartTasksReader,
+    private readonly reader: StartTaskQueries,
     private readonly stream: StartStream,
-    private readonly answers: ConversationAnswers,
+    private readonly answers: ConversationPresenter,
   ) {}
 
   @Post()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sandboxStanding, type SandboxSight, type SandboxStanding } from './await-sandbox.js';
+import { nextSandboxAction, type SandboxSnapshot, type SandboxNextAction } from './await-sandbox.js';
 
 const DETAIL = 'Pulling image: 3 of 7 layers';
 
@@ -14,7 +14,10 @@ describe('sandboxStanding', () => {
     ['ERROR', true, { do: 'fail', reason: `The sandbox failed: ${DETAIL}` }],
     ['MISSING', true, { do: 'fail', reason: `The sandbox is MISSING: ${DETAIL}` }],
     ['DELETING', true, { do: 'fail', reason: 'The sandbox is being deleted.' }],
-  ] as [SandboxSight['status'], boolean, SandboxStanding][])('%s (made: %s)', (status, made, expected) => {
-    expect(sandboxStanding({ status, statusDetail: DETAIL }, made)).toEqual(expected);
-  });
+  ] as [SandboxSnapshot['status'], boolean, SandboxNextAction][])(
+    '%s (made: %s)',
+    (status, made, expected) => {
+      expect(nextSandboxAction({ status, statusDetail: DETAIL }, made)).toEqual(expected);
+    },
+  );
 });

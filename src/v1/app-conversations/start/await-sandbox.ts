@@ -8,14 +8,14 @@ import { AppConfig } from '../../../config/app-config.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { pausedNotes } from '../../sandboxes/sandbox-creation.js';
-import { SandboxListeners } from '../../sandboxes/sandbox-events.js';
-import { noPlace } from '../../sandboxes/sandbox-quota.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
+import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import type { SandboxRowStatus } from '../../sandboxes/sandbox.entity.js';
 import { type RunningSandbox, RunningSandboxes } from '../../sandboxes/sandbox.queries.js';
 import { SandboxResume } from '../../sandboxes/sandboxes.service.js';
 import { agentDialect, type AgentDialect } from '../agent-request/agent-settings.js';
 import type { StartTask } from '../start-task.entity.js';
-import { StartTaskStore } from '../start-task.repository.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-errors.js';
 import { StartSandboxes } from './start-sandbox.js';
 
@@ -24,7 +24,7 @@ import { StartSandboxes } from './start-sandbox.js';
 export class SandboxChanges {
   private readonly waiting = new Map<string, Set<AbortController>>();
 
-  constructor(listeners: SandboxListeners) {
+  constructor(listeners: SandboxEvents) {
     listeners.onRunning((id) => this.tell(id));
     listeners.onStopped((id) => this.tell(id));
   }
@@ -74,7 +74,7 @@ class NoPlace extends Error {}
 @Injectable()
 export class StartSandboxMaker {
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly sandboxes: StartSandboxes,
     private readonly resumes: SandboxResume,
     private readonly config: AppConfig,
@@ -140,7 +140,7 @@ export class StartSandboxMaker {
   private async wait(task: StartTask): Promise<StartTask> {
     const { maxRunning, waitSeconds, limitPolicy } = this.config.sandboxes;
     if (limitPolicy === 'reject') {
-      throw new StartFailure(noPlace(this.config.sandboxes).message);
+      throw new StartFailure(quotaExceeded(this.config.sandboxes).message);
     }
     const all = `All ${maxRunning} sandboxes that you may have running are in use`;
     if (this.clock.now() >= task.createdAt.getTime() + waitSeconds * 1000) {
@@ -164,7 +164,7 @@ export class StartSandboxReader {
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  async find(sandboxId: string): Promise<SandboxSight> {
+  async find(sandboxId: string): Promise<SandboxSnapshot> {
     const [row] = await this.statement.run(this.dataSource, [sandboxId]);
     return { status: row?.status ?? null, statusDetail: row?.status_detail ?? null };
   }
@@ -178,7 +178,7 @@ const PLACE_MS = 1_000;
 @Injectable()
 export class SandboxReadiness {
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly reader: StartSandboxReader,
     private readonly maker: StartSandboxMaker,
     private readonly changes: SandboxChanges,
@@ -187,13 +187,13 @@ export class SandboxReadiness {
   /**
    * @returns the task as it is then, in the same status
    * @throws StartFailure when there will be no sandbox
-   * @throws StartEnded, the signal's reason
+   * @throws StartSuperseded, the signal's reason
    */
   async untilRunning(first: StartTask, signal: AbortSignal): Promise<StartTask> {
     let task = first;
     for (;;) {
       signal.throwIfAborted();
-      const standing = sandboxStanding(await this.reader.find(task.sandboxId), task.sandboxMade);
+      const standing = nextSandboxAction(await this.reader.find(task.sandboxId), task.sandboxMade);
       switch (standing.do) {
         case 'go-on':
           return await this.tasks.note(task, { notes: withDetail(task.notes, standing.detail) });
@@ -240,7 +240,7 @@ export class StartTargets {
     private readonly specs: SandboxSpecs,
   ) {}
 
-  /** @throws StartFailure, StartEnded, the signal's reason */
+  /** @throws StartFailure, StartSuperseded, the signal's reason */
   async find(first: StartTask, signal: AbortSignal): Promise<StartTarget> {
     let task = first;
     for (;;) {
@@ -255,14 +255,14 @@ export class StartTargets {
 }
 
 /** What is known of a task's sandbox. */
-export interface SandboxSight {
+export interface SandboxSnapshot {
   /** Null: there is no row. */
   status: SandboxRowStatus | null;
   statusDetail: string | null;
 }
 
 /** What a start does next about its sandbox. */
-export type SandboxStanding =
+export type SandboxNextAction =
   /** `detail`: what of the settings has no effect in it. */
   | { do: 'go-on'; detail: string | null }
   | { do: 'make' }
@@ -271,7 +271,10 @@ export type SandboxStanding =
   | { do: 'fail'; reason: string };
 
 /** @param made the sandbox was there once: with no row it is gone */
-export function sandboxStanding({ status, statusDetail }: SandboxSight, made: boolean): SandboxStanding {
+export function nextSandboxAction(
+  { status, statusDetail }: SandboxSnapshot,
+  made: boolean,
+): SandboxNextAction {
   switch (status) {
     case null:
       return made ? { do: 'fail', reason: 'The sandbox has been deleted.' } : { do: 'make' };

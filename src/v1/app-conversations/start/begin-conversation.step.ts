@@ -3,11 +3,11 @@ import type { EntityManager } from 'typeorm';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
-import { SandboxAddresses } from '../../sandboxes/sandbox-urls.js';
+import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { AgentRequests } from '../agent-request/agent-request.js';
 import type { StartTask } from '../start-task.entity.js';
-import { ConversationRows } from '../conversation.repository.js';
-import { requestSecrets, StartTaskStore } from '../start-task.repository.js';
+import { ConversationRepository } from '../conversation.repository.js';
+import { requestSecrets, StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-errors.js';
 import type { StartTarget } from './await-sandbox.js';
 
@@ -15,15 +15,15 @@ import type { StartTarget } from './await-sandbox.js';
 @Injectable()
 export class BeginConversationStep {
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly requests: AgentRequests,
-    private readonly rows: ConversationRows,
+    private readonly rows: ConversationRepository,
     private readonly agentServers: AgentServerClient,
     private readonly cipher: SecretCipher,
-    private readonly addresses: SandboxAddresses,
+    private readonly addresses: SandboxUrls,
   ) {}
 
-  /** @throws StartFailure, StartEnded, AgentServerError when trying again may help */
+  /** @throws StartFailure, StartSuperseded, AgentServerError when trying again may help */
   async run({ task: given, target, dialect }: StartTarget): Promise<StartTask> {
     const workingDir = given.workingDir ?? '.';
     const request = await this.requests.build({

@@ -8,7 +8,7 @@ import { IdempotentRequests } from '../../idempotency/idempotent-requests.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { pausedNotes } from '../../sandboxes/sandbox-creation.js';
-import { SandboxPlaces } from '../../sandboxes/sandbox-quota.js';
+import { SandboxQuota } from '../../sandboxes/sandbox-quota.js';
 import { Sandbox } from '../../sandboxes/sandbox.entity.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AppConversation } from '../conversation.entity.js';
@@ -188,7 +188,7 @@ export class ConversationStarter {
     private readonly idempotent: IdempotentRequests,
     private readonly drafts: StartDrafts,
     private readonly sandboxes: StartSandboxes,
-    private readonly places: SandboxPlaces,
+    private readonly places: SandboxQuota,
     private readonly jobs: StartJobs,
   ) {}
 

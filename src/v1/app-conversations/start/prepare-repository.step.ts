@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { type CloneAccess, CloneAccessService } from '../../../git-providers/repository-access.service.js';
-import { SettingsStore } from '../../../settings/settings.repository.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { gitIdentity } from '../agent-request/git-access.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -19,7 +19,7 @@ const BRANCH_SUFFIX = 8;
 export class RepositoryPlans {
   constructor(
     private readonly access: CloneAccessService,
-    private readonly settings: SettingsStore,
+    private readonly settings: SettingsRepository,
   ) {}
 
   /**
@@ -67,7 +67,7 @@ export class PrepareRepositoryStep {
     private readonly commands: AgentServerCommands,
     private readonly plans: RepositoryPlans,
     private readonly maker: RepositoryMaker,
-    private readonly settings: SettingsStore,
+    private readonly settings: SettingsRepository,
   ) {}
 
   /**

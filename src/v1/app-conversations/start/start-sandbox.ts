@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../../../config/app-config.js';
-import { SettingsStore } from '../../../settings/settings.repository.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxCreation } from '../../sandboxes/sandbox-creation.js';
-import { type SandboxPlace, SandboxPlaces } from '../../sandboxes/sandbox-quota.js';
-import { type Sandbox, type SandboxWishes, toWishes } from '../../sandboxes/sandbox.entity.js';
+import { type SandboxPlace, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
+import { type Sandbox, type SandboxOverrides, toOverrides } from '../../sandboxes/sandbox.entity.js';
 import { toLaunch } from '../../sandboxes/lifecycle/launch-plan.js';
 
 /** A conversation that is being started is no idle sandbox: it is held again and again for so long. */
@@ -15,10 +15,10 @@ export const HELD_SECONDS = 120;
 /** A sandbox as it is going to be. */
 export interface SandboxPlan {
   spec: SandboxSpec;
-  wishes: SandboxWishes | null;
+  wishes: SandboxOverrides | null;
   /** Wishes of the settings that cannot be met here. */
   notes: string[];
-  /** Which sandboxes could make room for it (`SandboxPlaces.findSpare`). */
+  /** Which sandboxes could make room for it (`SandboxQuota.findSpare`). */
   spare: Sandbox[] | null;
 }
 
@@ -26,18 +26,21 @@ export interface SandboxPlan {
 @Injectable()
 export class StartSandboxes {
   constructor(
-    private readonly places: SandboxPlaces,
+    private readonly places: SandboxQuota,
     private readonly creation: SandboxCreation,
     private readonly specs: SandboxSpecs,
-    private readonly settings: SettingsStore,
+    private readonly settings: SettingsRepository,
     private readonly config: AppConfig,
   ) {}
 
   /** @param specId null: the default one */
   async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
-    const [settings, spare] = await Promise.all([this.settings.find(userId), this.places.findSpare(userId)]);
-    const wishes = toWishes(settings);
+    const [settings, spare] = await Promise.all([
+      this.settings.find(userId),
+      this.places.findEvictable(userId),
+    ]);
+    const wishes = toOverrides(settings);
     const { notes } = toLaunch(spec, wishes, this.config.sandboxes.backend);
     return { spec, wishes, notes, spare };
   }

@@ -1,8 +1,8 @@
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { ConversationAnswers } from '../api/conversation.presenter.js';
-import { START_TASKS_CHANNEL, type StartTaskRow, StartTasksReader } from '../start-task.repository.js';
+import { ConversationPresenter } from '../api/conversation.presenter.js';
+import { START_TASKS_CHANNEL, type StartTaskRow, StartTaskQueries } from '../start-task.repository.js';
 
 /** A sleep that somebody else can end, also before it has begun. */
 export class Wakeup {
@@ -59,8 +59,8 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private isStopping = false;
 
   constructor(
-    private readonly reader: StartTasksReader,
-    private readonly answers: ConversationAnswers,
+    private readonly reader: StartTaskQueries,
+    private readonly answers: ConversationPresenter,
     private readonly notifications: DatabaseNotifications,
   ) {}
 

@@ -5,19 +5,19 @@ import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { toStartMessage } from '../api/dto/message.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { StartRequest, StartTask } from '../start-task.entity.js';
-import { type StartTaskRow, StartTasksReader } from '../start-task.repository.js';
+import { type StartTaskRow, StartTaskQueries } from '../start-task.repository.js';
 import {
   type SuggestedTask,
   suggestedTaskPrompt,
-  type TaskForge,
+  type TaskGitServer,
 } from '../suggested-task/suggested-task-prompt.js';
-import { TaskForges } from '../suggested-task/task-forges.js';
+import { TaskGitServers } from '../suggested-task/task-forges.js';
 import { ConversationStarter } from './conversation-starter.js';
 
 /** Turns what a client sends into what a start works with. */
 @Injectable()
 export class StartRequests {
-  constructor(private readonly forges: TaskForges) {}
+  constructor(private readonly forges: TaskGitServers) {}
 
   /** @throws InvalidInputError for members that exclude each other, and a provider that is not configured */
   async resolve(userId: string, body: StartConversationDto): Promise<StartRequest> {
@@ -38,7 +38,7 @@ export class StartRequests {
     return withTask(request, task, await this.forgeOf(userId, task));
   }
 
-  private async forgeOf(userId: string, { git_provider: provider }: SuggestedTask): Promise<TaskForge> {
+  private async forgeOf(userId: string, { git_provider: provider }: SuggestedTask): Promise<TaskGitServer> {
     try {
       return await this.forges.of(userId, provider);
     } catch (error) {
@@ -57,7 +57,7 @@ export class StartRequests {
 }
 
 /** What the task says goes before what the request says beside it, but for the trigger. */
-function withTask(request: StartRequest, task: SuggestedTask, forge: TaskForge): StartRequest {
+function withTask(request: StartRequest, task: SuggestedTask, forge: TaskGitServer): StartRequest {
   const isChange = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
   return {
     ...request,
@@ -125,7 +125,7 @@ export class StartTasksService {
   constructor(
     private readonly requests: StartRequests,
     private readonly starter: ConversationStarter,
-    private readonly reader: StartTasksReader,
+    private readonly reader: StartTaskQueries,
   ) {}
 
   /**

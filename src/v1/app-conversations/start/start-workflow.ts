@@ -1,24 +1,24 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxHolds } from '../../sandboxes/sandbox-activity.queries.js';
+import { SandboxKeepAlive } from '../../sandboxes/sandbox-activity.queries.js';
 import { AgentRequests } from '../agent-request/agent-request.js';
 import { agentDialect } from '../agent-request/agent-settings.js';
-import { ConversationRows } from '../conversation.repository.js';
+import { ConversationRepository } from '../conversation.repository.js';
 import { SandboxRemoval } from '../conversations.service.js';
 import type { StartTask } from '../start-task.entity.js';
-import { StartTaskStore } from '../start-task.repository.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 import { SandboxReadiness, StartTargets } from './await-sandbox.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
 import { PrepareRepositoryStep } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
-import { StartEnded, StartFailure } from './start-errors.js';
+import { StartSuperseded, StartFailure } from './start-errors.js';
 import { HELD_SECONDS } from './start-sandbox.js';
 
 /** The steps of a start that are done inside of its sandbox. */
 @Injectable()
-export class SandboxSteps {
+export class StartSandboxSteps {
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly targets: StartTargets,
     private readonly repository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
@@ -57,12 +57,12 @@ export class SandboxSteps {
 @Injectable()
 export class StartEnds {
   constructor(
-    private readonly tasks: StartTaskStore,
-    private readonly rows: ConversationRows,
+    private readonly tasks: StartTaskRepository,
+    private readonly rows: ConversationRepository,
     private readonly sandboxes: SandboxRemoval,
   ) {}
 
-  /** @throws StartEnded */
+  /** @throws StartSuperseded */
   async fail(task: StartTask, detail: string): Promise<void> {
     const removed = await this.tasks.transaction(async (manager) => {
       await this.tasks.advance(task, 'ERROR', { detail }, manager);
@@ -93,11 +93,11 @@ export class StartEnds {
 @Injectable()
 export class StartSteps {
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly requests: AgentRequests,
     private readonly specs: SandboxSpecs,
     private readonly readiness: SandboxReadiness,
-    private readonly inSandbox: SandboxSteps,
+    private readonly inSandbox: StartSandboxSteps,
   ) {}
 
   /**
@@ -105,7 +105,7 @@ export class StartSteps {
    *
    * @returns the task in its next status
    * @throws StartFailure when the start cannot succeed
-   * @throws StartEnded when it is in other hands; the signal's reason; anything else when it may succeed another time
+   * @throws StartSuperseded when it is in other hands; the signal's reason; anything else when it may succeed another time
    */
   async next(task: StartTask, signal: AbortSignal): Promise<StartTask> {
     switch (task.status) {
@@ -137,14 +137,14 @@ const HOLD_MS = (HELD_SECONDS * 1000) / 2;
 
 /** Walks starts from where they are to their end. */
 @Injectable()
-export class StartWalker {
-  private readonly logger = new Logger(StartWalker.name);
+export class StartWorkflow {
+  private readonly logger = new Logger(StartWorkflow.name);
 
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly steps: StartSteps,
     private readonly ends: StartEnds,
-    private readonly holds: SandboxHolds,
+    private readonly holds: SandboxKeepAlive,
   ) {}
 
   /**
@@ -152,7 +152,7 @@ export class StartWalker {
    *
    * @throws what keeps it from going on now, though it may go on another time
    */
-  async walk(taskId: string, signal: AbortSignal): Promise<void> {
+  async run(taskId: string, signal: AbortSignal): Promise<void> {
     const first = await this.tasks.takeUp(taskId);
     if (!first) {
       return;
@@ -162,7 +162,7 @@ export class StartWalker {
     try {
       await this.walkOn(first, signal);
     } catch (error) {
-      if (!(error instanceof StartEnded)) {
+      if (!(error instanceof StartSuperseded)) {
         throw error;
       }
       // Somebody else has it, or nobody wants it any more.
@@ -188,7 +188,7 @@ export class StartWalker {
   }
 
   private hold({ sandboxId }: StartTask): void {
-    this.holds.hold(sandboxId, HELD_SECONDS).catch((error: unknown) => {
+    this.holds.keepAlive(sandboxId, HELD_SECONDS).catch((error: unknown) => {
       this.logger.warn('a sandbox is not held', { sandbox_id: sandboxId, error: String(error) });
     });
   }

@@ -10,7 +10,7 @@ const RECENT = `
 
 /** Tells how starts of conversations go. */
 @Injectable()
-export class StartGauges implements OnModuleInit {
+export class StartMetrics implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly metrics: Metrics,

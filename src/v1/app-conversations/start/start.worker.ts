@@ -13,10 +13,10 @@ import type { JobAttempt } from '../../../database/jobs/job-loop.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
-import { StartTaskStore } from '../start-task.repository.js';
-import { StartEnded } from './start-errors.js';
+import { StartTaskRepository } from '../start-task.repository.js';
+import { StartSuperseded } from './start-errors.js';
 import { DEAD_STARTS, readStartJob, startQueue } from './start-queue.js';
-import { StartEnds, StartWalker } from './start-workflow.js';
+import { StartEnds, StartWorkflow } from './start-workflow.js';
 
 const LOOK_MS = 30_000;
 /** How long a host may be away: one that is started again goes on with its starts. */
@@ -44,7 +44,7 @@ export class AbandonedStarts implements OnApplicationBootstrap, BeforeApplicatio
   private missed = new Map<string, number>();
 
   constructor(
-    private readonly tasks: StartTaskStore,
+    private readonly tasks: StartTaskRepository,
     private readonly ends: StartEnds,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
@@ -82,7 +82,7 @@ export class AbandonedStarts implements OnApplicationBootstrap, BeforeApplicatio
       await this.ends.fail(task, `Its host ${hostId} does nothing about it: no process of that host runs.`);
       this.logger.warn('ended a start whose host is gone', { task_id: id, host_id: hostId });
     } catch (error) {
-      if (!(error instanceof StartEnded)) {
+      if (!(error instanceof StartSuperseded)) {
         throw error;
       }
     }
@@ -97,7 +97,7 @@ export class StartWorker implements OnModuleInit {
   constructor(
     private readonly jobs: DurableJobs,
     private readonly host: HostIdentity,
-    private readonly walker: StartWalker,
+    private readonly walker: StartWorkflow,
     private readonly ends: StartEnds,
   ) {}
 
@@ -108,7 +108,7 @@ export class StartWorker implements OnModuleInit {
 
   private async work({ data, signal }: JobAttempt): Promise<void> {
     try {
-      await this.walker.walk(readStartJob(data).taskId, signal);
+      await this.walker.run(readStartJob(data).taskId, signal);
     } catch (error) {
       if (signal.aborted || error instanceof AgentServerError || error instanceof DomainError) {
         throw error;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
-import { type SuggestedTask, type TaskForge, suggestedTaskPrompt } from './suggested-task-prompt.js';
+import { type SuggestedTask, type TaskGitServer, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
-const FORGES: Record<string, TaskForge & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
+const FORGES: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
   github: {
     kind: 'github',
     apiUrl: 'https://api.github.com',
@@ -73,7 +73,7 @@ function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
       issue_number: type === 'CREATE_MICROAGENT' ? 0 : 7,
       title: 'Retry "slow"\npayments',
     },
-    { ...(forge as TaskForge), ...(tokenVariable === null && { tokenVariable }) },
+    { ...(forge as TaskGitServer), ...(tokenVariable === null && { tokenVariable }) },
   );
 }
 

@@ -1,4 +1,4 @@
-import type { ForgeKind, ProviderType } from '../../../git-providers/git-provider.js';
+import type { GitServerKind, ProviderType } from '../../../git-providers/git-provider.js';
 import type { TaskType } from '../../../suggested-tasks/candidate.js';
 
 /** A piece of work as `GET /api/user/suggested-tasks` lists it and a client hands it back. */
@@ -12,8 +12,8 @@ export interface SuggestedTask {
 }
 
 /** Where the work is done. */
-export interface TaskForge {
-  kind: ForgeKind;
+export interface TaskGitServer {
+  kind: GitServerKind;
   /** Base address of the host's API, without a trailing slash. */
   apiUrl: string;
   /** The variable that the agent's tools find the token in; null where they get none. */
@@ -21,7 +21,7 @@ export interface TaskForge {
 }
 
 /** How a git host's API tells what a task needs. */
-interface ForgeHints {
+interface GitServerHints {
   /** What the host calls a change request. */
   noun: 'pull request' | 'merge request';
   /** How people write one with its number. */
@@ -39,7 +39,7 @@ interface ForgeHints {
 }
 
 /** Hints for one task at its host. Nothing in them needs a command-line client of the host. */
-function forgeHints(task: SuggestedTask, { kind, apiUrl, tokenVariable }: TaskForge): ForgeHints {
+function gitServerHints(task: SuggestedTask, { kind, apiUrl, tokenVariable }: TaskGitServer): GitServerHints {
   const number = task.issue_number;
   const bearer = `the header \`Authorization: Bearer $${tokenVariable ?? ''}\``;
   switch (kind) {
@@ -107,8 +107,8 @@ function forgeHints(task: SuggestedTask, { kind, apiUrl, tokenVariable }: TaskFo
  * The first message of a conversation about a suggested task. It names what is known (repository, number, title) and
  * where the rest is to be found: branches, logs and comments are the agent's to look up, since they change.
  */
-export function suggestedTaskPrompt(task: SuggestedTask, forge: TaskForge): string {
-  const hints = forgeHints(task, forge);
+export function suggestedTaskPrompt(task: SuggestedTask, forge: TaskGitServer): string {
+  const hints = gitServerHints(task, forge);
   const paragraphs = [
     ...PARAGRAPHS[task.task_type](task, hints),
     ...(task.task_type === 'CREATE_MICROAGENT' ? [] : [accessParagraph(forge, hints)]),
@@ -116,7 +116,7 @@ export function suggestedTaskPrompt(task: SuggestedTask, forge: TaskForge): stri
   return paragraphs.join('\n\n');
 }
 
-const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, hints: ForgeHints) => string[]> = {
+const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, hints: GitServerHints) => string[]> = {
   MERGE_CONFLICTS: (task, hints) => [
     `${changeTitle(task, hints)} cannot be merged: its branch conflicts with the branch it shall go into. Resolve the conflicts.`,
     findBranch(hints),
@@ -166,18 +166,18 @@ const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, hints: ForgeHints) => s
   ],
 };
 
-function changeTitle(task: SuggestedTask, { noun, change }: ForgeHints): string {
+function changeTitle(task: SuggestedTask, { noun, change }: GitServerHints): string {
   return `The ${noun} ${change} of ${task.repo}, ${quoted(task.title)},`;
 }
 
-function findBranch({ noun, changeUrl }: ForgeHints): string {
+function findBranch({ noun, changeUrl }: GitServerHints): string {
   return (
     `Look up the source and the target branch of the ${noun} (${changeUrl}), fetch both and check out the source ` +
     'branch. If it lies in a fork, say so and go on with what you can reach.'
   );
 }
 
-function pushBack({ noun }: ForgeHints): string {
+function pushBack({ noun }: GitServerHints): string {
   return (
     `Commit and push to the same branch, without rewriting its history, so that the ${noun} has the change; where ` +
     'pushing is not yours to do, call `create_pull_request` with that branch as its source: it pushes, and finds the ' +
@@ -185,7 +185,10 @@ function pushBack({ noun }: ForgeHints): string {
   );
 }
 
-function accessParagraph({ apiUrl, tokenVariable }: TaskForge, { authorization }: ForgeHints): string {
+function accessParagraph(
+  { apiUrl, tokenVariable }: TaskGitServer,
+  { authorization }: GitServerHints,
+): string {
   return tokenVariable === null
     ? `There is no token for ${apiUrl} in your environment: ask without one where the repository is public, and find out ` +
         'the rest from the repository itself.'

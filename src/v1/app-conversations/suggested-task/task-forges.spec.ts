@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { forgeApiUrl } from './task-forges.js';
+import { gitServerApiUrl } from './task-forges.js';
 
 const GITHUB = 'https://api.github.com';
 
@@ -14,6 +14,6 @@ describe('forgeApiUrl', () => {
     ['bitbucket', 'https://api.bitbucket.org/2.0', GITHUB, 'https://api.bitbucket.org/2.0'],
     ['bitbucket_dc', 'https://git.example.com/ctx', GITHUB, 'https://git.example.com/ctx/rest/api/1.0'],
   ] as const)('of %s at %s', (kind, server, githubApiUrl, expected) => {
-    expect(forgeApiUrl(kind, server, githubApiUrl)).toBe(expected);
+    expect(gitServerApiUrl(kind, server, githubApiUrl)).toBe(expected);
   });
 });

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../../config/app-config.js';
-import type { ForgeKind, ProviderType } from '../../../git-providers/git-provider.js';
+import type { GitServerKind, ProviderType } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
-import { ProviderTokensReader } from '../../../git-providers/tokens/provider-token.repository.js';
-import type { TaskForge } from './suggested-task-prompt.js';
+import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
+import type { TaskGitServer } from './suggested-task-prompt.js';
 
-const TOKEN_VARIABLES: Record<ForgeKind, string> = {
+const TOKEN_VARIABLES: Record<GitServerKind, string> = {
   github: 'GITHUB_TOKEN',
   gitlab: 'GITLAB_TOKEN',
   bitbucket: 'BITBUCKET_TOKEN',
@@ -14,22 +14,22 @@ const TOKEN_VARIABLES: Record<ForgeKind, string> = {
 
 /** Knows the git hosts of users as their agents will see them. */
 @Injectable()
-export class TaskForges {
+export class TaskGitServers {
   constructor(
-    private readonly tokens: ProviderTokensReader,
+    private readonly tokens: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
   ) {}
 
   /** @throws GitProviderError for enterprise_sso that is not configured */
-  async of(userId: string, provider: ProviderType): Promise<TaskForge> {
+  async of(userId: string, provider: ProviderType): Promise<TaskGitServer> {
     const hosts = await this.tokens.hosts(userId);
     const host = hosts.get(provider) ?? null;
     const adapter = this.registry.providerFor(provider, host);
     const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
     return {
       kind: adapter.kind,
-      apiUrl: forgeApiUrl(adapter.kind, adapter.serverOf(host), this.config.git.githubApiUrl),
+      apiUrl: gitServerApiUrl(adapter.kind, adapter.serverOf(host), this.config.git.githubApiUrl),
       tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
     };
   }
@@ -41,7 +41,7 @@ export class TaskForges {
  * @param server what the adapter calls the server (`GitProvider.serverOf`)
  * @param githubApiUrl where tokens without a host reach GitHub
  */
-export function forgeApiUrl(kind: ForgeKind, server: string, githubApiUrl: string): string {
+export function gitServerApiUrl(kind: GitServerKind, server: string, githubApiUrl: string): string {
   switch (kind) {
     case 'github': {
       const usual = githubApiUrl.replace(/\/+$/, '');

@@ -40,7 +40,7 @@ export class ConversationFollower {
   constructor(private readonly options: FollowerOptions) {}
 
   /** Reads the log soon. Returns at once. */
-  poke(): void {
+  requestSync(): void {
     this.poked = true;
     this.stateIsDue = true;
     if (!this.stopped.signal.aborted) {
@@ -54,7 +54,7 @@ export class ConversationFollower {
   /** The sandbox was started anew: what was known of its agent server is out of date. */
   renew(): void {
     this.forgetTarget();
-    this.poke();
+    this.requestSync();
   }
 
   async stop(): Promise<void> {
@@ -125,7 +125,7 @@ export class ConversationFollower {
       return;
     }
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.poke(), this.pause());
+    this.timer = setTimeout(() => this.requestSync(), this.pause());
     this.timer.unref();
   }
 
@@ -146,9 +146,9 @@ export class ConversationFollower {
       opened: () => {
         openedAt = performance.now();
         this.watched = true;
-        this.poke();
+        this.requestSync();
       },
-      changed: () => this.poke(),
+      changed: () => this.requestSync(),
       closed: () => this.unwatch(watch, performance.now() - openedAt),
     });
     return watch;
@@ -162,7 +162,7 @@ export class ConversationFollower {
     this.watched = false;
     this.watch = null;
     if (openForMs > UNWATCHED_POLL_MS) {
-      this.poke();
+      this.requestSync();
     } else if (this.running === null) {
       this.schedule();
     }

@@ -11,7 +11,7 @@ const COUNT = `
 
 /** Tells what agents are doing. */
 @Injectable()
-export class ConversationGauges implements OnModuleInit {
+export class ConversationMetrics implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly metrics: Metrics,

@@ -9,9 +9,9 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { SandboxListeners } from '../../sandboxes/sandbox-events.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { RunningSandboxes } from '../../sandboxes/sandbox.queries.js';
-import { OPENED_CHANNEL, POKES_CHANNEL } from '../conversation-logs.js';
+import { OPENED_CHANNEL, SYNC_REQUESTS_CHANNEL } from '../conversation-logs.js';
 import type { ConversationFollower } from './conversation-follower.js';
 import { LogSync } from './log-sync.js';
 
@@ -123,15 +123,15 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     private readonly leases: FollowLeases,
     private readonly sync: LogSync,
     private readonly running: RunningSandboxes,
-    private readonly sandboxes: SandboxListeners,
+    private readonly sandboxes: SandboxEvents,
     private readonly notifications: DatabaseNotifications,
   ) {}
 
   onApplicationBootstrap(): void {
     this.notifications.listen(
-      POKES_CHANNEL,
-      (id) => this.followed.get(id)?.follower.poke(),
-      () => this.followed.forEach(({ follower }) => follower.poke()),
+      SYNC_REQUESTS_CHANNEL,
+      (id) => this.followed.get(id)?.follower.requestSync(),
+      () => this.followed.forEach(({ follower }) => follower.requestSync()),
     );
     this.notifications.listen(OPENED_CHANNEL, (conversationId) => {
       this.inBackground(() => this.claim({ conversationId }));
@@ -175,7 +175,7 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
         onGone: () => this.followed.delete(id),
       });
     this.followed.set(id, { sandboxId, follower, generation: known?.generation ?? null });
-    follower.poke();
+    follower.requestSync();
   }
 
   private async renew(): Promise<void> {

@@ -10,7 +10,7 @@ import {
   type AgentServerTarget,
   ANSWER_TOO_LARGE,
 } from '../../agent-servers/agent-server.http.js';
-import { SandboxListeners } from '../../sandboxes/sandbox-events.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { RunningSandboxes } from '../../sandboxes/sandbox.queries.js';
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
@@ -165,7 +165,7 @@ export class CatchUp implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly running: RunningSandboxes,
-    private readonly sandboxes: SandboxListeners,
+    private readonly sandboxes: SandboxEvents,
     private readonly sync: LogSync,
   ) {}
 

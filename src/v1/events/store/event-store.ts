@@ -5,7 +5,7 @@ import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { EVENTS_CHANNEL } from '../conversation-logs.js';
-import { FollowListeners } from '../event-listeners.js';
+import { ConversationEvents } from '../event-listeners.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import { type StorableEvent, toStandIn, toStorable } from './storable-event.js';
 
@@ -39,7 +39,7 @@ export class EventStore {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly listeners: FollowListeners,
+    private readonly listeners: ConversationEvents,
     private readonly clock: Clock,
   ) {}
 
@@ -64,7 +64,7 @@ export class EventStore {
   async observe(conversationId: string, state: ObservedState): Promise<void> {
     const changed = await changeState(this.dataSource.manager, conversationId, state);
     if (changed) {
-      this.listeners.tellState(conversationId, changed);
+      this.listeners.emitState(conversationId, changed);
     }
   }
 
@@ -110,10 +110,10 @@ export class EventStore {
       return false;
     }
     if (result.fresh.length > 0) {
-      this.listeners.tellStored(conversationId, result.fresh);
+      this.listeners.emitStored(conversationId, result.fresh);
     }
     if (result.changed) {
-      this.listeners.tellState(conversationId, result.changed);
+      this.listeners.emitState(conversationId, result.changed);
     }
     return true;
   }

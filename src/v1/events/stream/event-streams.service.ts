@@ -14,7 +14,7 @@ import { DomainError, InvalidInputError } from '../../../common/errors/domain-er
 import { NamedStatement } from '../../../database/named-statement.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { EVENTS_CHANNEL, REMOVED_CHANNEL } from '../conversation-logs.js';
-import { EventsReader, type StoredEvent } from '../event.queries.js';
+import { EventQueries, type StoredEvent } from '../event.queries.js';
 import { EventsService } from '../events.service.js';
 import { EventStream } from './event-stream.js';
 
@@ -64,7 +64,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
 
   constructor(
     private readonly events: EventsService,
-    private readonly reader: EventsReader,
+    private readonly reader: EventQueries,
     private readonly checks: StreamChecks,
     private readonly notifications: DatabaseNotifications,
   ) {}

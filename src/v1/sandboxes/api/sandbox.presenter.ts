@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { Page } from '../../../common/pagination/page.js';
 import type { ExposedUrlDto, SandboxPageDto, SandboxDto } from './sandbox.dto.js';
-import { SandboxAddresses } from '../sandbox-urls.js';
+import { SandboxUrls } from '../sandbox-urls.js';
 import { toWireStatus } from '../sandbox.entity.js';
 import type { SandboxView } from '../sandbox.queries.js';
 
 /** Sandboxes in the words of the API. */
 @Injectable()
-export class SandboxAnswers {
-  constructor(private readonly addresses: SandboxAddresses) {}
+export class SandboxPresenter {
+  constructor(private readonly addresses: SandboxUrls) {}
 
   sandbox(view: SandboxView): SandboxDto {
     return {

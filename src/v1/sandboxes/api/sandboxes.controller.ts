@@ -14,7 +14,7 @@ import {
   type SandboxPageDto,
   SearchSandboxesQueryDto,
 } from './sandbox.dto.js';
-import { SandboxAnswers } from './sandbox.presenter.js';
+import { SandboxPresenter } from './sandbox.presenter.js';
 import {
   CreateSandboxOperation,
   DeleteSandboxOperation,
@@ -32,7 +32,7 @@ const DEFAULT_LIMIT = 100;
 export class SandboxesController {
   constructor(
     private readonly sandboxes: SandboxesService,
-    private readonly answers: SandboxAnswers,
+    private readonly answers: SandboxPresenter,
   ) {}
 
   @Get('search')

@@ -29,7 +29,7 @@ interface KnownRow {
 
 /** Counts what there is: by the rows, and by the backend of this host. */
 @Injectable()
-export class SandboxCensus {
+export class DriftDetector {
   private readonly firstSeen = new Map<string, number>();
 
   constructor(

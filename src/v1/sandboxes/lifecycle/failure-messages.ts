@@ -72,7 +72,7 @@ function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log'
 
 /** Finds out why a sandbox that should run does not. */
 @Injectable()
-export class SandboxAutopsy {
+export class ExitDiagnosis {
   constructor(
     private readonly backend: SandboxBackend,
     private readonly cipher: SecretCipher,

@@ -36,7 +36,7 @@ interface OtherHost {
 
 /** Registers this host, so that replicas on two machines notice when they cannot reach each other's sandboxes. */
 @Injectable()
-export class SandboxHosts implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
+export class HostRegistry implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop = new RepeatedWork(
     BEAT_MS,

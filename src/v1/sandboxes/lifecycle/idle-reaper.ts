@@ -10,7 +10,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { HostIdentity } from '../host-identity.js';
 import type { Sandbox } from '../sandbox.entity.js';
-import { SandboxStore } from '../sandbox.repository.js';
+import { SandboxRepository } from '../sandbox.repository.js';
 import { durationText } from './failure-messages.js';
 import { SandboxIdleness } from './idleness.js';
 
@@ -23,13 +23,13 @@ const MOST_SILENT_SECONDS = 600;
 
 /** Lets sandboxes of this host rest that nobody uses: first their programs, much later their files. */
 @Injectable()
-export class SandboxRest {
+export class IdleReaper {
   private readonly logger = new Logger('Sandboxes');
   /** Since when agent servers do not answer, epoch milliseconds by sandbox and start. */
   private silent = new Map<string, number>();
 
   constructor(
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly idleness: SandboxIdleness,
     private readonly host: HostIdentity,
     private readonly config: AppConfig,
@@ -64,7 +64,7 @@ export class SandboxRest {
   async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.store.restingSince(this.host.id, this.ago(retentionSeconds));
+      const old = await this.store.stoppedSince(this.host.id, this.ago(retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) => this.store.move(id, 'remove', {}, { status, updatedAt })),
       );
@@ -168,12 +168,12 @@ const SHARE = 4;
 
 /** Looks for sandboxes that nothing happened in for too long. */
 @Injectable()
-export class SandboxIdleWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class IdleReaperLoop implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop: RepeatedWork;
 
   constructor(
-    private readonly rest: SandboxRest,
+    private readonly rest: IdleReaper,
     { sandboxes: { idleTimeoutSeconds, retentionSeconds } }: AppConfig,
   ) {
     const times = [idleTimeoutSeconds, retentionSeconds].filter((seconds) => seconds > 0);

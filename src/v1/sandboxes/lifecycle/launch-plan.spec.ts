@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { builtInSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { toWishes } from '../sandbox.entity.js';
+import { toOverrides } from '../sandbox.entity.js';
 import { specsProblem, toLaunch } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
@@ -128,6 +128,6 @@ describe('toWishes', () => {
       { resourceFactor: null, image: 'base' },
     ],
   ])('%j: %j', (settings, wishes) => {
-    expect(toWishes(settings)).toEqual(wishes);
+    expect(toOverrides(settings)).toEqual(wishes);
   });
 });

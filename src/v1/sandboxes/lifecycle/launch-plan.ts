@@ -5,8 +5,8 @@ import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError, type SandboxLaunch } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
-import { SandboxAddresses } from '../sandbox-urls.js';
-import type { Sandbox, SandboxWishes } from '../sandbox.entity.js';
+import { SandboxUrls } from '../sandbox-urls.js';
+import type { Sandbox, SandboxOverrides } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
 
 /** What a container gets whose specification says nothing. */
@@ -26,7 +26,7 @@ type LaunchPlan = Pick<
  */
 export function toLaunch(
   spec: SandboxSpec,
-  wishes: SandboxWishes | null,
+  wishes: SandboxOverrides | null,
   backend: 'process' | 'docker',
 ): { launch: LaunchPlan; notes: string[] } {
   const plan: LaunchPlan = {
@@ -85,13 +85,13 @@ interface PlannedLaunch {
 
 /** Says what a sandbox is started with, anew at each start: specifications, settings and addresses may have changed. */
 @Injectable()
-export class SandboxLaunches {
+export class LaunchPlanner {
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
     private readonly callback: SandboxCallback,
-    private readonly addresses: SandboxAddresses,
+    private readonly addresses: SandboxUrls,
   ) {}
 
   /** @throws SandboxBackendError when the specification, or the backend, is not what there is any more */
@@ -106,7 +106,7 @@ export class SandboxLaunches {
     if (!spec) {
       throw new SandboxBackendError(`Its specification ${sandbox.specId} is not configured any more.`);
     }
-    const { launch, notes } = toLaunch(spec, sandbox.wishes, backend);
+    const { launch, notes } = toLaunch(spec, sandbox.overrides, backend);
     return {
       launch: {
         ...launch,

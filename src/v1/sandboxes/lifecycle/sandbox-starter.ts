@@ -11,7 +11,7 @@ import {
 import type { Sandbox } from '../sandbox.entity.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { failedWhileStarting, FILES_GONE, neverAnswered } from './failure-messages.js';
-import { SandboxLaunches } from './launch-plan.js';
+import { LaunchPlanner } from './launch-plan.js';
 
 const LOOK_EVERY_MS = 100;
 
@@ -83,7 +83,7 @@ export class SandboxStarter {
     private readonly readiness: BackendReadiness,
     private readonly backend: SandboxBackend,
     private readonly client: AgentServerClient,
-    private readonly launches: SandboxLaunches,
+    private readonly launches: LaunchPlanner,
     private readonly clock: Clock,
   ) {}
 

@@ -3,10 +3,10 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { LatestWrite } from '../../../common/async.js';
 import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
-import { SandboxListeners } from '../sandbox-events.js';
+import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
 import type { Sandbox } from '../sandbox.entity.js';
-import { SandboxStore } from '../sandbox.repository.js';
+import { SandboxRepository } from '../sandbox.repository.js';
 
 /** The last events of a sandbox are read in this time, or later from its files. */
 const LISTENERS_MS = 10_000;
@@ -16,14 +16,14 @@ const LISTENERS_MS = 10_000;
  * crash at any point. The caller holds the lease that `sandbox.leaseOwner` names.
  */
 @Injectable()
-export class SandboxSteps {
+export class SandboxTransitionsRunner {
   private readonly logger = new Logger('Sandboxes');
 
   constructor(
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly starter: SandboxStarter,
-    private readonly listeners: SandboxListeners,
+    private readonly listeners: SandboxEvents,
     private readonly clock: Clock,
   ) {}
 
@@ -66,7 +66,7 @@ export class SandboxSteps {
       );
       if (running) {
         this.logger.log('sandbox runs', { sandbox_id: id, generation });
-        await this.listeners.tellRunning(id);
+        await this.listeners.emitRunning(id);
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -94,7 +94,7 @@ export class SandboxSteps {
     }
     if (await this.store.move(id, 'paused', {}, { leaseOwner: leaseOwner ?? '' })) {
       this.logger.log('sandbox paused', { sandbox_id: id });
-      await this.listeners.tellStopped(id);
+      await this.listeners.emitStopped(id);
     }
   }
 
@@ -112,7 +112,7 @@ export class SandboxSteps {
     }
     if (await this.store.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
       this.logger.log('sandbox removed', { sandbox_id: id });
-      await this.listeners.tellStopped(id);
+      await this.listeners.emitStopped(id);
     }
   }
 
@@ -124,7 +124,7 @@ export class SandboxSteps {
     const giveUp = new AbortController();
     try {
       await Promise.race([
-        this.listeners.tellBeforePause(id),
+        this.listeners.emitBeforeStop(id),
         delay(LISTENERS_MS, undefined, { signal: giveUp.signal, ref: false }),
       ]);
     } finally {
@@ -136,7 +136,7 @@ export class SandboxSteps {
     const held = { leaseOwner: leaseOwner ?? '' };
     if (await this.store.move(id, 'fail', { statusDetail: detail }, held)) {
       this.logger.warn('sandbox failed', { sandbox_id: id, detail });
-      await this.listeners.tellStopped(id);
+      await this.listeners.emitStopped(id);
     }
   }
 

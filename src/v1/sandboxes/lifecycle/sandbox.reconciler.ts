@@ -6,24 +6,24 @@ import {
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
 import { SandboxBackend } from '../backends/sandbox-backend.js';
-import { SandboxListeners } from '../sandbox-events.js';
+import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxLeases } from '../sandbox-leases.js';
-import { SandboxStore } from '../sandbox.repository.js';
+import { SandboxRepository } from '../sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { type Difference, SandboxCensus } from './drift.js';
-import { FILES_GONE, SandboxAutopsy } from './failure-messages.js';
+import { type Difference, DriftDetector } from './drift.js';
+import { FILES_GONE, ExitDiagnosis } from './failure-messages.js';
 
 /** Makes rows and backend agree again. Every repair looks once more before it changes anything. */
 @Injectable()
-export class SandboxRepairs {
+export class DriftRepair {
   private readonly logger = new Logger('Sandboxes');
 
   constructor(
-    private readonly store: SandboxStore,
+    private readonly store: SandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly leases: SandboxLeases,
-    private readonly listeners: SandboxListeners,
-    private readonly autopsy: SandboxAutopsy,
+    private readonly listeners: SandboxEvents,
+    private readonly autopsy: ExitDiagnosis,
   ) {}
 
   async repair(difference: Difference): Promise<void> {
@@ -56,7 +56,7 @@ export class SandboxRepairs {
     const { generation } = sandbox;
     if (await this.store.move(id, 'fail', { statusDetail: cause }, { status: 'RUNNING', generation })) {
       this.logger.warn('sandbox ended by itself', { sandbox_id: id, detail: cause });
-      await this.listeners.tellStopped(id);
+      await this.listeners.emitStopped(id);
     }
   }
 
@@ -120,7 +120,7 @@ const SLOW = new Set<Difference['kind']>(['left-over', 'orphan']);
 
 /** Compares the sandboxes of this host with what its backend really has, again and again. */
 @Injectable()
-export class SandboxMonitor implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop = new RepeatedWork(
     EVERY_MS,
@@ -139,9 +139,9 @@ export class SandboxMonitor implements OnApplicationBootstrap, BeforeApplication
 
   constructor(
     private readonly readiness: BackendReadiness,
-    private readonly census: SandboxCensus,
-    private readonly repairs: SandboxRepairs,
-    private readonly listeners: SandboxListeners,
+    private readonly census: DriftDetector,
+    private readonly repairs: DriftRepair,
+    private readonly listeners: SandboxEvents,
   ) {}
 
   /** What ran before this start is looked at before the first request: an earlier address may be another's by now. */
@@ -149,7 +149,7 @@ export class SandboxMonitor implements OnApplicationBootstrap, BeforeApplication
     this.loop.start();
     if ((await this.census.running()).length > 0) {
       await this.loop.now();
-      await Promise.all((await this.census.running()).map((id) => this.listeners.tellRunning(id)));
+      await Promise.all((await this.census.running()).map((id) => this.listeners.emitRunning(id)));
     }
   }
 

@@ -7,10 +7,10 @@ import {
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
 import { HostIdentity } from '../host-identity.js';
-import { SandboxKicks, SandboxLeases } from '../sandbox-leases.js';
+import { SandboxWorkerSignal, SandboxLeases } from '../sandbox-leases.js';
 import { isTransitional, type Sandbox, TRANSITIONAL_STATUSES } from '../sandbox.entity.js';
-import { SandboxStore } from '../sandbox.repository.js';
-import { SandboxSteps } from './sandbox-transitions.runner.js';
+import { SandboxRepository } from '../sandbox.repository.js';
+import { SandboxTransitionsRunner } from './sandbox-transitions.runner.js';
 
 /** After a step that failed for no reason of the sandbox's own. */
 const RETRY_MS = 5_000;
@@ -19,16 +19,16 @@ const RETRY_MS = 5_000;
 class StepEnded extends Error {}
 
 /** What a turn works with. */
-interface TurnTools {
+interface LeaseSessionTools {
   leases: SandboxLeases;
-  store: SandboxStore;
-  steps: SandboxSteps;
+  store: SandboxRepository;
+  steps: SandboxTransitionsRunner;
   processId: string;
   onError: (message: string, sandboxId: string, error: unknown) => void;
 }
 
 /** One process's turns with one sandbox: from the taken lease, through as many steps as it takes, to giving it back. */
-class SandboxTurn {
+class LeaseSession {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
   private checking: Promise<void> | null = null;
@@ -37,7 +37,7 @@ class SandboxTurn {
 
   constructor(
     private readonly id: string,
-    private readonly tools: TurnTools,
+    private readonly tools: LeaseSessionTools,
   ) {}
 
   /**
@@ -123,7 +123,7 @@ const FOR_STOPS = 4;
 const STOPS = ['PAUSING', 'DELETING'] as const;
 
 interface Work {
-  turn: SandboxTurn;
+  turn: LeaseSession;
   /** Its lease was taken once more meanwhile: there is another turn after this one. */
   isTakenAgain: boolean;
   done: Promise<void>;
@@ -147,18 +147,18 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
 
   constructor(
     private readonly leases: SandboxLeases,
-    private readonly store: SandboxStore,
-    private readonly steps: SandboxSteps,
+    private readonly store: SandboxRepository,
+    private readonly steps: SandboxTransitionsRunner,
     private readonly host: HostIdentity,
-    private readonly kicks: SandboxKicks,
+    private readonly kicks: SandboxWorkerSignal,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.kicks.onKick((taken) => {
+    this.kicks.onWake((taken) => {
       void (taken === null ? this.loop.now() : this.scope.runInAsyncScope(() => this.accept(taken)));
     });
     this.loop.start();
-    this.kicks.kick();
+    this.kicks.wake();
   }
 
   /** Gives up what can go on later or elsewhere. Programs of sandboxes live on. */
@@ -224,11 +224,11 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     }
     this.turns.delete(taken.id);
     // A place became free, and the sandbox itself may have been changed just now.
-    this.kicks.kick();
+    this.kicks.wake();
   }
 
-  private turnWith(id: string): SandboxTurn {
-    return new SandboxTurn(id, {
+  private turnWith(id: string): LeaseSession {
+    return new LeaseSession(id, {
       leases: this.leases,
       store: this.store,
       steps: this.steps,

@@ -6,7 +6,7 @@ import {
   programCommand,
   programMarker,
   sandboxEnvironment,
-  unmetWishes,
+  unsupportedOverrides,
 } from './program-command.js';
 import { sandboxPaths } from './sandbox-folder.js';
 
@@ -94,9 +94,9 @@ describe('programCommand', () => {
 });
 
 it('says what it cannot do of what a specification asks for', () => {
-  expect(unmetWishes(launch(NATIVE))).toEqual([]);
+  expect(unsupportedOverrides(launch(NATIVE))).toEqual([]);
   const wishes = { cpu: 2, memoryMb: 512, runtime: 'runsc', network: 'n' };
-  const lines = unmetWishes(launch({ kind: 'native', image: 'i:1' }, wishes));
+  const lines = unsupportedOverrides(launch({ kind: 'native', image: 'i:1' }, wishes));
   expect(lines.map((line) => line.replace(/^.* apply /, ''))).toEqual([
     'the image of the sandbox specification.',
     'the processor limit of the sandbox specification.',

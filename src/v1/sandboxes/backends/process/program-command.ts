@@ -85,7 +85,7 @@ export function isToldItsPort(program: SandboxProgram): boolean {
 }
 
 /** What a specification asks for and processes cannot have, in words for people. */
-export function unmetWishes({ program, cpu, memoryMb, runtime, network }: SandboxLaunch): string[] {
+export function unsupportedOverrides({ program, cpu, memoryMb, runtime, network }: SandboxLaunch): string[] {
   const wishes: [string, unknown][] = [
     ['the image', program.kind === 'native' ? program.image : null],
     ['the processor limit', cpu],

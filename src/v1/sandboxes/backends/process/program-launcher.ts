@@ -18,7 +18,7 @@ import {
   sandboxEnvironment,
   sandboxMarker,
   spawnIdentity,
-  unmetWishes,
+  unsupportedOverrides,
 } from './program-command.js';
 import { identify, lives, type ProgramRecord } from './program-record.js';
 import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-folder.js';
@@ -70,7 +70,7 @@ export class ProgramStarter {
     await requireSpace(folder, fileLimits.minFreeBytes);
     const user = await this.#prepareFiles(launch.id, files, before === null, create);
     const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
-    unmetWishes(launch).forEach((line) => launch.onShortfall?.(line));
+    unsupportedOverrides(launch).forEach((line) => launch.onShortfall?.(line));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { createNativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { call, say } from '../fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { SESSION_KEY, startRequest } from '../support/agent-server-client.js';
+import { type GitHttpServer, startGitHttpServer } from '../fakes/git-http-server.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+const TOKEN = 'token-of-the-git-host';
+const NAME = 'team/project';
+const WORK = 'echo b > b.txt && git add . && git commit -qm b && git log -1 --format=%an,%ae';
+
+describe('an agent and its git server', () => {
+  let llm: ScriptedLlm;
+  let host: GitHttpServer;
+  let server: TestAgentServer;
+
+  beforeEach(async () => {
+    llm = await ScriptedLlm.start(inOrder(say('done')));
+    host = await startGitHttpServer(`user:${TOKEN}`);
+    server = await startTestAgentServer({
+      createEngine: async (context) =>
+        createNativeEngine(context, {
+          webhook: null,
+          sessionKeys: [SESSION_KEY],
+          toolWrapper: [],
+          environment: toolEnvironment(process.env),
+          conversationsPath: `${server.folder}/conversations`,
+        }),
+    });
+  });
+
+  afterEach(async () => {
+    await server.stop();
+    await host.close();
+    await llm.close();
+  });
+
+  /** A conversation in a clone; the credentials are given as a service gives them again after a restart. */
+  async function start(expose: boolean): Promise<string> {
+    await host.commit(NAME, 'main', { 'a.txt': 'a' });
+    const url = `${host.origin}/${NAME}.git`;
+    await server.client.post('/api/git/prepare', {
+      url,
+      directory: 'project',
+      branch: null,
+      new_branch: 'work',
+      username: 'user',
+      password: TOKEN,
+      identity: null,
+    });
+    const git = {
+      credentials: [{ origin: host.origin, username: 'user', password: TOKEN }],
+      expose,
+      identity: { name: 'Ada', email: 'ada@example.com' },
+    };
+    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+    const id = await server.client.start(startRequest({ agent, slipway: { git } }));
+    await server.restart();
+    await server.client.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key', git });
+    return id;
+  }
+
+  async function converse(id: string): Promise<string> {
+    await server.client.say(id, 'Go.');
+    await server.client.untilStatus(id, 'finished');
+    const events = JSON.stringify(await server.client.events(id));
+    expect(events).not.toContain(TOKEN);
+    return events;
+  }
+
+  it('pushes from its shell when it may, under the name of the user', async () => {
+    const id = await start(true);
+    llm.script = inOrder(
+      call('terminal', { command: `${WORK} && git push -q origin work && env` }),
+      say('ok'),
+    );
+    expect(await converse(id)).toContain('Ada,ada@example.com');
+    expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
+    expect(llm.requests[0]?.tools).not.toContain('git_remote');
+    expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
+  });
+
+  it('has the agent server fetch and push when its shell may not', async () => {
+    const id = await start(false);
+    await host.commit(NAME, 'news', { 'c.txt': 'c' });
+    llm.script = inOrder(
+      call('terminal', { command: `${WORK}; git push origin work; env` }),
+      call('git_remote', { operation: 'push', branch: 'work' }),
+      call('git_remote', { operation: 'fetch' }),
+      call('terminal', { command: 'git show origin/news:c.txt' }),
+      call('git_remote', { operation: 'clone', url: `${host.origin}/${NAME}.git`, folder: 'second' }),
+      call('git_remote', { operation: 'clone', url: `${host.origin}/${NAME}.git`, folder: '/etc/second' }),
+      say('ok'),
+    );
+    const events = await converse(id);
+    expect(events).toContain('Ada,ada@example.com');
+    expect(events).toContain('terminal prompts disabled');
+    expect(events).toContain('git push succeeded');
+    expect(events).toContain('refs/remotes/origin/news is');
+    expect(events).toContain('git clone succeeded');
+    expect(events).toContain('/etc/second is not inside the workspace');
+    expect(events).not.toMatch(/SLIPWAY_GIT|GIT_CONFIG_KEY_2/);
+    expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
+    expect(llm.requests[0]?.tools).toContain('git_remote');
+  });
+});

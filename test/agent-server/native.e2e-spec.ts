@@ -1,0 +1,62 @@
+import { afterEach, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { startRequest } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+let server: TestAgentServer;
+let llm: ScriptedLlm;
+
+afterEach(async () => {
+  await server.stop();
+  await llm.close();
+});
+
+it('goes on when the budget that stopped it was raised', async () => {
+  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent, slipway: { max_budget: 0 } }));
+  await client.say(id, 'Do it.');
+  await client.untilStatus(id, 'error');
+  expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+    { code: 'MaxBudgetReached', detail: expect.stringContaining('Raise it in the settings') },
+  ]);
+  expect(llm.requests).toEqual([]);
+
+  await client.post(`/api/conversations/${id}/credentials`, { max_budget: 1 });
+  await client.say(id, 'Go on.');
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+});
+
+it('works for a user: a command in the workspace, its result to the model, an answer', async () => {
+  llm = await ScriptedLlm.start(
+    inOrder(
+      {
+        kind: 'answer',
+        calls: [{ name: 'terminal', arguments: { command: 'echo "$TOKEN" > out; cat out' } }],
+      },
+      { kind: 'answer', text: 'It is done.' },
+    ),
+  );
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent, secrets: { TOKEN: 'a-secret-token' } }));
+  await client.say(id, 'Write the file.');
+  await client.untilStatus(id, 'finished');
+  expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+    'MessageEvent',
+    'ActionEvent',
+    'ObservationEvent',
+    'MessageEvent',
+  ]);
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  expect(await readFile(path.join(server.workspace, 'project/out'), 'utf8')).toBe('a-secret-token\n');
+  expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
+  expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
+});

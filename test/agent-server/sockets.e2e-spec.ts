@@ -1,0 +1,205 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { WebSocket } from 'ws';
+import { SOCKET_LIMITS } from '../../src/agent-server/sockets/socket-request.js';
+import { jsonAt, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
+
+/** A client that keeps what it hears. */
+interface TestSocket {
+  socket: WebSocket;
+  frames: unknown[];
+  /** Close code once it is closed. */
+  closed: Promise<number>;
+}
+
+const WITH_KEY = { 'X-Session-API-Key': SESSION_KEY };
+
+/** Kinds, state updates left out. */
+function kinds(frames: unknown[]): (string | null)[] {
+  return frames
+    .map((frame) => jsonText(frame, 'kind'))
+    .filter((kind) => kind !== 'ConversationStateUpdateEvent');
+}
+
+/** The status in a frame that tells the whole state. */
+function value(frame: unknown): unknown {
+  return jsonText(frame, 'key') === 'full_state' ? jsonAt(frame, 'value', 'execution_status') : null;
+}
+
+function finished({ frames }: TestSocket): boolean {
+  return frames.length > 1 && value(frames.at(-1)) === 'finished';
+}
+
+function logged({ frames }: TestSocket): unknown[] {
+  return frames.filter((frame) => jsonText(frame, 'key') !== 'full_state');
+}
+
+describe('sockets of the agent server', () => {
+  let server: TestAgentServer;
+  const opened: WebSocket[] = [];
+
+  afterEach(async () => {
+    opened.splice(0).forEach((socket) => socket.terminate());
+    await server.stop();
+  });
+
+  function open(path: string, headers: Record<string, string> = {}): TestSocket {
+    const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/${path}`, { headers });
+    const frames: unknown[] = [];
+    socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
+    socket.on('error', () => undefined);
+    const closed = new Promise<number>((resolve) => socket.once('close', resolve));
+    opened.push(socket);
+    return { socket, frames, closed };
+  }
+
+  it('knows three ways to authenticate', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    const byFrame = open(`events/${id}`);
+    byFrame.socket.on('open', () => {
+      byFrame.socket.send(JSON.stringify({ type: 'auth', session_api_key: SESSION_KEY }));
+      // In the same breath: a frame that follows at once is not lost.
+      byFrame.socket.send(JSON.stringify({ role: 'user', content: 'say hello' }));
+    });
+    const sockets = [
+      open(`events/${id}?session_api_key=${SESSION_KEY}`),
+      open(`events/${id.replaceAll('-', '')}`, WITH_KEY),
+      byFrame,
+    ];
+    await until(() => sockets.every(({ frames }) => frames.length > 0));
+    for (const { frames } of sockets) {
+      expect(frames[0]).toMatchObject({
+        kind: 'ConversationStateUpdateEvent',
+        source: 'environment',
+        key: 'full_state',
+        value: { id },
+      });
+    }
+    await server.client.untilStatus(id, 'finished');
+    expect(await server.client.answers(id)).toEqual(['hello']);
+  });
+
+  it('says with a code why it closes', async () => {
+    server = await startTestAgentServer({
+      sockets: { ...SOCKET_LIMITS, authTimeoutMs: 50, maxSubscribers: 1 },
+    });
+    const id = await server.client.start();
+    expect(await open(`events/${id}?session_api_key=wrong`).closed).toBe(4001);
+    expect(await open(`events/${id}`, { 'X-Session-API-Key': 'wrong' }).closed).toBe(4001);
+    expect(await open(`events/${id}`).closed).toBe(4001);
+    const wrongFrame = open(`events/${id}`);
+    wrongFrame.socket.on('open', () => wrongFrame.socket.send('{"type":"auth","session_api_key":"wrong"}'));
+    expect(await wrongFrame.closed).toBe(4001);
+    expect(await open(`events/${randomUUID()}`, WITH_KEY).closed).toBe(4004);
+    expect(await open('events/nonsense', WITH_KEY).closed).toBe(4004);
+    expect(await open('elsewhere', WITH_KEY).closed).toBe(1006);
+    const first = open(`events/${id}`, WITH_KEY);
+    await until(() => first.frames.length > 0);
+    expect(await open(`events/${id}`, WITH_KEY).closed).toBe(1013);
+    await server.client.send('DELETE', `/api/conversations/${id}`);
+    expect(await first.closed).toBe(4004);
+  });
+
+  it('sends history when it is asked for, then what happens, each event once', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    await server.client.say(id, 'say one');
+    await server.client.untilStatus(id, 'finished');
+    const before = await server.client.events(id);
+    const second = String(jsonAt(before[1], 'timestamp'));
+    const all = open(`events/${id}?resend_all=true`, WITH_KEY);
+    const since = open(`events/${id}?resend_mode=since&after_timestamp=${second}`, WITH_KEY);
+    const none = open(`events/${id}`, WITH_KEY);
+    await until(() => [all, since, none].every(({ frames }) => frames.length > 0));
+    await server.client.say(id, 'say two');
+    await until(() => [all, since, none].every(finished));
+    await server.client.untilStatus(id, 'finished');
+    const events = await server.client.events(id);
+    await until(
+      () => logged(all).length === events.length && logged(none).length === events.length - before.length,
+    );
+    expect(logged(all)).toEqual(events);
+    expect(logged(since)).toEqual(events.slice(1));
+    expect(logged(none)).toEqual(events.slice(before.length));
+  });
+
+  it('takes messages, and says which it did not understand', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    const { socket, frames } = open(`events/${id}`, WITH_KEY);
+    await until(() => frames.length > 0);
+    for (const frame of [
+      'no json',
+      '{"role":"assistant","content":"x"}',
+      '{"type":"auth","session_api_key":"k"}',
+    ]) {
+      socket.send(frame);
+    }
+    socket.send(JSON.stringify({ role: 'user', content: [{ type: 'text', text: 'say hello' }] }));
+    await until(() => frames.some((frame) => value(frame) === 'finished'));
+    expect(kinds(frames)).toEqual(['ServerErrorEvent', 'ServerErrorEvent', 'MessageEvent', 'MessageEvent']);
+    const error = frames.find((frame) => jsonText(frame, 'kind') === 'ServerErrorEvent');
+    expect(error).toMatchObject({
+      source: 'environment',
+      code: 'InvalidMessage',
+      detail: expect.any(String),
+    });
+  });
+
+  it('drops a client that takes nothing, without keeping anything for it', async () => {
+    server = await startTestAgentServer({ sockets: { ...SOCKET_LIMITS, stallMs: 50 } });
+    const id = await server.client.start();
+    const slow = open(`events/${id}`, WITH_KEY);
+    const quick = open(`events/${id}`, WITH_KEY);
+    await until(() => slow.frames.length > 0 && quick.frames.length > 0);
+    slow.socket.pause();
+    const long = 'x'.repeat(1_000_000);
+    for (let count = 0; count < 20; count += 1) {
+      await server.client.say(id, long, false);
+    }
+    await until(() => kinds(quick.frames).length === 20);
+    slow.socket.resume();
+    expect([1006, 1013]).toContain(await slow.closed);
+    expect(kinds(slow.frames).length).toBeLessThan(20);
+  });
+
+  it.each(['//', '/sockets/events', 'http://['])('answers 404 to the address %s', async (address) => {
+    server = await startTestAgentServer();
+    const socket = connect(server.port, '127.0.0.1');
+    const answer = text(socket);
+    socket.end(
+      `GET ${address} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+    );
+    expect(await answer).toMatch(/^HTTP\/1.1 40[04] /);
+    expect((await server.client.send('GET', '/alive')).status).toBe(200);
+  });
+
+  it('drops a client that answers no ping', async () => {
+    server = await startTestAgentServer({ sockets: { ...SOCKET_LIMITS, pingMs: 50 } });
+    const id = await server.client.start();
+    const dead = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/events/${id}`, {
+      headers: WITH_KEY,
+      autoPong: false,
+    });
+    opened.push(dead);
+    expect((await once(dead, 'close'))[0]).toBe(1006);
+  });
+
+  it('sends the events of commands, and runs commands', async () => {
+    server = await startTestAgentServer();
+    const { socket, frames } = open('bash-events', WITH_KEY);
+    await once(socket, 'open');
+    socket.send(JSON.stringify({ command: 'echo hello' }));
+    await until(() => frames.some((frame) => jsonNumber(frame, 'exit_code') === 0));
+    expect(frames[0]).toMatchObject({ kind: 'BashCommand', command: 'echo hello' });
+    expect(frames.map((frame) => jsonAt(frame, 'stdout')).join('')).toBe('hello\n');
+  });
+});

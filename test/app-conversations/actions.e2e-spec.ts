@@ -1,0 +1,559 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import request from 'supertest';
+import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import { jsonText } from '../../src/common/json-access.js';
+import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
+import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
+import { ConversationEvents } from '../../src/v1/events/event-listeners.js';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import type { Sandbox, SandboxRowStatus } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+const ACTIONS = ['send-message', 'respond-to-confirmation', 'pause', 'run'] as const;
+const BODIES: Partial<Record<(typeof ACTIONS)[number], object>> = {
+  'send-message': { content: [{ type: 'text', text: 'say hello' }] },
+  'respond-to-confirmation': { accept: true },
+};
+
+let app: TestApp;
+let rows: ConversationRows;
+let agent: TestAgentServer;
+let user: TestUser;
+let sandbox: Sandbox;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  rows = new ConversationRows(app);
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+beforeEach(async () => {
+  // Two sandboxes never have one key.
+  const key = newSessionKey();
+  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  user = await app.createUser();
+  sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+});
+
+afterEach(async () => {
+  await agent.stop();
+});
+
+/** Whether use of the sandbox was noted. */
+async function hasTraffic(): Promise<boolean> {
+  const [row] = await app.dataSource.query<{ traffic_at: Date | null }[]>(
+    'SELECT traffic_at FROM sandboxes WHERE id = $1',
+    [sandbox.id],
+  );
+  return row?.traffic_at instanceof Date;
+}
+
+/** A conversation that the agent server has as well. */
+async function begin(): Promise<{ id: string; hex: string }> {
+  const row = await rows.conversation(user.id, { sandboxId: sandbox.id, workingDir: agent.workspace });
+  await agent.client.start({ conversation_id: row.id });
+  return row;
+}
+
+function post(id: string, action: string, body?: object, who: TestUser = user): request.Test {
+  const call = request(app.url).post(`${CONVERSATIONS}/${id}/${action}`).set(who.headers);
+  return body === undefined ? call : call.send(body);
+}
+
+const say = (id: string, text: string, run = true): request.Test =>
+  post(id, 'send-message', { content: [{ text }], run });
+
+async function statusOf(id: string): Promise<string | null> {
+  return jsonText(await agent.client.get(`/api/conversations/${id}`), 'execution_status');
+}
+
+async function untilStatus(id: string, status: string): Promise<void> {
+  await until(async () => (await statusOf(id)) === status);
+}
+
+async function userTexts(id: string): Promise<unknown[]> {
+  const page = await agent.client.get(`/api/conversations/${id}/events/search?kind=MessageEvent`);
+  const { items } = page as { items: { source: string; llm_message: { content: unknown[] } }[] };
+  return items.filter(({ source }) => source === 'user').map(({ llm_message: { content } }) => content);
+}
+
+describe('send-message', () => {
+  it('gives the agent the message, which works on it', async () => {
+    const { id, hex } = await begin();
+
+    const { body } = await post(hex, 'send-message', {
+      content: [
+        { type: 'text', text: 'say hello' },
+        { type: 'image', image_urls: ['data:image/png;base64,aGVsbG8='] },
+        { type: 'image_url', image_url: { url: 'https://images.example.com/a.png' } },
+      ],
+    }).expect(200);
+
+    expect(body).toEqual({ success: true, sandbox_status: 'RUNNING', message: null });
+    await untilStatus(id, 'finished');
+    expect(await userTexts(id)).toEqual([
+      [
+        { type: 'text', text: 'say hello' },
+        { type: 'image', image_urls: ['data:image/png;base64,aGVsbG8='] },
+        { type: 'image', image_urls: ['https://images.example.com/a.png'] },
+      ],
+    ]);
+  });
+
+  it('leaves the agent alone without run', async () => {
+    const { id, hex } = await begin();
+
+    await say(hex, 'say hello', false).expect(200);
+
+    expect(await statusOf(id)).toBe('idle');
+    expect(await userTexts(id)).toEqual([[{ type: 'text', text: 'say hello' }]]);
+  });
+
+  it('is use of the sandbox', async () => {
+    const { hex } = await begin();
+    expect(await hasTraffic()).toBe(false);
+
+    await say(hex, 'say hello').expect(200);
+
+    await until(hasTraffic);
+  });
+
+  it.each([
+    [{}, ['content'], 'missing'],
+    [{ content: [] }, ['content'], 'value_error'],
+    [{ content: 'hello' }, ['content'], 'list_type'],
+    [{ content: [{ type: 'text' }] }, ['content', '0', 'text'], 'missing'],
+    [{ content: [{ type: 'text', text: ' ' }] }, ['content'], 'value_error'],
+    [{ content: [{ type: 'video', text: 'x' }] }, ['content', '0', 'type'], 'enum'],
+    [{ content: [{ text: 5 }] }, ['content', '0', 'text'], 'string_type'],
+    [{ content: [{ type: 'image' }] }, ['content', '0', 'image_urls'], 'missing'],
+    [
+      { content: [{ type: 'image', image_urls: ['file:///etc/passwd'] }] },
+      ['content', '0', 'image_urls', '0'],
+      'value_error',
+    ],
+    [{ content: [{ image_url: { url: 'x' } }] }, ['content', '0', 'image_url', 'url'], 'value_error'],
+    [{ content: [{ text: 'x' }], role: 'assistant' }, ['role'], 'enum'],
+    [{ content: [{ text: 'x' }], run: 'perhaps' }, ['run'], 'bool_parsing'],
+  ])('refuses %j', async (body, loc, type) => {
+    const { detail } = (await post(randomUUID(), 'send-message', body).expect(422)).body;
+
+    expect(detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type }]);
+  });
+
+  it('refuses parts that are no objects', async () => {
+    const { body } = await post(randomUUID(), 'send-message', { content: ['hello'] }).expect(422);
+
+    expect(body.detail).toContainEqual({
+      loc: ['body', 'content', '0'],
+      msg: 'Expected an object.',
+      type: 'model_attributes_type',
+    });
+  });
+
+  it('refuses more than a hundred parts', async () => {
+    const { hex } = await begin();
+    const content = (parts: number): object => ({
+      content: Array.from({ length: parts }, () => ({ text: 'x' })),
+      run: false,
+    });
+
+    await post(hex, 'send-message', content(100)).expect(200);
+    const { body } = await post(hex, 'send-message', content(101)).expect(422);
+    expect(body.detail).toEqual([{ loc: ['body', 'content'], msg: expect.any(String), type: 'too_long' }]);
+  });
+});
+
+describe('respond-to-confirmation', () => {
+  it.each([
+    [{ accept: true }, { accept: true, reason: null }],
+    [
+      { accept: false, reason: 'not now' },
+      { accept: false, reason: 'not now' },
+    ],
+    [
+      { accept: false, reason: null },
+      { accept: false, reason: expect.any(String) },
+    ],
+  ])('passes %j on', async (answer, expected) => {
+    const { id, hex } = await begin();
+    await say(hex, 'ask rm').expect(200);
+    await untilStatus(id, 'waiting_for_confirmation');
+
+    expect((await post(hex, 'respond-to-confirmation', answer).expect(200)).body).toEqual({ success: true });
+
+    await until(() => agent.engines.some(({ confirmations }) => confirmations.length > 0));
+    expect(agent.engines.flatMap(({ confirmations }) => confirmations)).toEqual([expected]);
+  });
+
+  it('says in the words of the agent server that nothing waits', async () => {
+    const { hex } = await begin();
+
+    const { body } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
+
+    expect(body).toMatchObject({ code: 'conflict', detail: 'No action waits for confirmation.' });
+  });
+
+  it.each([
+    [{}, 'missing'],
+    [{ accept: 'perhaps' }, 'bool_parsing'],
+  ])('refuses %j', async (body, type) => {
+    const { detail } = (await post(randomUUID(), 'respond-to-confirmation', body).expect(422)).body;
+
+    expect(detail).toEqual([{ loc: ['body', 'accept'], msg: expect.any(String), type }]);
+  });
+});
+
+describe('pause and run', () => {
+  it('stop the agent and let it go on', async () => {
+    const { id, hex } = await begin();
+    await say(hex, 'step').expect(200);
+    await untilStatus(id, 'running');
+
+    expect((await post(hex, 'pause').expect(200)).body).toEqual({ success: true });
+    await untilStatus(id, 'paused');
+    expect((await post(hex, 'run').expect(200)).body).toEqual({ success: true });
+    await untilStatus(id, 'running');
+    await post(hex, 'pause').expect(200);
+    await untilStatus(id, 'paused');
+  });
+
+  it('refuse what the state forbids, in the words of the agent server', async () => {
+    const { id, hex } = await begin();
+    expect((await post(hex, 'run').expect(409)).body.detail).toMatch(/no message yet/);
+    await say(hex, 'step').expect(200);
+    await untilStatus(id, 'running');
+
+    const { body } = await post(hex, 'run').expect(409);
+
+    expect(body).toMatchObject({ code: 'conflict', detail: expect.stringContaining('already running') });
+    await post(hex, 'pause').expect(200);
+    await untilStatus(id, 'paused');
+  });
+
+  it('take an empty object as their body, as clients send it', async () => {
+    const { hex } = await begin();
+
+    await post(hex, 'pause', {}).expect(200);
+  });
+});
+
+describe.each(ACTIONS)('%s', (action) => {
+  const act = (id: string, who: TestUser = user): request.Test => post(id, action, BODIES[action], who);
+
+  it.each<[SandboxRowStatus | null, number, RegExp]>([
+    ['STARTING', 409, /STARTING/],
+    ['PAUSING', 409, /PAUSED.*POST \/api\/v1\/sandboxes\/\w+\/resume/],
+    ['PAUSED', 409, /PAUSED.*POST \/api\/v1\/sandboxes\/\w+\/resume/],
+    ['ERROR', 503, /ERROR.*POST \/api\/v1\/sandboxes\/\w+\/resume/],
+    ['DELETING', 410, /MISSING/],
+    [null, 410, /MISSING/],
+  ])('with a sandbox that is %s answers %i and what to do', async (status, code, detail) => {
+    const found = status && (await rows.sandbox(user.id, { status }));
+    const { hex } = await rows.conversation(user.id, found ? { sandboxId: found.id } : {});
+
+    const { body } = await act(hex).expect(code);
+
+    expect(body).toMatchObject({ code: 'sandbox_not_running', detail: expect.stringMatching(detail) });
+  });
+
+  it('answers 409 while a conversation whose id the client chose is being started', async () => {
+    const { appConversationId } = await rows.startTask(user.id, { status: 'PREPARING_REPOSITORY' });
+    const { appConversationId: failed } = await rows.startTask(user.id, { status: 'ERROR' });
+
+    expect((await act(appConversationId).expect(409)).body.detail).toContain('STARTING');
+    await act(failed).expect(404);
+  });
+
+  it('answers 404 for what is no id, and for an unknown one', async () => {
+    expect((await act('nonsense').expect(404)).body.code).toBe('not_found');
+    expect((await act(randomUUID()).expect(404)).body.code).toBe('not_found');
+  });
+
+  it('answers 404 to others, and nothing happens', async () => {
+    const { id, hex } = await begin();
+
+    await act(hex, await app.createUser()).expect(404);
+
+    expect(await userTexts(id)).toEqual([]);
+  });
+
+  it('answers 502 when the agent server does not answer, does not know the conversation or refuses the key', async () => {
+    const { hex } = await begin();
+    const gone = await rows.conversation(user.id, { sandboxId: sandbox.id });
+    const key = newSessionKey();
+    const locked = await rows.sandbox(user.id, { key, address: sandbox.address });
+    const refused = await rows.conversation(user.id, { sandboxId: locked.id });
+
+    expect((await act(gone.hex).expect(502)).body.code).toBe('upstream_error');
+    const { body } = await act(refused.hex).expect(502);
+    expect(body.code).toBe('upstream_error');
+    expect(JSON.stringify(body)).not.toContain(key);
+    await agent.stop();
+    expect((await act(hex).expect(502)).body.code).toBe('upstream_error');
+    agent = await startTestAgentServer();
+  });
+});
+
+describe('after a resume', () => {
+  it('an action waits until the conversation has its credentials again', async () => {
+    const { id, hex } = await begin();
+    await app.dataSource.query('UPDATE sandboxes SET generation = 2 WHERE id = $1', [sandbox.id]);
+
+    const sending = say(hex, 'say hello').then((response) => response);
+    // The request is on its way through the service; what it waits for comes only now.
+    await until(hasTraffic);
+    expect(await userTexts(id)).toEqual([]);
+    await app.dataSource.query('UPDATE app_conversations SET sandbox_generation = 2 WHERE id = $1', [id]);
+
+    expect((await sending).status).toBe(200);
+    expect(await userTexts(id)).toHaveLength(1);
+  });
+});
+
+describe('settings that were changed meanwhile', () => {
+  const SERVER = {
+    llm_model: 'openai/other',
+    llm_base_url: 'http://llm.example/v2',
+    llm_api_key: 'llm-key-of-a-test',
+  };
+
+  const settings = (members: object): request.Test =>
+    request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
+  const seen = (id: string, members: Partial<FollowedConversation>): Promise<unknown> =>
+    app.dataSource.getRepository(FollowedConversation).update({ id }, members);
+  /** What the agent works with, as it answers `settings`. */
+  const lastAnswer = async (id: string): Promise<unknown> => {
+    await untilStatus(id, 'finished');
+    return JSON.parse(String((await agent.client.answers(id)).at(-1)));
+  };
+
+  it.each<[string, Partial<FollowedConversation>]>([
+    ['that ended with an error', { executionStatus: 'error' }],
+    [
+      'whose budget is spent',
+      {
+        executionStatus: 'finished',
+        metrics: {
+          model_name: 'openai/fake',
+          accumulated_cost: 1,
+          max_budget_per_task: 1,
+          accumulated_token_usage: null,
+        },
+      },
+    ],
+  ])('are told to a conversation %s, with the next message', async (_, state) => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
+    await seen(id, state);
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
+  });
+
+  it('are not looked at by a pause', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5 });
+    await seen(id, { executionStatus: 'error' });
+    await request(app.url).post(`/api/v1/app-conversations/${hex}/pause`).set(user.headers).expect(200);
+    await seen(id, { executionStatus: 'paused' });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null });
+  });
+
+  it('are not looked at when nothing is in the way', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, max_budget_per_task: 5 });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null, maxIterations: 500 });
+  });
+
+  it('leave a conversation its key when they name another model server', async () => {
+    const { id, hex } = await begin();
+    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1', max_budget_per_task: 5 });
+    await seen(id, { executionStatus: 'error' });
+
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, llm: { apiKey: '<secret-hidden>' } });
+  });
+
+  it('are told to a conversation that refuses work without its key, which then does it', async () => {
+    const { id, hex } = await begin();
+    await agent.restart();
+    await app.dataSource.query('UPDATE sandboxes SET address = $2 WHERE id = $1', [
+      sandbox.id,
+      `http://127.0.0.1:${agent.port}`,
+    ]);
+    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+
+    const { body } = await say(hex, 'settings').expect(409);
+    expect(body).toMatchObject({
+      code: 'conflict',
+      detail: expect.stringContaining("another model server than this conversation's (openai/fake at"),
+    });
+    expect(await userTexts(id)).toEqual([]);
+    await settings(SERVER);
+    await say(hex, 'settings').expect(200);
+
+    expect(await lastAnswer(id)).toMatchObject({ llm: { apiKey: '<secret-hidden>' } });
+    expect(await userTexts(id)).toHaveLength(1);
+  });
+});
+
+describe('titles', () => {
+  const titleOf = async (hex: string): Promise<string> => {
+    const { body } = await request(app.url).get(`${CONVERSATIONS}?ids=${hex}`).set(user.headers).expect(200);
+    return body[0].title;
+  };
+
+  const message = (source: 'user' | 'agent'): AgentEvent => ({
+    id: randomUUID(),
+    kind: 'MessageEvent',
+    source,
+    timestamp: '2026-11-21T09:30:00.000000',
+    llm_message: { role: source === 'user' ? 'user' : 'assistant', content: [{ type: 'text', text: 'x' }] },
+    activated_skills: [],
+    extended_content: [],
+  });
+
+  it('come from the first message, through the agent server, once the user said something', async () => {
+    const { id, hex } = await begin();
+    await app.dataSource.query('UPDATE app_conversations SET title = $2 WHERE id = $1', [
+      id,
+      initialTitle(id),
+    ]);
+    await say(hex, 'say hello to everybody', false).expect(200);
+
+    app.app.get(ConversationEvents).emitStored(id, [message('user')]);
+
+    await until(async () => (await titleOf(hex)) === 'say hello to everybody');
+  });
+
+  it('of agent servers replace earlier ones, but never those of users', async () => {
+    const { id, hex } = await begin();
+    const listeners = app.app.get(ConversationEvents);
+    listeners.emitState(id, { title: 'First' });
+    await until(async () => (await titleOf(hex)) === 'First');
+    listeners.emitState(id, { title: 'Second' });
+    await until(async () => (await titleOf(hex)) === 'Second');
+
+    await request(app.url)
+      .patch(`${CONVERSATIONS}/${hex}`)
+      .set(user.headers)
+      .send({ title: 'Mine' })
+      .expect(200);
+    const other = await begin();
+    listeners.emitState(id, { title: 'Third' });
+    listeners.emitStored(id, [message('user')]);
+    // Told later, so that the first conversation has had its turn.
+    listeners.emitState(other.id, { title: 'Other' });
+    await until(async () => (await titleOf(other.hex)) === 'Other');
+
+    expect(await titleOf(hex)).toBe('Mine');
+  });
+
+  it('are not asked for again and again', async () => {
+    const { id, hex } = await begin();
+    await app.dataSource.query(`UPDATE app_conversations SET title = 'Found' WHERE id = $1`, [id]);
+    await say(hex, 'say hello', false).expect(200);
+    const updatedAt = async (): Promise<string> =>
+      (await request(app.url).get(`${CONVERSATIONS}?ids=${hex}`).set(user.headers)).body[0].updated_at;
+    const before = await updatedAt();
+
+    app.app.get(ConversationEvents).emitStored(id, [message('agent')]);
+    app.app.get(ConversationEvents).emitStored(id, [message('user')]);
+
+    await until(async () => (await updatedAt()) !== before);
+    expect(await titleOf(hex)).toBe('Found');
+  });
+
+  it('of users are told to the agent server', async () => {
+    const { id, hex } = await begin();
+
+    await request(app.url)
+      .patch(`${CONVERSATIONS}/${hex}`)
+      .set(user.headers)
+      .send({ title: 'Mine' })
+      .expect(200);
+
+    await until(async () => jsonText(await agent.client.get(`/api/conversations/${id}`), 'title') === 'Mine');
+    expect(await titleOf(hex)).toBe('Mine');
+  });
+});
+
+describe('the workspace', () => {
+  const get = (hex: string, place: string, who: TestUser = user): request.Test =>
+    request(app.url).get(`${CONVERSATIONS}/${hex}/${place}`).set(who.headers);
+
+  it('shows files as JSON strings, and nothing for one that is not there', async () => {
+    const { hex } = await begin();
+    await mkdir(path.join(agent.workspace, 'docs'), { recursive: true });
+    await writeFile(path.join(agent.workspace, 'PLAN.md'), '# Plan "ä"\n');
+    await writeFile(path.join(agent.workspace, 'docs', 'a.txt'), 'a');
+
+    const plan = await get(hex, 'file').expect(200);
+    expect([plan.body, plan.type]).toEqual(['# Plan "ä"\n', 'application/json']);
+    expect((await get(hex, 'file?file_path=docs/a.txt').expect(200)).body).toBe('a');
+    const absolute = encodeURIComponent(path.join(agent.workspace, 'docs', 'a.txt'));
+    expect((await get(hex, `file?file_path=${absolute}`).expect(200)).body).toBe('a');
+    expect((await get(hex, 'file?file_path=none.txt').expect(200)).body).toBe('');
+  });
+
+  it('ends at its own walls', async () => {
+    const { hex } = await begin();
+
+    expect((await get(hex, 'file?file_path=/etc/passwd').expect(403)).body.code).toBe('forbidden');
+    expect((await get(hex, 'file?file_path=../../../../etc/passwd').expect(403)).body.code).toBe('forbidden');
+  });
+
+  it('shows what git sees', async () => {
+    const { hex } = await begin();
+    const git = (command: string): Promise<unknown> =>
+      agent.client.post('/api/bash/execute_bash_command', {
+        command: `git -c user.name=a -c user.email=a@b ${command}`,
+        cwd: agent.workspace,
+      });
+    await writeFile(path.join(agent.workspace, 'a.txt'), 'old\n');
+    await git('init');
+    await git('add a.txt');
+    await git('commit -m first');
+    await writeFile(path.join(agent.workspace, 'a.txt'), 'new\n');
+    await writeFile(path.join(agent.workspace, 'b.txt'), 'b\n');
+
+    expect((await get(hex, 'git/changes?path=.&ref=HEAD').expect(200)).body).toEqual([
+      { status: 'UPDATED', path: 'a.txt' },
+      { status: 'ADDED', path: 'b.txt' },
+    ]);
+    expect((await get(hex, 'git/diff?path=a.txt&ref=HEAD').expect(200)).body).toEqual({
+      original: 'old\n',
+      modified: 'new\n',
+    });
+    expect((await get(hex, 'git/diff?path=a.txt&ref=nowhere').expect(409)).body.detail).toMatch(/ref/);
+  });
+
+  it.each(['file', 'git/changes?path=.', 'git/diff?path=a'])('of others is not there (%s)', async (place) => {
+    const { hex } = await begin();
+    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const resting = await rows.conversation(user.id, { sandboxId: paused.id });
+
+    await get(hex, place, await app.createUser()).expect(404);
+    expect((await get(resting.hex, place).expect(409)).body.code).toBe('sandbox_not_running');
+  });
+});

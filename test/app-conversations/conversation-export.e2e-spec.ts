@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { unzipSync } from 'fflate';
+import request from 'supertest';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+
+let app: TestApp;
+let rows: ConversationRows;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  rows = new ConversationRows(app);
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+/** Status, headers, and the files of the archive as texts. */
+async function download(id: string, user: TestUser = app.user) {
+  const response = await fetch(`${app.url}/api/v1/app-conversations/${id}/download`, {
+    headers: user.headers,
+  });
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const files = response.ok ? unzipSync(bytes) : {};
+  return {
+    status: response.status,
+    headers: response.headers,
+    files: Object.fromEntries(
+      Object.entries(files).map(([name, data]) => [name, Buffer.from(data).toString()]),
+    ),
+  };
+}
+
+async function conversationWith(events: object[]): Promise<string> {
+  const sandbox = await rows.sandbox(app.user.id, {
+    key: `key-of-the-sandbox-${randomUUID()}`,
+    address: 'http://127.0.0.1:1',
+  });
+  const { id, hex } = await rows.conversation(app.user.id, { sandboxId: sandbox.id, title: 'Parser' });
+  await app.dataSource.query(
+    `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+     SELECT $1, (row_number() OVER ())::int, body->>'id', body->>'kind', now(), body
+     FROM jsonb_array_elements($2::jsonb) AS body`,
+    [id, JSON.stringify(events)],
+  );
+  return hex;
+}
+
+describe('the download of a conversation', () => {
+  it('has all its events, in order, and what it is, but no key', async () => {
+    const events = Array.from({ length: 230 }, (_, index) => ({
+      id: `e-${index}`,
+      kind: 'MessageEvent',
+      source: 'agent',
+      text: `${index} äöü `.repeat(index),
+    }));
+    const id = await conversationWith(events);
+
+    const { status, headers, files } = await download(id);
+
+    expect([status, headers.get('content-type'), headers.get('content-disposition')]).toEqual([
+      200,
+      'application/zip',
+      'attachment; filename="conversation.zip"',
+    ]);
+    const { 'meta.json': meta = '', ...others } = files;
+    expect(JSON.parse(meta)).toMatchObject({ id, title: 'Parser', sandbox_status: 'RUNNING' });
+    expect(meta).not.toContain('key-of-the-sandbox');
+    expect(Object.keys(others)).toEqual(
+      events.map(({ id: eventId }, index) => `event_${String(index).padStart(6, '0')}_${eventId}.json`),
+    );
+    expect(Object.values(others).map((text) => JSON.parse(text))).toEqual(events);
+  });
+
+  it('leads nowhere, whatever ids an agent server gave', async () => {
+    const { files } = await download(await conversationWith([{ id: '../../evil', kind: 'MessageEvent' }]));
+
+    expect(Object.keys(files)).toEqual(['meta.json', 'event_000000_______evil.json']);
+  });
+
+  it('is only for who owns it', async () => {
+    const id = await conversationWith([]);
+
+    expect((await download(id, await app.createUser())).status).toBe(404);
+    expect((await download('nonsense')).status).toBe(404);
+    await request(app.url).get(`/api/v1/app-conversations/${id}/download`).expect(401);
+  });
+});

@@ -1,0 +1,421 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+
+let app: TestApp;
+let rows: ConversationRows;
+let user: TestUser;
+
+beforeAll(async () => {
+  app = await createTestApp({ PUBLIC_URL: 'https://agents.example.com/' });
+  rows = new ConversationRows(app);
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+});
+
+function get(path: string, who: TestUser = user): request.Test {
+  return request(app.url).get(`${CONVERSATIONS}${path}`).set(who.headers);
+}
+
+/** Titles on the pages that follow one another from a path. */
+async function titlesByPage(path: string): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let pageId = ''; ;) {
+    const { body } = await get(`${path}${pageId === '' ? '' : `&page_id=${pageId}`}`).expect(200);
+    pages.push(body.items.map(({ title }: { title: string }) => title));
+    if (body.next_page_id === null) {
+      return pages;
+    }
+    pageId = body.next_page_id;
+  }
+}
+
+describe('a conversation', () => {
+  it('has every member of the wire, and its sandbox with key and address while that runs', async () => {
+    const sandbox = await rows.sandbox(user.id, { key: 'key-of-the-sandbox', address: 'http://127.0.0.1:1' });
+    const metrics = {
+      model_name: 'provider/model-1',
+      accumulated_cost: 0.5,
+      max_budget_per_task: null,
+      accumulated_token_usage: null,
+    };
+    const parent = await rows.conversation(user.id);
+    const { hex, createdAt, updatedAt } = await rows.conversation(
+      user.id,
+      {
+        sandboxId: sandbox.id,
+        selectedRepository: 'octo/app',
+        selectedBranch: 'main',
+        gitProvider: 'github',
+        title: 'Parser',
+        trigger: 'gui',
+        prNumber: [7, 8],
+        llmModel: 'provider/model-1',
+        parentConversationId: parent.id,
+        tags: { team: 'a' },
+        public: false,
+      },
+      { executionStatus: 'running', metrics },
+    );
+
+    const { body } = await get(`?ids=${hex}`).expect(200);
+
+    expect(body).toEqual([
+      {
+        id: hex,
+        created_by_user_id: user.id,
+        sandbox_id: sandbox.id,
+        selected_repository: 'octo/app',
+        selected_branch: 'main',
+        git_provider: 'github',
+        title: 'Parser',
+        trigger: 'gui',
+        pr_number: [7, 8],
+        llm_model: 'provider/model-1',
+        agent_kind: 'openhands',
+        metrics,
+        parent_conversation_id: parent.hex,
+        sub_conversation_ids: [],
+        public: false,
+        tags: { team: 'a' },
+        created_at: createdAt.toISOString(),
+        updated_at: updatedAt.toISOString(),
+        sandbox_status: 'RUNNING',
+        execution_status: 'running',
+        conversation_url: `https://agents.example.com/api/v1/sandboxes/${sandbox.id}/agent-server/api/conversations/${hex}`,
+        session_api_key: 'key-of-the-sandbox',
+        acp_server: null,
+        launched_agent_profile: null,
+      },
+    ]);
+    expect(hex).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it.each([
+    ['STARTING', 'STARTING'],
+    ['PAUSING', 'PAUSED'],
+    ['PAUSED', 'PAUSED'],
+    ['ERROR', 'ERROR'],
+    ['DELETING', 'MISSING'],
+  ] as const)('shows a sandbox that is %s as %s, without key, address and status', async (status, shown) => {
+    const sandbox = await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' });
+    const { hex } = await rows.conversation(
+      user.id,
+      { sandboxId: sandbox.id },
+      { executionStatus: 'running' },
+    );
+
+    const { body } = await get(`?ids=${hex}`).expect(200);
+
+    expect(body).toEqual([
+      expect.objectContaining({
+        sandbox_status: shown,
+        execution_status: null,
+        conversation_url: null,
+        session_api_key: null,
+      }),
+    ]);
+  });
+
+  it('outlives its sandbox', async () => {
+    const { hex, sandboxId } = await rows.conversation(user.id, {}, { executionStatus: 'finished' });
+
+    const { body } = await get(`?ids=${hex}`).expect(200);
+
+    expect(body).toEqual([
+      expect.objectContaining({
+        sandbox_id: sandboxId,
+        sandbox_status: 'MISSING',
+        execution_status: null,
+        session_api_key: null,
+      }),
+    ]);
+  });
+
+  it('is at the agent server itself where the operator exposes those', async () => {
+    const direct = await createTestApp({ SANDBOX_EXPOSE: 'direct' }, app.databaseUrl);
+    try {
+      const sandbox = await rows.sandbox(user.id, { address: 'http://127.0.0.1:41234' });
+      const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
+
+      const { body } = await request(direct.url)
+        .get(`${CONVERSATIONS}?ids=${hex}`)
+        .set(user.headers)
+        .expect(200);
+
+      expect(body[0].conversation_url).toBe(`http://127.0.0.1:41234/api/conversations/${hex}`);
+    } finally {
+      await direct.close();
+    }
+  });
+});
+
+describe('GET /api/v1/app-conversations with ids', () => {
+  it('answers in the order asked for, with null for what is unknown, foreign or no id', async () => {
+    const first = await rows.conversation(user.id);
+    const second = await rows.conversation(user.id);
+    const foreign = await rows.conversation((await app.createUser()).id);
+
+    const ids = [second.id, 'nonsense', first.hex.toUpperCase(), randomUUID(), foreign.hex, second.hex, ''];
+    const { body } = await get(`?${ids.map((id) => `ids=${id}`).join('&')}`).expect(200);
+
+    expect(body.map((found: { id: string } | null) => found && found.id)).toEqual([
+      second.hex,
+      null,
+      first.hex,
+      null,
+      null,
+      second.hex,
+      null,
+    ]);
+  });
+
+  it('names the conversations that are part of one, its own only', async () => {
+    const parent = await rows.conversation(user.id);
+    const children = [
+      await rows.conversation(user.id, { parentConversationId: parent.id, createdAt: new Date(1000) }),
+      await rows.conversation(user.id, { parentConversationId: parent.id, createdAt: new Date(2000) }),
+    ];
+    await rows.conversation((await app.createUser()).id, { parentConversationId: parent.id });
+
+    const { body } = await get(`?ids=${parent.hex}`).expect(200);
+
+    expect(body[0].sub_conversation_ids).toEqual(children.map(({ hex }) => hex));
+  });
+
+  it('takes 100 ids and no more', async () => {
+    const ids = (count: number): string =>
+      Array.from({ length: count }, () => `ids=${randomUUID()}`).join('&');
+
+    expect((await get(`?${ids(100)}`).expect(200)).body).toEqual(Array(100).fill(null));
+    const { body } = await get(`?${ids(101)}`).expect(422);
+    expect(body.detail).toEqual([{ loc: ['query', 'ids'], msg: expect.any(String), type: 'too_long' }]);
+  });
+});
+
+describe('lists of conversations', () => {
+  const at = (day: number): Date => new Date(Date.UTC(2026, 0, day));
+
+  beforeEach(async () => {
+    const titles = ['one', 'two 100% sure', 'three_x', 'FOUR', 'five\\x'];
+    for (const [index, title] of titles.entries()) {
+      await rows.conversation(user.id, { title, createdAt: at(index + 1) });
+      await app.dataSource.query(
+        'UPDATE app_conversations SET updated_at = $2 WHERE user_id = $1 AND title = $3',
+        [user.id, at(index + 11), title],
+      );
+    }
+    const stranger = await app.createUser();
+    await rows.conversation(stranger.id, { title: 'one of somebody else' });
+  });
+
+  it.each(['/search?limit=2', '?limit=2'])('come newest first, in pages (%s)', async (path) => {
+    expect(await titlesByPage(path)).toEqual([['five\\x', 'FOUR'], ['three_x', 'two 100% sure'], ['one']]);
+  });
+
+  it('lose and repeat nothing where many are of the same moment, and when one is added meanwhile', async () => {
+    const other = await app.createUser();
+    for (let index = 0; index < 7; index += 1) {
+      await rows.conversation(other.id, { title: `t${index}`, createdAt: at(1) });
+    }
+    const seen: string[] = [];
+    let pageId = '';
+    do {
+      const { body } = await get(`/search?limit=3${pageId && `&page_id=${pageId}`}`, other).expect(200);
+      seen.push(...body.items.map(({ title }: { title: string }) => title));
+      pageId = body.next_page_id ?? '';
+      await rows.conversation(other.id, { title: 'newer' });
+    } while (pageId !== '');
+
+    expect(seen.toSorted()).toEqual(['t0', 't1', 't2', 't3', 't4', 't5', 't6']);
+  });
+
+  it.each([
+    ['title__contains=o', ['FOUR', 'two 100% sure', 'one']],
+    ['title__contains=four', ['FOUR']],
+    ['title__contains=100%25', ['two 100% sure']],
+    ['title__contains=_', ['three_x']],
+    ['title__contains=%5C', ['five\\x']],
+    ['title__contains=%25', ['two 100% sure']],
+    ['created_at__gte=2026-01-04T00:00:00Z', ['five\\x', 'FOUR']],
+    ['created_at__lt=2026-01-02T00:00:00Z', ['one']],
+    ['created_at__gte=2026-01-02T00:00:00Z&created_at__lt=2026-01-03T00:00:00Z', ['two 100% sure']],
+    ['updated_at__gte=2026-01-15T00:00:00Z', ['five\\x']],
+    ['updated_at__lt=2026-01-12T00:00:00Z', ['one']],
+    ['sandbox_id__eq=nonsense', []],
+    ['title__contains=o&updated_at__gte=2026-01-12T00:00:00Z', ['FOUR', 'two 100% sure']],
+  ])('are filtered and counted by %s', async (query, titles) => {
+    expect(await titlesByPage(`/search?${query}`)).toEqual([titles]);
+    const { body, type } = await get(`/count?${query}`).expect(200);
+    expect(body).toBe(titles.length);
+    expect(type).toBe('application/json');
+  });
+
+  it('keep the filter from page to page', async () => {
+    expect(await titlesByPage('/search?title__contains=o&limit=2')).toEqual([
+      ['FOUR', 'two 100% sure'],
+      ['one'],
+    ]);
+  });
+
+  it('are those of one sandbox', async () => {
+    const sandbox = await rows.sandbox(user.id);
+    await rows.conversation(user.id, { sandboxId: sandbox.id, title: 'there' });
+
+    expect(await titlesByPage(`/search?sandbox_id__eq=${sandbox.id}`)).toEqual([['there']]);
+  });
+
+  it('leave out parts of other conversations unless they are asked for; all are counted', async () => {
+    const other = await app.createUser();
+    const parent = await rows.conversation(other.id, { title: 'parent', createdAt: at(1) });
+    await rows.conversation(other.id, { title: 'part', parentConversationId: parent.id, createdAt: at(2) });
+    const titles = async (query: string): Promise<string[]> =>
+      (await get(`/search${query}`, other).expect(200)).body.items.map(
+        ({ title }: { title: string }) => title,
+      );
+
+    expect(await titles('')).toEqual(['parent']);
+    expect(await titles('?include_sub_conversations=true')).toEqual(['part', 'parent']);
+    expect((await get('/count', other).expect(200)).body).toBe(2);
+  });
+
+  it.each(['nonsense', '!', Buffer.from('2026-99-99T00:00:00.000000Z x').toString('base64url'), ''])(
+    'begin at the beginning with the page id %j',
+    async (pageId) => {
+      const { body } = await get(`/search?limit=1&page_id=${encodeURIComponent(pageId)}`).expect(200);
+
+      expect(body.items[0].title).toBe('five\\x');
+    },
+  );
+
+  it.each([
+    ['/search?limit=0', 'limit', 'greater_than_equal'],
+    ['/search?limit=101', 'limit', 'less_than_equal'],
+    ['?limit=x', 'limit', 'int_parsing'],
+    ['/search?created_at__gte=yesterday', 'created_at__gte', 'datetime_parsing'],
+    ['/count?updated_at__lt=2026-02-30T00:00:00Z', 'updated_at__lt', 'datetime_parsing'],
+    ['/search?include_sub_conversations=perhaps', 'include_sub_conversations', 'bool_parsing'],
+    ['/search?title__contains=%00', 'title__contains', 'string_unicode'],
+  ])('refuse %s', async (path, name, type) => {
+    const { body } = await get(path).expect(422);
+
+    expect(body.detail).toEqual([{ loc: ['query', name], msg: expect.any(String), type }]);
+  });
+
+  it('need a key', async () => {
+    await request(app.url).get(CONVERSATIONS).expect(401);
+    await request(app.url).get(`${CONVERSATIONS}/search`).expect(401);
+  });
+});
+
+describe('PATCH /api/v1/app-conversations/{id}', () => {
+  const patch = (id: string, body: object, who: TestUser = user): request.Test =>
+    request(app.url).patch(`${CONVERSATIONS}/${id}`).set(who.headers).send(body);
+
+  it('changes what is given, and answers the conversation', async () => {
+    const { hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
+
+    const { body } = await patch(hex, {
+      title: '  after ',
+      public: true,
+      selected_repository: 'octo/app',
+      git_provider: 'github',
+    }).expect(200);
+
+    expect(body).toMatchObject({
+      id: hex,
+      title: 'after',
+      public: true,
+      selected_repository: 'octo/app',
+      selected_branch: 'main',
+      git_provider: 'github',
+    });
+    expect((await get(`?ids=${hex}`)).body).toEqual([body]);
+  });
+
+  it('clears with null, and then lets the title come by itself again', async () => {
+    const { id, hex } = await rows.conversation(user.id, {
+      title: 'mine',
+      titleIsUsers: true,
+      selectedRepository: 'octo/app',
+      selectedBranch: 'main',
+      gitProvider: 'github',
+      public: true,
+    });
+
+    const { body } = await patch(hex, {
+      title: null,
+      public: null,
+      selected_repository: null,
+      selected_branch: null,
+      git_provider: null,
+    }).expect(200);
+
+    expect(body).toMatchObject({
+      title: null,
+      public: null,
+      selected_repository: null,
+      selected_branch: null,
+      git_provider: null,
+    });
+    expect(
+      await app.dataSource.query('SELECT title_is_users FROM app_conversations WHERE id = $1', [id]),
+    ).toEqual([{ title_is_users: false }]);
+  });
+
+  it('changes nothing for an empty object', async () => {
+    const { hex } = await rows.conversation(user.id, { title: 'same' });
+    const [before] = (await get(`?ids=${hex}`)).body;
+
+    expect((await patch(hex, {}).expect(200)).body).toEqual(before);
+  });
+
+  it.each([
+    ['an unknown id', randomUUID()],
+    ['no id', 'nonsense'],
+  ])('answers 404 for %s', async (_name, id) => {
+    const { body, type } = await patch(id, { title: 'x' }).expect(404);
+
+    expect(type).toBe('application/problem+json');
+    expect(body).toMatchObject({ code: 'not_found', detail: 'There is no conversation with this id.' });
+  });
+
+  it("answers 404 for somebody else's, which stays as it was", async () => {
+    const stranger = await app.createUser();
+    const { hex } = await rows.conversation(stranger.id, { title: 'theirs' });
+
+    await patch(hex, { title: 'mine' }).expect(404);
+
+    expect((await get(`?ids=${hex}`, stranger)).body[0].title).toBe('theirs');
+  });
+
+  it('says everything that is wrong at once', async () => {
+    const { hex } = await rows.conversation(user.id);
+
+    const { body } = await patch(hex, {
+      title: ' ',
+      public: 'perhaps',
+      selected_repository: 'https://github.com/octo/app',
+      selected_branch: '-f',
+      git_provider: 'sourceforge',
+    }).expect(422);
+
+    expect(body.detail.map(({ loc, type }: { loc: string[]; type: string }) => [...loc, type])).toEqual([
+      ['body', 'title', 'value_error'],
+      ['body', 'public', 'bool_parsing'],
+      ['body', 'selected_repository', 'value_error'],
+      ['body', 'selected_branch', 'value_error'],
+      ['body', 'git_provider', 'enum'],
+    ]);
+  });
+});

@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
+import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startTestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+
+let app: TestApp;
+let rows: ConversationRows;
+let user: TestUser;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  rows = new ConversationRows(app);
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+});
+
+function remove(id: string, who: TestUser = user): request.Test {
+  return request(app.url).delete(`${CONVERSATIONS}/${id}`).set(who.headers);
+}
+
+async function sandboxStatus(id: string): Promise<string | undefined> {
+  const [row] = await app.dataSource.query<{ status: string }[]>(
+    'SELECT status FROM sandboxes WHERE id = $1',
+    [id],
+  );
+  return row?.status;
+}
+
+/** How many rows of a table belong to a conversation. */
+async function count(table: string, column: string, id: string): Promise<number> {
+  const [row] = await app.dataSource.query<{ count: number }[]>(
+    `SELECT count(*)::int AS count FROM ${table} WHERE ${column} = $1`,
+    [id],
+  );
+  return row?.count ?? -1;
+}
+
+describe('DELETE /api/v1/app-conversations/{id}', () => {
+  it('removes the conversation with its log, its start task and its sandbox, once', async () => {
+    const sandbox = await rows.sandbox(user.id);
+    const { id, hex } = await rows.conversation(user.id, { sandboxId: sandbox.id }, { eventCount: 1 });
+    await rows.startTask(user.id, { status: 'READY', appConversationId: id, sandboxId: sandbox.id });
+    await app.dataSource.query(
+      `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+       VALUES ($1, 1, 'e', 'PauseEvent', now(), '{}')`,
+      [id],
+    );
+
+    expect((await remove(hex).expect(200)).body).toEqual({ success: true });
+
+    expect(await count('app_conversations', 'id', id)).toBe(0);
+    expect(await count('followed_conversations', 'id', id)).toBe(0);
+    expect(await count('conversation_events', 'conversation_id', id)).toBe(0);
+    expect(await count('app_conversation_start_tasks', 'app_conversation_id', id)).toBe(0);
+    expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+    await remove(hex).expect(404);
+  });
+
+  it.each(SANDBOX_ROW_STATUSES)('removes it with a sandbox that is %s', async (status) => {
+    const sandbox = await rows.sandbox(user.id, { status });
+    const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
+
+    await remove(hex).expect(200);
+
+    expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+  });
+
+  it('removes it when the sandbox is long gone', async () => {
+    const { id, hex } = await rows.conversation(user.id);
+
+    await remove(hex).expect(200);
+
+    expect(await count('app_conversations', 'id', id)).toBe(0);
+  });
+
+  it.each(START_TASK_STATUSES.filter((status) => status !== 'READY'))(
+    'ends a start that is at %s',
+    async (status) => {
+      const sandbox = await rows.sandbox(user.id, { status: 'STARTING' });
+      const task = await rows.startTask(user.id, { status, sandboxId: sandbox.id });
+
+      await remove(task.appConversationId).expect(200);
+
+      expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(0);
+      expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+    },
+  );
+
+  it('ends a start that has no sandbox yet', async () => {
+    const task = await rows.startTask(user.id);
+
+    await remove(task.appConversationId).expect(200);
+
+    expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(0);
+  });
+
+  it('keeps a sandbox that another conversation uses, and goes from its agent server', async () => {
+    const key = newSessionKey();
+    const agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+    try {
+      const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+      const first = await rows.conversation(user.id, { sandboxId: sandbox.id });
+      const second = await rows.conversation(user.id, { sandboxId: sandbox.id });
+      await agent.client.start({ conversation_id: first.id });
+      await agent.client.start({ conversation_id: second.id });
+
+      await remove(first.hex).expect(200);
+
+      expect(await sandboxStatus(sandbox.id)).toBe('RUNNING');
+      await until(
+        async () => (await agent.client.send('GET', `/api/conversations/${first.id}`)).status === 404,
+      );
+      expect((await agent.client.send('GET', `/api/conversations/${second.id}`)).status).toBe(200);
+
+      await remove(second.hex).expect(200);
+      expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+    } finally {
+      await agent.stop();
+    }
+  });
+
+  it('keeps a sandbox in which a conversation is being started', async () => {
+    const sandbox = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
+    const task = await rows.startTask(user.id, { sandboxId: sandbox.id, status: 'WAITING_FOR_SANDBOX' });
+
+    await remove(hex).expect(200);
+    expect(await sandboxStatus(sandbox.id)).toBe('PAUSED');
+
+    await remove(task.appConversationId).expect(200);
+    expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+  });
+
+  it('leaves no sandbox behind when its last conversations are removed at once', async () => {
+    const sandbox = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const conversations = await Promise.all(
+      Array.from({ length: 4 }, () => rows.conversation(user.id, { sandboxId: sandbox.id })),
+    );
+
+    const answers = await Promise.all(conversations.map(({ hex }) => remove(hex)));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+  });
+
+  it('lets the parts of a conversation stand on their own', async () => {
+    const parent = await rows.conversation(user.id);
+    const part = await rows.conversation(user.id, { parentConversationId: parent.id });
+
+    await remove(parent.hex).expect(200);
+
+    const { body } = await request(app.url).get(`${CONVERSATIONS}/search`).set(user.headers).expect(200);
+    expect(body.items).toEqual([expect.objectContaining({ id: part.hex, parent_conversation_id: null })]);
+  });
+
+  it('takes dashed ids, and answers 404 for unknown ones and for what is no id', async () => {
+    const { id } = await rows.conversation(user.id);
+
+    await remove(id).expect(200);
+    expect((await remove(randomUUID()).expect(404)).body.code).toBe('not_found');
+    await remove('nonsense').expect(404);
+  });
+
+  it("answers 404 for somebody else's, which stays with its sandbox and its start", async () => {
+    const stranger = await app.createUser();
+    const sandbox = await rows.sandbox(stranger.id);
+    const { id, hex } = await rows.conversation(stranger.id, { sandboxId: sandbox.id });
+    const task = await rows.startTask(stranger.id);
+
+    await remove(hex).expect(404);
+    await remove(task.appConversationId).expect(404);
+
+    expect(await count('app_conversations', 'id', id)).toBe(1);
+    expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(1);
+    expect(await sandboxStatus(sandbox.id)).toBe('RUNNING');
+  });
+
+  it("never removes somebody else's sandbox, even if a row names it", async () => {
+    const stranger = await app.createUser();
+    const sandbox = await rows.sandbox(stranger.id);
+    const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
+
+    await remove(hex).expect(200);
+
+    expect(await sandboxStatus(sandbox.id)).toBe('RUNNING');
+  });
+});

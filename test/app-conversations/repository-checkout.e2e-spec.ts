@@ -1,0 +1,142 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
+import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
+import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
+import type { AgentDialect } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import {
+  RepositoryMaker,
+  type RepositoryPlan,
+} from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+const run = promisify(execFile);
+const TOKEN = 'ghp_maker4217';
+const PASSWORD = { username: 'x-access-token', password: TOKEN };
+
+describe('RepositoryMaker', () => {
+  let git: GitHttpServer;
+  let server: TestAgentServer;
+  let head: string;
+  let home: string;
+  const http = new AgentServerHttp();
+  const commands = new AgentServerCommands(http);
+  const maker = new RepositoryMaker(new AgentServerGit(http), commands, http);
+  const { signal } = new AbortController();
+
+  beforeEach(async () => {
+    git = await startGitHttpServer(`${PASSWORD.username}:${TOKEN}`);
+    head = await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    // One kind writes into its user's configuration of git.
+    home = await mkdtemp(path.join(tmpdir(), 'git-home-'));
+    server = await startTestAgentServer({
+      fileRoots: ['/tmp'],
+      environment: { ...toolEnvironment(process.env), HOME: home },
+    });
+  });
+
+  afterEach(async () => {
+    await server.stop();
+    await git.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const target = () => ({ address: `http://127.0.0.1:${server.port}`, sessionKey: SESSION_KEY });
+  const plan = (given: Partial<RepositoryPlan> = {}): RepositoryPlan => ({
+    provider: 'github',
+    name: 'octo/app',
+    url: `${git.origin}/octo/app.git`,
+    credential: PASSWORD,
+    folder: path.join(server.workspace, 'app'),
+    branch: null,
+    newBranch: 'work',
+    identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
+    ...given,
+  });
+  const make = (dialect: AgentDialect, given?: Partial<RepositoryPlan>): Promise<void> =>
+    maker.make(target(), dialect, plan(given), signal);
+  const inClone = async (...args: string[]): Promise<string> =>
+    (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
+
+  describe.each<[AgentDialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
+    it('clones, makes the branch, says who commits, and leaves the token nowhere', async () => {
+      const before = await readdir('/tmp');
+      await make(dialect);
+
+      expect(await inClone('rev-parse', 'HEAD')).toBe(head);
+      expect(await inClone('branch', '--show-current')).toBe('work');
+      expect(await inClone('config', '--local', 'user.name')).toBe("Ada O'Lovelace");
+      expect(await inClone('remote', 'get-url', 'origin')).toBe(`${git.origin}/octo/app.git`);
+      const found = await run('grep', ['-rlF', TOKEN, server.folder]).catch(
+        (error: { code: number }) => error.code,
+      );
+      expect(found).toBe(1);
+      const made = (await readdir('/tmp')).filter((name) => !before.includes(name));
+      expect(made.filter((name) => /^slipway-[0-9a-f-]{36}$/.test(name))).toEqual([]);
+    });
+
+    it('leaves a repository alone that is there', async () => {
+      await make(dialect);
+      await run('git', ['-C', path.join(server.workspace, 'app'), 'checkout', '-q', '-b', 'mine']);
+
+      await make(dialect);
+
+      expect(await inClone('branch', '--show-current')).toBe('mine');
+    });
+
+    it.each([
+      ['a branch that is not there', { branch: 'nowhere', newBranch: null }, /branch nowhere does not exist/],
+      [
+        'a token that is refused',
+        { credential: { ...PASSWORD, password: 'ghp_old' } },
+        /refused the github token/,
+      ],
+      ['no token', { credential: null }, /wants credentials/],
+    ])('says what is wrong: %s', async (_, given, cause) => {
+      await expect(make(dialect, given)).rejects.toThrow(cause);
+      expect(await readdir(server.workspace)).toEqual([]);
+    });
+  });
+
+  describe('AgentServerCommands', () => {
+    const call = (command: string, timeoutSeconds = 30) =>
+      commands.run(target(), { command, cwd: null, timeoutSeconds, signal });
+
+    it('tells the exit code, and what was written to which stream', async () => {
+      expect(await call('echo out; echo err >&2; exit 3')).toEqual({
+        exitCode: 3,
+        stdout: 'out\n',
+        output: expect.stringMatching(/out\n[^]*err\n|err\n[^]*out\n/),
+      });
+    });
+
+    it('keeps the end of much output', async () => {
+      const { output } = await call('seq 1 20000');
+      expect(output.endsWith('\n19999\n20000\n')).toBe(true);
+      expect(output.length).toBeLessThanOrEqual(8192);
+    });
+
+    it('tells a command that was ended', async () => {
+      expect((await call('sleep 100', 0.2)).exitCode).toBe(-1);
+    });
+
+    it('ends with its signal', async () => {
+      const aborter = new AbortController();
+      const running = commands.run(target(), {
+        command: 'sleep 2',
+        cwd: null,
+        timeoutSeconds: 30,
+        signal: aborter.signal,
+      });
+      aborter.abort(new Error('enough'));
+      await expect(running).rejects.toThrow('enough');
+    });
+  });
+});

@@ -1,0 +1,122 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
+import { ConversationRestore } from '../../src/v1/app-conversations/conversation-restore.js';
+import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+/** A server that has no more routes than the published ones, and makes no titles when it is asked. */
+describe('conversations of the stock agent server', () => {
+  let app: TestApp;
+  let rows: ConversationRows;
+  let user: TestUser;
+  let agent: Awaited<ReturnType<typeof FakeConversationServer.start>>;
+  let sandbox: Sandbox;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    rows = new ConversationRows(app);
+  });
+
+  beforeEach(async () => {
+    agent = await FakeConversationServer.start();
+    user = await app.createUser();
+    sandbox = await rows.sandbox(user.id, {
+      key: agent.key,
+      address: agent.address,
+      specId: 'stock',
+      generation: 2,
+    });
+  });
+
+  afterEach(async () => {
+    await agent.close();
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const restore = (): Promise<void> => app.app.get(ConversationRestore).restore(sandbox.id);
+  const change = async (table: string, column: string, value: unknown, id: string): Promise<void> => {
+    await app.dataSource.query(`UPDATE ${table} SET ${column} = $1 WHERE id = $2`, [value, id]);
+  };
+  const begin = (seen: 'running' | 'paused'): ReturnType<ConversationRows['conversation']> =>
+    rows.conversation(user.id, { sandboxId: sandbox.id }, { executionStatus: seen });
+  const of = async <T>(column: string, id: string): Promise<T | undefined> => {
+    const [row] = await app.dataSource.query<{ value: T }[]>(
+      `SELECT ${column} AS value FROM app_conversations WHERE id = $1`,
+      [id],
+    );
+    return row?.value;
+  };
+
+  it.each([
+    ['goes on where it was running', 'running', 'error', true],
+    ['stays where it was paused', 'paused', 'paused', false],
+    ['stays where it had ended after all', 'running', 'finished', false],
+  ] as const)('after a resume %s', async (_name, seen, made, goesOn) => {
+    const { id } = await begin(seen);
+    agent.open(id, { execution_status: made });
+
+    await restore();
+
+    expect(agent.calls).toEqual(goesOn ? [`POST /api/conversations/${id}/run`] : []);
+    expect(await of('sandbox_generation', id)).toBe(2);
+  });
+
+  it('goes on with the next attempt, whatever the server says of itself by then', async () => {
+    await change('sandboxes', 'address', 'http://127.0.0.1:1', sandbox.id);
+    const { id } = await begin('running');
+    agent.open(id, { execution_status: 'error' });
+    await restore();
+    expect(await of('sandbox_generation', id)).toBe(1);
+    await change('followed_conversations', 'execution_status', 'error', id);
+    await change('sandboxes', 'address', agent.address, sandbox.id);
+
+    await restore();
+
+    expect(agent.calls).toEqual([`POST /api/conversations/${id}/run`]);
+  });
+
+  it('does not hold the start of a sandbox while the server hangs', async () => {
+    const { id } = await begin('running');
+    agent.open(id, { execution_status: 'error' });
+    const { promise: answer, resolve } = Promise.withResolvers<void>();
+    agent.gate = answer;
+
+    await app.app.get(SandboxEvents).emitRunning(sandbox.id);
+    expect(agent.calls).toEqual([]);
+    resolve();
+
+    await until(() => agent.calls.length > 0);
+  });
+
+  it('one that cannot be restored keeps no other waiting', async () => {
+    const [first, second] = [await begin('running'), await begin('running')];
+    for (const { id } of [first, second]) {
+      agent.open(id, { execution_status: id === second.id ? 'of no kind' : 'error' });
+    }
+
+    await restore();
+
+    expect(agent.calls).toEqual([`POST /api/conversations/${first.id}/run`]);
+  });
+
+  it('have titles of their first message, which the server is told', async () => {
+    const { id } = await rows.conversation(user.id, { sandboxId: sandbox.id, sandboxGeneration: 2 });
+    await change('app_conversations', 'title', initialTitle(id), id);
+    agent.open(id);
+    const say = (text: string): string =>
+      agent.append(id, { source: 'user', llm_message: { role: 'user', content: [{ type: 'text', text }] } });
+    say('Make a file.');
+    say('And a second one.');
+
+    await until(() => agent.calls.includes(`PATCH /api/conversations/${id}`));
+
+    expect(await of('title', id)).toBe('Make a file.');
+  });
+});

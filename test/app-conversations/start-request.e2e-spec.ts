@@ -1,0 +1,521 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { parseHexId } from '../../src/common/identifiers.js';
+import {
+  START_TASK_STATUSES,
+  type StartTaskStatus,
+} from '../../src/v1/app-conversations/start-task.entity.js';
+import { START_TASKS_CHANNEL } from '../../src/v1/app-conversations/start-task.repository.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { sampleStartRequest } from '../support/sample-start-request.js';
+import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+const MASK = '**********';
+
+let app: TestApp;
+let rows: ConversationRows;
+let user: TestUser;
+
+beforeAll(async () => {
+  // Nobody listens there: tokens are stored without a verdict.
+  app = await createTestApp({
+    PUBLIC_URL: 'https://agents.example.com',
+    GITHUB_API_URL: 'http://127.0.0.1:1',
+  });
+  rows = new ConversationRows(app);
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+});
+
+function start(body: object, who: TestUser = user): request.Test {
+  return request(app.url).post(CONVERSATIONS).set(who.headers).send(body);
+}
+
+function get(path: string, who: TestUser = user): request.Test {
+  return request(app.url).get(`${CONVERSATIONS}${path}`).set(who.headers);
+}
+
+const EMPTY_ECHO = {
+  sandbox_id: null,
+  sandbox_spec_id: null,
+  conversation_id: null,
+  initial_message: null,
+  system_message_suffix: null,
+  processors: null,
+  llm_model: null,
+  agent_profile_id: null,
+  selected_repository: null,
+  selected_branch: null,
+  git_provider: null,
+  suggested_task: null,
+  title: null,
+  trigger: null,
+  pr_number: [],
+  parent_conversation_id: null,
+  agent_type: 'default',
+  public: null,
+  observability_metadata: null,
+  observability_tags: null,
+  observability_span_name: null,
+  plugins: null,
+  secrets: null,
+};
+
+describe('POST /api/v1/app-conversations', () => {
+  it('answers at once with a start task that repeats the request, every member of it', async () => {
+    const { body } = await start({}).expect(200);
+
+    expect(body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      created_by_user_id: user.id,
+      status: 'WORKING',
+      detail: null,
+      app_conversation_id: null,
+      sandbox_id: null,
+      agent_server_url: null,
+      request: EMPTY_ECHO,
+      created_at: expect.stringMatching(/Z$/),
+      updated_at: expect.stringMatching(/Z$/),
+    });
+    expect(Object.keys(body.request)).toEqual(Object.keys(EMPTY_ECHO));
+  });
+
+  it('takes everything that clients send, and says what of it has no effect', async () => {
+    const conversationId = randomUUID();
+    const sent = {
+      conversation_id: conversationId,
+      initial_message: {
+        role: 'user',
+        content: [{ text: 'Look' }, { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } }],
+        run: true,
+      },
+      system_message_suffix: 'Answer briefly.',
+      processors: [{ kind: 'SetTitleCallbackProcessor' }, { kind: 'LoggingCallbackProcessor' }],
+      llm_model: 'provider/model-1',
+      agent_profile_id: 'profile',
+      selected_repository: 'octo/app',
+      selected_branch: 'main',
+      git_provider: 'github',
+      title: ' Parser ',
+      trigger: 'gui',
+      pr_number: [7],
+      agent_type: 'plan',
+      public: true,
+      observability_metadata: { team: 'a', runs: [1, 2] },
+      observability_tags: ['nightly'],
+      observability_span_name: 'span',
+      plugins: [{ source: 'github:octo/plugins', parameters: { key: 'value-of-a-parameter' } }],
+      secrets: { DEPLOY_TOKEN: 'value-of-a-secret' },
+      something_new: { a: 1 },
+    };
+
+    const { body, text } = await start(sent).expect(200);
+
+    expect(body.request).toEqual({
+      ...EMPTY_ECHO,
+      ...sent,
+      something_new: undefined,
+      conversation_id: conversationId.replaceAll('-', ''),
+      title: 'Parser',
+      initial_message: {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Look' },
+          { type: 'image', image_urls: ['data:image/png;base64,aGk='] },
+        ],
+        run: true,
+      },
+      plugins: [{ source: 'github:octo/plugins', ref: null, repo_path: null }],
+      secrets: { DEPLOY_TOKEN: MASK },
+    });
+    for (const part of [
+      'agent_profile_id',
+      'plugins',
+      'LoggingCallbackProcessor',
+      'observability_metadata, observability_tags, observability_span_name',
+      'agent_type plan',
+      'public',
+    ]) {
+      expect(body.detail).toContain(part);
+    }
+    expect(body.detail).not.toContain('SetTitle');
+    expect(text).not.toMatch(/value-of-a-(secret|parameter)/);
+    const [stored] = await app.dataSource.query<object[]>(
+      'SELECT * FROM app_conversation_start_tasks WHERE app_conversation_id = $1',
+      [conversationId],
+    );
+    expect(stored).toBeDefined();
+    expect(JSON.stringify(stored)).not.toMatch(/value-of-a-(secret|parameter)/);
+  });
+
+  it.each([
+    [{ sandbox_id: 5 }, ['sandbox_id'], 'string_type'],
+    [{ conversation_id: 'x' }, ['conversation_id'], 'uuid_parsing'],
+    [{ conversation_id: 5 }, ['conversation_id'], 'uuid_type'],
+    [{ initial_message: 'hello' }, ['initial_message'], 'model_attributes_type'],
+    [{ initial_message: {} }, ['initial_message', 'content'], 'missing'],
+    [{ initial_message: { content: [] } }, ['initial_message', 'content'], 'value_error'],
+    [
+      { initial_message: { content: [{ type: 'text' }] } },
+      ['initial_message', 'content', '0', 'text'],
+      'missing',
+    ],
+    [{ initial_message: { role: 'system', content: [{ text: 'x' }] } }, ['initial_message', 'role'], 'enum'],
+    [{ processors: 'x' }, ['processors'], 'list_type'],
+    [{ processors: [{}] }, ['processors', '0', 'kind'], 'missing'],
+    [{ selected_repository: '../x' }, ['selected_repository'], 'value_error'],
+    [{ selected_repository: 'https://github.com/octo/app' }, ['selected_repository'], 'value_error'],
+    [{ selected_branch: '--upload-pack=x' }, ['selected_branch'], 'value_error'],
+    [{ git_provider: 'sourceforge' }, ['git_provider'], 'enum'],
+    [{ trigger: 'magic' }, ['trigger'], 'enum'],
+    [{ pr_number: 7 }, ['pr_number'], 'list_type'],
+    [{ pr_number: ['x'] }, ['pr_number', '0'], 'int_parsing'],
+    [{ pr_number: [-1] }, ['pr_number', '0'], 'greater_than_equal'],
+    [{ parent_conversation_id: 'x' }, ['parent_conversation_id'], 'uuid_parsing'],
+    [{ agent_type: 'other' }, ['agent_type'], 'enum'],
+    [{ agent_type: null }, ['agent_type'], 'enum'],
+    [{ public: 'perhaps' }, ['public'], 'bool_parsing'],
+    [{ observability_metadata: [] }, ['observability_metadata'], 'dict_type'],
+    [{ observability_tags: [1] }, ['observability_tags', '0'], 'string_type'],
+    [{ plugins: [{}] }, ['plugins', '0', 'source'], 'missing'],
+    [{ secrets: ['x'] }, ['secrets'], 'dict_type'],
+    [{ secrets: { 'no-name': 'x' } }, ['secrets', 'no-name'], 'value_error'],
+    [{ secrets: { NAME: 5 } }, ['secrets', 'NAME'], 'string_type'],
+    [{ title: 'x'.repeat(201) }, ['title'], 'value_error'],
+    [{ suggested_task: {} }, ['suggested_task', 'git_provider'], 'missing'],
+  ])('refuses %j', async (body, loc, type) => {
+    const { detail } = (await start(body).expect(422)).body;
+
+    expect(detail[0]).toEqual({ loc: ['body', ...loc], msg: expect.any(String), type });
+    expect((await get('/start-tasks/count')).body).toBe(0);
+  });
+
+  it('refuses a body that is none', async () => {
+    const { body } = await request(app.url).post(CONVERSATIONS).set(user.headers).expect(422);
+
+    expect(body.detail).toEqual([{ loc: ['body'], msg: expect.any(String), type: 'missing' }]);
+  });
+
+  it('answers a repetition under the same key with the same task, and refuses another body under it', async () => {
+    const key = randomUUID();
+    const send = (body: object, who: TestUser = user): request.Test =>
+      start(body, who).set('Idempotency-Key', key);
+    const first = (await send({ title: 'a' }).expect(200)).body;
+
+    expect((await send({ title: 'a' }).expect(200)).body.id).toBe(first.id);
+    expect((await send({ title: 'b' }).expect(422)).body.detail).toHaveLength(1);
+    expect((await send({ title: 'a' }, await app.createUser()).expect(200)).body.id).not.toBe(first.id);
+    expect((await get('/start-tasks/count')).body).toBe(1);
+  });
+
+  it('refuses a key that is none', async () => {
+    const { body } = await start({}).set('Idempotency-Key', 'two words').expect(422);
+
+    expect(body.detail[0].loc).toEqual(['header', 'Idempotency-Key']);
+  });
+
+  it('needs an API key', async () => {
+    await request(app.url).post(CONVERSATIONS).send({}).expect(401);
+  });
+});
+
+describe('a suggested task', () => {
+  const TASK = {
+    git_provider: 'github',
+    task_type: 'FAILING_CHECKS',
+    repo: 'octo/app',
+    issue_number: 15,
+    title: 'Retry "slow" payments',
+  };
+
+  it('makes the message, the repository, the provider and the trigger', async () => {
+    await new TokensClient(app, user).postTokens({ github: { token: 'token-of-the-user' } });
+
+    const { body } = await start({ suggested_task: TASK }).expect(200);
+
+    expect(body.request).toEqual({
+      ...EMPTY_ECHO,
+      suggested_task: TASK,
+      selected_repository: 'octo/app',
+      git_provider: 'github',
+      trigger: 'suggested_task',
+      pr_number: [15],
+      initial_message: { role: 'user', content: [{ type: 'text', text: expect.any(String) }], run: true },
+    });
+    const [{ text }] = body.request.initial_message.content;
+    expect(text).toContain('pull request #15 of octo/app');
+    expect(text).toContain('$GITHUB_TOKEN');
+    expect(text).toContain('http://127.0.0.1:1/repos/octo/app/pulls/15');
+    expect(text).not.toContain('token-of-the-user');
+  });
+
+  it('promises no token where the user has none, and is no pull request when it is an issue', async () => {
+    const { body } = await start({ suggested_task: { ...TASK, task_type: 'OPEN_ISSUE' } }).expect(200);
+
+    expect(body.request.initial_message.content[0].text).toContain('There is no token');
+    expect(body.request.pr_number).toEqual([]);
+  });
+
+  it('keeps the trigger that the client gives', async () => {
+    const { body } = await start({ suggested_task: TASK, trigger: 'automation' }).expect(200);
+
+    expect(body.request.trigger).toBe('automation');
+  });
+
+  it('excludes a message', async () => {
+    const { body } = await start({
+      suggested_task: TASK,
+      initial_message: { content: [{ text: 'x' }] },
+    }).expect(422);
+
+    expect(body.detail).toEqual([
+      { loc: ['body', 'initial_message'], msg: expect.any(String), type: 'value_error' },
+    ]);
+  });
+
+  it('of a provider that is not configured is refused', async () => {
+    const { body } = await start({ suggested_task: { ...TASK, git_provider: 'enterprise_sso' } }).expect(422);
+
+    expect(body.detail[0].loc).toEqual(['body', 'suggested_task', 'git_provider']);
+  });
+});
+
+describe('start tasks', () => {
+  const at = (day: number): Date => new Date(Date.UTC(2026, 0, day));
+
+  it.each(START_TASK_STATUSES)(
+    'at %s show the ids and the address that there are by then',
+    async (status) => {
+      const sandbox = await rows.sandbox(user.id, { address: 'http://127.0.0.1:1' });
+      const task = await rows.startTask(user.id, { status, sandboxId: sandbox.id, detail: 'said' });
+      const url = `https://agents.example.com/api/v1/sandboxes/${sandbox.id}/agent-server`;
+
+      const { body } = await get(`/start-tasks?ids=${task.hex}`).expect(200);
+
+      expect(body).toEqual([
+        expect.objectContaining({
+          id: task.hex,
+          status,
+          detail: 'said',
+          app_conversation_id: status === 'READY' ? task.appConversationId.replaceAll('-', '') : null,
+          sandbox_id: status === 'WORKING' ? null : sandbox.id,
+          agent_server_url: ['STARTING_CONVERSATION', 'READY'].includes(status) ? url : null,
+        }),
+      ]);
+    },
+  );
+
+  it('end their detail with what could not be done as asked', async () => {
+    const { hex } = await rows.startTask(user.id, {
+      status: 'WAITING_FOR_SANDBOX',
+      detail: 'Waiting for a place.',
+      notes: ['The image has no effect.'],
+      request: sampleStartRequest({ agent_type: 'plan' }),
+    });
+
+    const { body } = await get(`/start-tasks?ids=${hex}`).expect(200);
+
+    expect(body[0].detail).toBe(
+      'Waiting for a place.\nThe image has no effect.\n' +
+        'agent_type plan: the usual agent, told to write a plan into PLAN.md and to change nothing else.',
+    );
+  });
+
+  it('come in the order asked for, null for what is unknown, foreign or no id', async () => {
+    const own = await rows.startTask(user.id);
+    const foreign = await rows.startTask((await app.createUser()).id);
+
+    const { body } = await get(
+      `/start-tasks?ids=${randomUUID()}&ids=${own.id}&ids=x&ids=${foreign.hex}`,
+    ).expect(200);
+
+    expect(body.map((task: { id: string } | null) => task && task.id)).toEqual([null, own.hex, null, null]);
+    expect((await get('/start-tasks').expect(422)).body.detail[0]).toMatchObject({
+      loc: ['query', 'ids'],
+      type: 'missing',
+    });
+  });
+
+  it('are listed, filtered, ordered and counted', async () => {
+    const tasks = [];
+    for (const day of [1, 2, 3]) {
+      tasks.push(await rows.startTask(user.id, { createdAt: at(day), status: 'ERROR' }));
+    }
+    await rows.startTask((await app.createUser()).id);
+    // Changed in another order than made.
+    for (const [index, task] of [tasks[1], tasks[0], tasks[2]].entries()) {
+      await app.dataSource.query('UPDATE app_conversation_start_tasks SET updated_at = $2 WHERE id = $1', [
+        task?.id,
+        at(10 + index),
+      ]);
+    }
+    const [first, second, third] = tasks.map(({ hex }) => hex);
+    const pages = async (query: string): Promise<string[][]> => {
+      const found: string[][] = [];
+      let pageId = '';
+      do {
+        const { body } = await get(`/start-tasks/search?limit=2&${query}&page_id=${pageId}`).expect(200);
+        found.push(body.items.map(({ id }: { id: string }) => id));
+        pageId = body.next_page_id ?? '';
+      } while (pageId !== '');
+      return found;
+    };
+
+    expect(await pages('')).toEqual([[third, second], [first]]);
+    expect(await pages('sort_order=CREATED_AT')).toEqual([[first, second], [third]]);
+    expect(await pages('sort_order=CREATED_AT_DESC')).toEqual([[third, second], [first]]);
+    expect(await pages('sort_order=UPDATED_AT')).toEqual([[second, first], [third]]);
+    expect(await pages('sort_order=UPDATED_AT_DESC')).toEqual([[third, first], [second]]);
+    expect(await pages('created_at__gte=2026-01-02T00:00:00Z')).toEqual([[third, second]]);
+    const conversationId = tasks[1]?.appConversationId ?? '';
+    expect(await pages(`conversation_id__eq=${conversationId.replaceAll('-', '')}`)).toEqual([[second]]);
+    expect((await get('/start-tasks/count').expect(200)).body).toBe(3);
+    expect((await get('/start-tasks/count?created_at__gte=2026-01-03T00:00:00Z')).body).toBe(1);
+    expect((await get(`/start-tasks/count?conversation_id__eq=${conversationId}`)).body).toBe(1);
+  });
+
+  it.each([
+    ['/start-tasks/search?sort_order=RANDOM', 'sort_order', 'enum'],
+    ['/start-tasks/search?limit=101', 'limit', 'less_than_equal'],
+    ['/start-tasks/count?conversation_id__eq=x', 'conversation_id__eq', 'uuid_parsing'],
+  ])('refuse %s', async (path, name, type) => {
+    expect((await get(path).expect(422)).body.detail).toEqual([
+      { loc: ['query', name], msg: expect.any(String), type },
+    ]);
+  });
+});
+
+describe('POST /api/v1/app-conversations/stream-start', () => {
+  /** Reads what has come of an answer so far. */
+  interface Reading {
+    text: string;
+    done: Promise<string>;
+    cancel(): void;
+    response: Response;
+  }
+
+  /** Begins a start in a sandbox of another host, whose workers alone would take it up. */
+  async function stream(url: string = app.url): Promise<Reading> {
+    const sandbox = await rows.sandbox(user.id, { status: 'STARTING' });
+    const abort = new AbortController();
+    const response = await fetch(`${url}${CONVERSATIONS}/stream-start`, {
+      method: 'POST',
+      headers: { ...user.headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ sandbox_id: sandbox.id }),
+      signal: abort.signal,
+    });
+    const reading: Reading = {
+      text: '',
+      done: Promise.resolve(''),
+      cancel: () => abort.abort(),
+      response,
+    };
+    reading.done = (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        reading.text += decoder.decode(chunk, { stream: true });
+      }
+      return reading.text;
+    })();
+    reading.done.catch(() => undefined);
+    await until(() => reading.text !== '');
+    return reading;
+  }
+
+  async function change(
+    reading: Reading,
+    status: StartTaskStatus,
+    detail: string | null = null,
+  ): Promise<void> {
+    const id = idOf(reading);
+    await app.dataSource.transaction(async (manager) => {
+      await manager.query('UPDATE app_conversation_start_tasks SET status = $2, detail = $3 WHERE id = $1', [
+        id,
+        status,
+        detail,
+      ]);
+      await manager.query('SELECT pg_notify($1, $2)', [START_TASKS_CHANNEL, id]);
+    });
+  }
+
+  const tasks = ({ text }: Reading): { id: string; status: string; detail: string | null }[] =>
+    JSON.parse(text.endsWith(']') ? text : `${text}]`);
+  /** As PostgreSQL tells of it. */
+  const idOf = (reading: Reading): string | null => parseHexId(tasks(reading)[0]?.id ?? '');
+
+  it('tells of each change and ends with READY', async () => {
+    const reading = await stream();
+    expect(reading.response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+
+    const expected = ['WORKING'];
+    for (const status of ['WAITING_FOR_SANDBOX', 'STARTING_CONVERSATION', 'READY'] as const) {
+      await change(reading, status);
+      expected.push(status);
+      await until(() => tasks(reading).length === expected.length);
+    }
+
+    const text = await reading.done;
+    expect(text.startsWith('[\n{')).toBe(true);
+    expect(text.endsWith('}\n]')).toBe(true);
+    expect(text).toContain('},\n{');
+    expect(tasks(reading).map(({ status }) => status)).toEqual(expected);
+  });
+
+  it('tells of a new detail as well', async () => {
+    const reading = await stream();
+
+    await change(reading, 'WORKING', 'Waiting for a place.');
+    await until(() => tasks(reading).length === 2);
+    await change(reading, 'ERROR', 'No.');
+
+    await reading.done;
+    expect(tasks(reading).map(({ detail }) => detail)).toEqual([null, 'Waiting for a place.', 'No.']);
+  });
+
+  it('ends when the start is deleted', async () => {
+    const reading = await stream();
+
+    await app.dataSource.query('DELETE FROM app_conversation_start_tasks WHERE id = $1', [idOf(reading)]);
+
+    await reading.done;
+    expect(tasks(reading)).toHaveLength(1);
+  });
+
+  it('does not end the start when the client hangs up', async () => {
+    const reading = await stream();
+    reading.cancel();
+    await reading.done.catch(() => undefined);
+
+    expect((await get(`/start-tasks?ids=${idOf(reading)}`).expect(200)).body[0].status).toBe('WORKING');
+  });
+
+  it('ends as valid JSON when the service stops', async () => {
+    const replica = await createTestApp({}, app.databaseUrl);
+    const reading = await stream(replica.url);
+
+    await replica.close();
+
+    expect(JSON.parse(await reading.done)).toHaveLength(1);
+  });
+
+  it('answers mistakes as every other route does', async () => {
+    const send = (body: object): request.Test =>
+      request(app.url).post(`${CONVERSATIONS}/stream-start`).set(user.headers).send(body);
+
+    expect((await send({ git_provider: 'x' }).expect(422)).body.detail[0].loc).toEqual([
+      'body',
+      'git_provider',
+    ]);
+    await request(app.url).post(`${CONVERSATIONS}/stream-start`).send({}).expect(401);
+  });
+});

@@ -1,0 +1,271 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+const run = promisify(execFile);
+const TOKEN = 'ghp_startsecret4217';
+const USABLE = { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' };
+
+describe('starting a conversation', () => {
+  let backend: InProcessSandboxBackend;
+  let git: GitHttpServer;
+  let app: TestApp;
+  let user: TestUser;
+  let client: StartsClient;
+
+  beforeAll(async () => {
+    backend = new InProcessSandboxBackend();
+    git = await startGitHttpServer(`x-access-token:${TOKEN}`);
+    await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    app = await createTestApp({ GITHUB_CLONE_URL: git.origin }, undefined, { sandboxBackend: backend });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings(USABLE);
+  });
+
+  afterEach(() => {
+    backend.failure = null;
+    backend.gate.open();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+    await git.close();
+  });
+
+  const agentServer = (sandboxId: string) => {
+    const box = backend.boxes.get(sandboxId);
+    if (!box) {
+      throw new Error('there is no such sandbox');
+    }
+    return box.server;
+  };
+  it('makes a sandbox, an empty repository and a conversation that works on its first message', async () => {
+    const task = await client.start(say('say hello'));
+    expect(task).toMatchObject({ status: 'WORKING', detail: null, attempt: 0, sandboxMade: true });
+
+    const ready = await client.reached(task, 'READY');
+
+    const { client: agent, workspace } = agentServer(ready.sandboxId);
+    expect(ready.workingDir).toBe(workspace);
+    const conversation = `/api/conversations/${ready.appConversationId}`;
+    await until(async () => JSON.stringify(await agent.get(conversation)).includes('"finished"'));
+    expect(await agent.get(conversation)).toMatchObject({
+      id: ready.appConversationId,
+      agent: { llm: { model: 'openai/gpt-4o' } },
+      workspace: { working_dir: workspace },
+    });
+    await run('git', ['-C', workspace, 'status']);
+    const [row] = await app.dataSource.query(
+      `SELECT c.sandbox_id, c.llm_model, c.working_dir, c.sandbox_generation, f.sandbox_id AS followed
+       FROM app_conversations c JOIN followed_conversations f ON f.id = c.id WHERE c.id = $1`,
+      [ready.appConversationId],
+    );
+    expect(row).toEqual({
+      sandbox_id: ready.sandboxId,
+      llm_model: 'openai/gpt-4o',
+      working_dir: workspace,
+      sandbox_generation: 1,
+      followed: ready.sandboxId,
+    });
+  });
+
+  it('clones with the token, which stays in no file, and runs the setup script and the hook', async () => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    const head = await git.commit('octo/scripts', 'main', {
+      '.openhands/setup.sh': 'echo run >> ran.txt\n',
+      '.openhands/pre-commit.sh': 'exit 0\n',
+    });
+
+    const task = await client.reached(await client.start({ selected_repository: 'octo/scripts' }), 'READY');
+
+    const { workspace, folder } = agentServer(task.sandboxId);
+    const clone = path.join(workspace, 'scripts');
+    expect(task.workingDir).toBe(clone);
+    const inClone = async (...args: string[]): Promise<string> =>
+      (await run('git', ['-C', clone, ...args])).stdout.trim();
+    expect(await inClone('rev-parse', 'HEAD')).toBe(head);
+    expect(await inClone('branch', '--show-current')).toBe(
+      `openhands-workspace-${task.appConversationId.slice(0, 8)}`,
+    );
+    expect(await inClone('remote', 'get-url', 'origin')).toBe(`${git.origin}/octo/scripts.git`);
+    expect(await readFile(path.join(clone, 'ran.txt'), 'utf8')).toBe('run\n');
+    expect(await readFile(path.join(clone, '.git/hooks/pre-commit'), 'utf8')).toContain(
+      '.openhands/pre-commit.sh',
+    );
+    const found = await run('grep', ['-rlF', TOKEN, folder]).catch((error: { code: number }) => error.code);
+    expect(found).toBe(1);
+    expect(git.requests.some(({ url }) => url.includes(TOKEN))).toBe(false);
+  });
+
+  it('checks out the branch that is asked for', async () => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    const head = await git.commit('octo/app', 'feature/x', { 'b.txt': '2' });
+
+    const task = await client.reached(
+      await client.start({
+        selected_repository: 'octo/app',
+        selected_branch: 'feature/x',
+        git_provider: 'github',
+      }),
+      'READY',
+    );
+
+    const clone = path.join(agentServer(task.sandboxId).workspace, 'app');
+    expect((await run('git', ['-C', clone, 'log', '-1', '--format=%H %D'])).stdout).toContain(head);
+    expect((await run('git', ['-C', clone, 'branch', '--show-current'])).stdout.trim()).toBe('feature/x');
+  });
+
+  it.each([
+    ['a branch that is not there', { selected_branch: 'nowhere' }, TOKEN, /branch nowhere does not exist/],
+    ['a token that is refused', {}, 'ghp_another', /refused the github token/],
+    ['no token', {}, null, /wants credentials: store a token for github/],
+  ])('ends with a cause: %s', async (_, given, token, cause) => {
+    if (token !== null) {
+      await storeProviderToken(app, user, 'github', token);
+    }
+
+    const task = await client.reached(
+      await client.start({ selected_repository: 'octo/app', ...given }),
+      'ERROR',
+    );
+
+    expect(task.detail).toMatch(cause);
+    expect(task.detail).not.toContain('ghp_');
+    await until(() => !backend.boxes.has(task.sandboxId));
+    expect(await client.conversations()).toEqual([]);
+  });
+
+  it('ends with the last output of a setup script that fails', async () => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    await git.commit('octo/broken', 'main', { '.openhands/setup.sh': 'echo no compiler here >&2\nexit 3\n' });
+
+    const task = await client.reached(await client.start({ selected_repository: 'octo/broken' }), 'ERROR');
+
+    expect(task.detail).toBe(
+      'The setup script .openhands/setup.sh failed with exit code 3.\nno compiler here',
+    );
+  });
+
+  it.each([
+    [{}, /llm_model/],
+    [{ llm_model: 'openai/gpt-4o' }, /llm_api_key/],
+    [{ ...USABLE, agent: 'BrowsingAgent' }, /BrowsingAgent/],
+    [{ ...USABLE, security_analyzer: 'invariant' }, /invariant/],
+  ])('ends before a sandbox is waited for, naming the setting: %j', async (members, cause) => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings({ language: 'en', ...members });
+    const task = await client.reached(await client.start(), 'ERROR');
+    expect(task.detail).toMatch(cause);
+  });
+
+  it('takes the cause of a sandbox that cannot be started', async () => {
+    backend.failure = 'The image example/none does not exist.';
+    const task = await client.reached(await client.start(), 'ERROR');
+    expect(task.detail).toContain('The image example/none does not exist.');
+  });
+
+  it('answers a repeated request with the task it made', async () => {
+    const first = await client.start(say('say hello'), 'one-key');
+    const second = await client.start(say('say hello'), 'one-key');
+    expect(second.id).toBe(first.id);
+    await expect(client.start(say('say bye'), 'one-key')).rejects.toThrow('breaks one or more rules');
+    await client.reached(first, 'READY');
+    expect(await client.sandboxes()).toMatchObject([{ id: first.sandboxId }]);
+  });
+
+  it.each([
+    ['sandbox_id', { sandbox_id: 'nobody' }],
+    ['sandbox_spec_id', { sandbox_spec_id: 'nothing' }],
+    ['parent_conversation_id', { parent_conversation_id: randomUUID() }],
+  ])('refuses what the user does not have: %s', async (member, given) => {
+    await expect(client.start(given)).rejects.toMatchObject({ problems: [{ loc: ['body', member] }] });
+  });
+
+  it('refuses an id that is in use', async () => {
+    const id = randomUUID();
+    const task = await client.start({ conversation_id: id });
+    expect(task.appConversationId).toBe(id);
+    await expect(client.start({ conversation_id: id })).rejects.toMatchObject({
+      problems: [{ loc: ['body', 'conversation_id'] }],
+    });
+    await client.reached(task, 'READY');
+  });
+
+  it('gives a sub-conversation the sandbox and the folder of its parent', async () => {
+    const parent = await client.reached(await client.start(), 'READY');
+
+    const child = await client.reached(
+      await client.start({ parent_conversation_id: parent.appConversationId, ...say('say hi') }),
+      'READY',
+    );
+
+    expect([child.sandboxId, child.workingDir]).toEqual([parent.sandboxId, parent.workingDir]);
+    expect(await client.sandboxes()).toMatchObject([{ id: parent.sandboxId }]);
+  });
+
+  it('keeps the secrets of a request encrypted, and gives them to the tools', async () => {
+    await request(app.url)
+      .post('/api/secrets')
+      .set(user.headers)
+      .send({ name: 'FROM_SETTINGS', value: 'settings-value' })
+      .expect(201);
+    const task = await client.start({
+      ...say('env ONLY_HERE'),
+      secrets: { ONLY_HERE: 'request-value-4217' },
+    });
+    expect(task.request.secrets).toEqual({ ONLY_HERE: '**********' });
+    expect(JSON.stringify(await client.read(task.id))).not.toContain('request-value-4217');
+
+    const ready = await client.reached(task, 'READY');
+
+    const { engines } = agentServer(ready.sandboxId);
+    await until(() => engines.length > 0);
+    const info = await agentServer(ready.sandboxId).client.get(
+      `/api/conversations/${ready.appConversationId}`,
+    );
+    expect(
+      Object.keys((info as { secret_registry: { secret_sources: object } }).secret_registry.secret_sources),
+    ).toEqual(expect.arrayContaining(['FROM_SETTINGS', 'ONLY_HERE']));
+  });
+
+  it('says what of the settings has no effect', async () => {
+    await client.settings({ remote_runtime_resource_factor: 4 });
+    const task = await client.reached(await client.start(), 'READY');
+    expect(task.notes).toEqual([expect.stringContaining('remote_runtime_resource_factor 4')]);
+
+    const another = await client.reached(await client.start({ sandbox_id: task.sandboxId }), 'READY');
+    expect(another.notes).toEqual(task.notes);
+  });
+
+  it('ends when the task is deleted meanwhile, and leaves nothing behind', async () => {
+    backend.gate.close();
+    const task = await client.start();
+    await client.reached(task, 'WAITING_FOR_SANDBOX');
+
+    await request(app.url)
+      .delete(`/api/v1/app-conversations/${task.appConversationId}`)
+      .set(user.headers)
+      .expect(200);
+    backend.gate.open();
+
+    await until(async () => (await client.sandboxes()).length === 0);
+    await until(() => !backend.boxes.has(task.sandboxId));
+    expect(await client.conversations()).toEqual([]);
+  });
+});

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { AbandonedStarts } from '../../src/v1/app-conversations/start/start.worker.js';
+import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertSandboxRow } from '../support/sandbox-rows.js';
+import { StartsClient } from '../support/starts-client.js';
+import { untilBlocked } from '../support/until-blocked.js';
+
+/** Whose the sandboxes are that `insertSandboxRow` makes. */
+const HOST = 'a-host-of-nobody';
+const PATIENCE_MS = 60_000;
+
+describe('a start whose host is gone', () => {
+  let app: TestApp;
+  let client: StartsClient;
+  let starts: AbandonedStarts;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    starts = app.app.get(AbandonedStarts);
+  });
+
+  beforeEach(async () => {
+    // What an earlier test was left with is no longer missed.
+    await app.dataSource.query('DELETE FROM app_conversation_start_tasks');
+    await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
+    await starts.look();
+    client = new StartsClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  /** A start in a sandbox of the host; its job is in a queue that nobody works on. */
+  const startThere = async (): Promise<StartTask> => {
+    const { id } = await insertSandboxRow(app.dataSource, client.user.id, 'PAUSED');
+    return client.start({ sandbox_id: id });
+  };
+  /** As if nothing had happened to it for a while, by the clock of the database. */
+  const age = async ({ id }: StartTask, seconds = 61): Promise<void> => {
+    await app.dataSource.query(
+      `UPDATE app_conversation_start_tasks SET updated_at = now() - make_interval(secs => $2) WHERE id = $1`,
+      [id, seconds],
+    );
+  };
+  const seen = async (secondsAgo: number): Promise<void> => {
+    await app.dataSource.query(
+      `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ($1, NULL, now() - make_interval(secs => $2))
+       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
+      [HOST, secondsAgo],
+    );
+  };
+  const lookAfter = async (milliseconds: number): Promise<void> => {
+    app.clock.advance(milliseconds);
+    await starts.look();
+  };
+  const statusOf = async ({ id }: StartTask): Promise<string> => (await client.read(id)).status;
+
+  it('ends with that cause', async () => {
+    const task = await startThere();
+    await age(task);
+    await starts.look();
+    expect(await statusOf(task)).toBe('WORKING');
+
+    await lookAfter(PATIENCE_MS);
+
+    expect(await client.read(task.id)).toMatchObject({
+      status: 'ERROR',
+      detail: `Its host ${HOST} does nothing about it: no process of that host runs.`,
+    });
+    expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'PAUSED' }]);
+  });
+
+  it('takes the sandbox with it that was made for it', async () => {
+    const task = await startThere();
+    await app.dataSource.query(
+      `UPDATE app_conversation_start_tasks SET status = 'WAITING_FOR_SANDBOX',
+         request = jsonb_set(request, '{sandbox_id}', 'null') WHERE id = $1`,
+      [task.id],
+    );
+    await age(task);
+    await starts.look();
+    await lookAfter(PATIENCE_MS);
+
+    expect(await statusOf(task)).toBe('ERROR');
+    expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'DELETING' }]);
+  });
+
+  it('is left alone for a minute after the host was seen', async () => {
+    const task = await startThere();
+    await age(task, 3600);
+    await seen(20);
+    await starts.look();
+    await lookAfter(PATIENCE_MS);
+    expect(await statusOf(task)).toBe('WORKING');
+
+    await seen(61);
+    await starts.look();
+    await lookAfter(PATIENCE_MS);
+    expect(await statusOf(task)).toBe('ERROR');
+  });
+
+  it('is left alone when the host only stopped and came back', async () => {
+    const task = await startThere();
+    await age(task, 3600);
+    // One that stops says so by taking its row away.
+    await starts.look();
+    await seen(0);
+    await lookAfter(PATIENCE_MS);
+    await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
+    await lookAfter(PATIENCE_MS);
+    expect(await statusOf(task)).toBe('WORKING');
+
+    await lookAfter(PATIENCE_MS - 1_000);
+    expect(await statusOf(task)).toBe('WORKING');
+  });
+
+  it('is left alone while it is young, or somebody does something about it', async () => {
+    const old = await startThere();
+    await age(old);
+    const young = await startThere();
+    await age(young, 20);
+    await starts.look();
+    await lookAfter(PATIENCE_MS);
+
+    expect([await statusOf(old), await statusOf(young)]).toEqual(['ERROR', 'WORKING']);
+  });
+
+  it.each([
+    ['another process has just ended it', `status = 'READY'`, 'READY'],
+    ['another process has just taken it up', 'attempt = attempt + 1', 'WORKING'],
+  ])('is left alone when %s', async (_case, change, left) => {
+    const task = await startThere();
+    await age(task);
+    await starts.look();
+
+    let looking = Promise.resolve();
+    await app.dataSource.transaction(async (manager) => {
+      await manager.query(`UPDATE app_conversation_start_tasks SET ${change} WHERE id = $1`, [task.id]);
+      looking = lookAfter(PATIENCE_MS);
+      await untilBlocked(app.dataSource);
+    });
+    await looking;
+
+    expect(await statusOf(task)).toBe(left);
+  });
+});

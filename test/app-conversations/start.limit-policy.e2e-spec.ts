@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { parseHexId } from '../../src/common/identifiers.js';
+import { jsonNumber } from '../../src/common/json-access.js';
+import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workflow.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+/** Longer than the sandbox of a conversation that has just begun is held. */
+const HOLD_MS = 121_000;
+const FULL = 'As many of your sandboxes run as may at a time (1). Pause or delete one, then try again.';
+
+describe('a conversation that needs one sandbox more than may run', () => {
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let user: TestUser;
+  let client: StartsClient;
+
+  async function begin(environment: Record<string, string>) {
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({ MAX_RUNNING_SANDBOXES: '1', ...environment }, undefined, {
+      sandboxBackend: backend,
+    });
+  }
+
+  async function stop() {
+    await app.close();
+    await backend.close();
+  }
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+  });
+
+  const post = (body: object = {}, headers: Record<string, string> = {}): request.Test =>
+    request(app.url)
+      .post(CONVERSATIONS)
+      .set({ ...user.headers, ...headers })
+      .send(body);
+  const started = async (body: object = {}): Promise<StartTask> => {
+    const answer = await post(body).expect(200);
+    return client.reached({ id: parseHexId(answer.body.id) ?? '' }, 'READY');
+  };
+  const detailOf = async (task: StartTask): Promise<string | null> => {
+    const path = `${CONVERSATIONS}/start-tasks?ids=${task.id}`;
+    return (await request(app.url).get(path).set(user.headers).expect(200)).body[0].detail;
+  };
+  const statusOf = async (sandboxId: string): Promise<string | undefined> =>
+    (await client.sandboxes()).find(({ id }) => id === sandboxId)?.status;
+  const pause = async (sandboxId: string): Promise<void> => {
+    await request(app.url).post(`/api/v1/sandboxes/${sandboxId}/pause`).set(user.headers).expect(200);
+    await until(async () => (await statusOf(sandboxId)) === 'PAUSED');
+  };
+  /** Nothing goes on in its sandbox any more, and has not for long enough to be seen. */
+  const rested = async ({ sandboxId }: StartTask): Promise<void> => {
+    const server = backend.boxes.get(sandboxId)?.server;
+    await until(async () => (jsonNumber(await server?.client.get('/server_info'), 'idle_time') ?? 0) > 0.1);
+    app.clock.advance(HOLD_MS);
+  };
+
+  describe('with pause_oldest_idle', () => {
+    beforeAll(() => begin({ SANDBOX_WAIT_SECONDS: '100000' }));
+    afterAll(stop);
+
+    const note = ({ sandboxId }: StartTask): string =>
+      `Sandbox ${sandboxId} was idle for longest, and was paused to make room.`;
+
+    it('names the one that was paused, from the first answer on', async () => {
+      const first = await started();
+      await rested(first);
+      const { body } = await post().expect(200);
+
+      expect(body.detail).toBe(note(first));
+      const second = await client.reached({ id: parseHexId(body.id) ?? '' }, 'READY');
+      expect(await detailOf(second)).toBe(note(first));
+    });
+
+    it('names the one that was paused to resume its sandbox', async () => {
+      const first = await started();
+      await pause(first.sandboxId);
+      const second = await started();
+      await rested(second);
+
+      const third = await started({ sandbox_id: first.sandboxId });
+      expect(await detailOf(third)).toBe(note(second));
+    });
+
+    it('names the one that was paused after it waited for a place', async () => {
+      const first = await started();
+      const second = await client.start();
+      await until(async () => (await client.read(second.id)).detail !== null);
+      await rested(first);
+
+      expect(await detailOf(await client.reached(second, 'READY'))).toBe(note(first));
+    });
+  });
+
+  describe('with reject', () => {
+    beforeAll(() => begin({ SANDBOX_LIMIT_POLICY: 'reject' }));
+    afterAll(stop);
+
+    it.each(['', '/stream-start'])('is refused at once, and nothing is paused: %j', async (route) => {
+      const first = await started();
+      await rested(first);
+      const { body, headers } = await request(app.url)
+        .post(`${CONVERSATIONS}${route}`)
+        .set(user.headers)
+        .send({})
+        .expect(429);
+
+      expect(body).toMatchObject({ code: 'sandbox_limit', detail: FULL });
+      expect(headers['retry-after']).toBe('30');
+      expect(await statusOf(first.sandboxId)).toBe('RUNNING');
+      const { body: count } = await request(app.url)
+        .get(`${CONVERSATIONS}/start-tasks/count`)
+        .set(user.headers);
+      expect(count).toBe(1);
+    });
+
+    it('leaves a repeated request its first answer', async () => {
+      const headers = { 'Idempotency-Key': 'once' };
+      const { body } = await post({}, headers).expect(200);
+
+      await post().expect(429);
+      expect((await post({}, headers).expect(200)).body.id).toBe(body.id);
+    });
+
+    it('may use a sandbox that runs, and resume one where there is a place', async () => {
+      const first = await started();
+      await started({ sandbox_id: first.sandboxId });
+      await pause(first.sandboxId);
+      const second = await started();
+
+      expect((await post({ sandbox_id: first.sandboxId }).expect(429)).body.detail).toBe(FULL);
+      await pause(second.sandboxId);
+      expect((await started({ sandbox_id: first.sandboxId })).sandboxId).toBe(first.sandboxId);
+    });
+
+    it('ends with ERROR when it loses the last place after it began', async () => {
+      const first = await started();
+      await pause(first.sandboxId);
+      const late = await new ConversationRows(app).startTask(user.id, {
+        status: 'WAITING_FOR_SANDBOX',
+        sandboxId: first.sandboxId,
+        sandboxMade: true,
+      });
+      await started();
+      await app.app.get(StartWorkflow).run(late.id, new AbortController().signal);
+
+      expect(await client.read(late.id)).toMatchObject({ status: 'ERROR', detail: FULL });
+    });
+
+    it('does not wait for a place that it waited for under another policy', async () => {
+      await started();
+      const waiting = await new ConversationRows(app).startTask(user.id, { status: 'WAITING_FOR_SANDBOX' });
+      await app.app.get(StartWorkflow).run(waiting.id, new AbortController().signal);
+
+      expect(await client.read(waiting.id)).toMatchObject({ status: 'ERROR', detail: FULL });
+    });
+  });
+});

@@ -1,0 +1,223 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { jsonList, jsonText } from '../../src/common/json-access.js';
+import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+const SANDBOXES = '/api/v1/sandboxes';
+
+describe('starts and the sandboxes they need', () => {
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let user: TestUser;
+  let client: StartsClient;
+
+  beforeAll(async () => {
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({ MAX_RUNNING_SANDBOXES: '1', SANDBOX_WAIT_SECONDS: '600' }, undefined, {
+      sandboxBackend: backend,
+    });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+  });
+
+  afterEach(() => {
+    backend.gate.open();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+  });
+
+  const act = (sandboxId: string, action: 'pause' | 'resume'): request.Test =>
+    request(app.url).post(`${SANDBOXES}/${sandboxId}/${action}`).set(user.headers).expect(200);
+  const statusOf = async ({ sandboxId, appConversationId }: StartTask): Promise<string | null> =>
+    jsonText(
+      await backend.boxes.get(sandboxId)?.server.client.get(`/api/conversations/${appConversationId}`),
+      'execution_status',
+    );
+  const sandboxStatus = async (sandboxId: string): Promise<string | undefined> =>
+    (await client.sandboxes()).find(({ id }) => id === sandboxId)?.status;
+  /** A conversation whose agent works until it is told to pause. */
+  const busy = async (): Promise<StartTask> => {
+    const task = await client.reached(await client.start(say('step')), 'READY');
+    await until(async () => (await statusOf(task)) === 'running');
+    return task;
+  };
+
+  it('waits for a place while all are busy, and takes the first that becomes free', async () => {
+    const first = await busy();
+
+    const second = await client.start();
+    expect(second.sandboxMade).toBe(false);
+    await until(async () => (await client.read(second.id)).detail !== null);
+    expect(await client.read(second.id)).toMatchObject({
+      status: 'WAITING_FOR_SANDBOX',
+      detail: 'All 1 sandboxes that you may have running are in use: waiting for one to become free.',
+    });
+
+    await act(first.sandboxId, 'pause');
+    const ready = await client.reached(second, 'READY');
+    expect(ready.sandboxMade).toBe(true);
+    // The place is free before that.
+    await until(async () => (await sandboxStatus(first.sandboxId)) === 'PAUSED');
+  });
+
+  it('lets no user fill the line', async () => {
+    await busy();
+    await Promise.all(Array.from({ length: 25 }, () => client.start()));
+
+    await expect(client.start()).rejects.toMatchObject({ kind: 'rate_limited', retryAfterSeconds: 30 });
+    await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
+  });
+
+  it('does not keep other users waiting', async () => {
+    await busy();
+    const waiting = await client.start();
+    await until(async () => (await client.read(waiting.id)).detail !== null);
+
+    const other = new StartsClient(app, await app.createUser());
+    await other.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+    await other.reached(await other.start(), 'READY');
+
+    expect((await client.read(waiting.id)).status).toBe('WAITING_FOR_SANDBOX');
+  });
+
+  it('resumes a paused sandbox that is named', async () => {
+    const first = await client.reached(await client.start(), 'READY');
+    await act(first.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(first.sandboxId)) === 'PAUSED');
+
+    const second = await client.reached(await client.start({ sandbox_id: first.sandboxId }), 'READY');
+
+    expect(second.sandboxId).toBe(first.sandboxId);
+    expect(await sandboxStatus(first.sandboxId)).toBe('RUNNING');
+  });
+
+  it('has a conversation that was running go on after a resume, with its key', async () => {
+    const task = await busy();
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+
+    await act(task.sandboxId, 'resume');
+
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    await until(async () => (await statusOf(task)) === 'running');
+    await until(async () => {
+      const [current] = await app.dataSource.query<{ sandbox_generation: number }[]>(
+        'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
+        [task.appConversationId],
+      );
+      return current?.sandbox_generation === 2;
+    });
+    expect(await statusOf(task)).toBe('running');
+  });
+
+  it('tells a conversation that was running why it does not go on after a resume', async () => {
+    await client.settings({ llm_base_url: 'https://models.example.com/v1' });
+    const task = await busy();
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await client.settings({ llm_base_url: 'https://other.example.com/v1' });
+
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+
+    const problems = async (): Promise<unknown[]> =>
+      (await backend.boxes
+        .get(task.sandboxId)
+        ?.server.client.events(task.appConversationId, '&kind=ConversationErrorEvent')) ?? [];
+    await until(async () => (await problems()).length > 0);
+    expect(await problems()).toMatchObject([{ code: 'LlmKeyWithheld' }]);
+    expect(await statusOf(task)).toBe('paused');
+    // It was given all that there is: nobody tries again, and no action waits for it.
+    await until(async () => {
+      const [row] = await app.dataSource.query<{ sandbox_generation: number }[]>(
+        'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
+        [task.appConversationId],
+      );
+      return row?.sandbox_generation === 2;
+    });
+  });
+
+  it('answers again after a resume', async () => {
+    const task = await client.reached(await client.start(say('say hello')), 'READY');
+    await until(async () => (await statusOf(task)) === 'finished');
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    const path = `/api/conversations/${task.appConversationId}`;
+    const agent = backend.boxes.get(task.sandboxId)?.server.client;
+
+    // The key arrives a moment after the server does.
+    await until(async () => {
+      await agent?.say(task.appConversationId, 'say again');
+      return JSON.stringify(await agent?.get(`${path}/events/search`)).includes('"again"');
+    });
+
+    // What it said is there a moment before it has ended.
+    await expect(until(async () => (await statusOf(task)) === 'finished')).resolves.toBeUndefined();
+  });
+
+  it.each([
+    [
+      { llm_model: 'openai/a', llm_base_url: 'https://models.example.com/v1' },
+      { llm_base_url: 'https://other.example.com/v1' },
+    ],
+    [{ llm_model: 'openai/a', llm_base_url: '' }, { llm_model: 'anthropic/b' }],
+  ])('is not given a key for another model server after a resume: %j, then %j', async (first, then) => {
+    await client.settings({ ...first, max_budget_per_task: 0 });
+    const task = await client.reached(await client.start(say('settings')), 'READY');
+    await until(async () => (await statusOf(task)) === 'finished');
+    const answers = async (): Promise<string[]> => {
+      const agent = backend.boxes.get(task.sandboxId)?.server.client;
+      const page = await agent?.get(`/api/conversations/${task.appConversationId}/events/search`);
+      return jsonList(page, 'items')
+        .filter((event) => jsonText(event, 'source') === 'agent')
+        .map((event) => jsonText(jsonList(event, 'llm_message', 'content')[0], 'text') ?? '');
+    };
+    const [before = ''] = (await answers()).filter((text) => text.includes('apiKey'));
+    expect(before).not.toContain('"apiKey":null');
+    expect(before).toContain('"maxBudget":0');
+    await act(task.sandboxId, 'pause');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+    await client.settings({ ...then, language: 'de' });
+
+    await act(task.sandboxId, 'resume');
+    await until(async () => (await sandboxStatus(task.sandboxId)) === 'RUNNING');
+    const path = `/api/v1/app-conversations/${task.appConversationId}/send-message`;
+    const message = { content: [{ type: 'text', text: 'settings' }] };
+    const { body } = await request(app.url).post(path).set(user.headers).send(message).expect(409);
+    expect(body.detail).toMatch(/another model server than this conversation's .* in the settings again/);
+
+    // As it says: with the server named again it goes on, and with the limits of now.
+    await client.settings({ ...first, max_budget_per_task: 7 });
+    await request(app.url).post(path).set(user.headers).send(message).expect(200);
+    await until(async () => (await answers()).filter((text) => text.includes('apiKey')).length === 2);
+    const after = (await answers()).at(-1);
+    expect(after).not.toContain('"apiKey":null');
+    expect(after).toContain('"language":"de"');
+    expect(after).toContain('"maxBudget":7');
+  });
+
+  // Last: the clock stays ahead.
+  it('gives up waiting for a place', async () => {
+    await busy();
+    const second = await client.start();
+    await until(async () => (await client.read(second.id)).detail !== null);
+
+    app.clock.advance(601_000);
+
+    const failed = await client.reached(second, 'ERROR');
+    expect(failed.detail).toMatch(/none became free within 600 seconds\. Pause or delete one/);
+  });
+});

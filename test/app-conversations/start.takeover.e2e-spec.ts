@@ -1,0 +1,155 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { DurableJobs } from '../../src/database/jobs/durable-jobs.js';
+import type { StartTaskStatus } from '../../src/v1/app-conversations/start-task.entity.js';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { forgetWorkers } from '../support/forget-workers.js';
+import { until } from '../support/until.js';
+
+const TOKEN = 'ghp_takeover4217';
+/** Says that it began, and waits for leave. */
+const SETUP = 'echo run >> ran.txt\nwhile [ ! -e go ]; do sleep 0.02; done\n';
+
+describe('a start whose process ends', () => {
+  let database: TestDatabase;
+  let backend: InProcessSandboxBackend;
+  let git: GitHttpServer;
+  let first: TestApp;
+  let second: TestApp | null;
+  let user: TestUser;
+  let client: StartsClient;
+
+  const replica = (): Promise<TestApp> =>
+    createTestApp({ GITHUB_CLONE_URL: git.origin }, database.url, { sandboxBackend: backend });
+
+  beforeAll(async () => {
+    git = await startGitHttpServer(`x-access-token:${TOKEN}`);
+    await git.commit('octo/app', 'main', { '.openhands/setup.sh': SETUP });
+  });
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    backend = new InProcessSandboxBackend();
+    first = await replica();
+    second = null;
+    user = first.user;
+    client = new StartsClient(first, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+    await storeProviderToken(first, user, 'github', TOKEN);
+  });
+
+  afterEach(async () => {
+    git.gate.open();
+    backend.gate.open();
+    await Promise.all([first.close(), second?.close()]);
+    await backend.close();
+    await database.drop();
+  });
+
+  afterAll(async () => {
+    await git.close();
+  });
+
+  /** The folder of the clone; it may not be there yet. */
+  const clone = (sandboxId: string): string =>
+    path.join(backend.boxes.get(sandboxId)?.server.workspace ?? '', 'app');
+  const runs = async (sandboxId: string): Promise<string> =>
+    readFile(path.join(clone(sandboxId), 'ran.txt'), 'utf8').catch(() => '');
+
+  it.each<[StartTaskStatus]>([['WAITING_FOR_SANDBOX'], ['PREPARING_REPOSITORY'], ['RUNNING_SETUP_SCRIPT']])(
+    'goes on in another process from %s, and no finished step is repeated',
+    async (status) => {
+      if (status === 'WAITING_FOR_SANDBOX') {
+        backend.gate.close();
+      }
+      if (status === 'PREPARING_REPOSITORY') {
+        git.gate.close();
+      }
+      const task = await client.start({ selected_repository: 'octo/app', ...say('say hello') });
+      await client.reached(task, status);
+      if (status === 'RUNNING_SETUP_SCRIPT') {
+        await until(async () => (await runs(task.sandboxId)) !== '');
+      }
+
+      const closing = first.close();
+      // A sandbox that is just being started is waited for by those who stop.
+      backend.gate.open();
+      await closing;
+      second = await replica();
+      git.gate.open();
+      client = new StartsClient(second, user);
+      await client.reached(task, 'RUNNING_SETUP_SCRIPT');
+      await until(async () => (await runs(task.sandboxId)) !== '');
+      await writeFile(path.join(clone(task.sandboxId), 'go'), '');
+
+      const ready = await client.reached(task, 'READY');
+      expect(ready.attempt).toBe(2);
+      // The second worker waited for the script that the first one had begun.
+      expect(await runs(task.sandboxId)).toBe('run\n');
+      expect(await client.conversations()).toEqual([{ id: task.appConversationId }]);
+    },
+  );
+
+  it('is left alone by a process that was taken for dead', async () => {
+    const task = await client.start({ selected_repository: 'octo/app' });
+    await client.reached(task, 'RUNNING_SETUP_SCRIPT');
+    await until(async () => (await runs(task.sandboxId)) !== '');
+
+    // As if nothing had been heard of the process for a while; it goes on all the same.
+    await until(async () => {
+      await forgetWorkers(first.dataSource);
+      await first.app.get(DurableJobs).supervise();
+      return (await client.read(task.id)).attempt === 2;
+    });
+    await writeFile(path.join(clone(task.sandboxId), 'go'), '');
+
+    const ready = await client.reached(task, 'READY');
+    expect(ready.attempt).toBe(2);
+    expect(await runs(task.sandboxId)).toBe('run\n');
+  });
+
+  it('makes one conversation, and says its message once, however often the last step is done', async () => {
+    const task = await client.start(say('say hello'));
+    const ready = await client.reached(task, 'READY');
+
+    await first.dataSource.query(
+      `UPDATE app_conversation_start_tasks SET status = 'STARTING_CONVERSATION' WHERE id = $1`,
+      [task.id],
+    );
+    await first.dataSource.transaction((manager) =>
+      first.app.get(DurableJobs).send(manager, 'conversation-start-test-host', { taskId: task.id }),
+    );
+    await client.reached(task, 'READY');
+
+    const server = backend.boxes.get(ready.sandboxId)?.server;
+    const page = await server?.client.get(
+      `/api/conversations/${task.appConversationId}/events/search?kind=MessageEvent`,
+    );
+    expect(JSON.stringify(page).split('say hello').length - 1).toBe(1);
+    expect(await client.conversations()).toHaveLength(1);
+  });
+
+  it('ends with a cause when every attempt failed', async () => {
+    const task = await client.start({ sandbox_spec_id: null, ...say('say hello') });
+    await client.reached(task, 'READY');
+    await first.dataSource.query(
+      `UPDATE app_conversation_start_tasks SET status = 'STARTING_CONVERSATION' WHERE id = $1`,
+      [task.id],
+    );
+    await first.dataSource.transaction((manager) =>
+      first.app.get(DurableJobs).send(manager, 'conversation-start-dead', { taskId: task.id }),
+    );
+
+    const failed = await client.reached(task, 'ERROR');
+    expect(failed.detail).toBe(
+      'The start was given up after several attempts. The processes that worked on it ended before it was done.',
+    );
+    expect(await client.conversations()).toEqual([]);
+  });
+});

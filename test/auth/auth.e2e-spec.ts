@@ -1,0 +1,327 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+
+const KEYS = '/api/v1/api-keys';
+const USERS = '/api/v1/users';
+const UNAUTHORIZED = { status: 401, code: 'unauthorized', detail: 'Unauthorized', title: 'Unauthorized' };
+
+describe('API keys and users', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const issue = async (owner: TestUser, body: object): Promise<request.Response> =>
+    request(app.url).post(KEYS).set(owner.headers).send(body);
+
+  describe('who gets in', () => {
+    it.each([
+      ['no key', {}],
+      ['an empty key', { 'X-Session-API-Key': '' }],
+      ['a malformed key', { 'X-Session-API-Key': 'slw_short_x' }],
+      ['an unknown key of the right form', { 'X-Session-API-Key': `slw_AAAAAAAA_${'A'.repeat(43)}` }],
+      ['an unknown chosen key', { 'X-Session-API-Key': 'some-other-administrator-key' }],
+      ['another scheme', { Authorization: 'Basic dGVzdDp0ZXN0' }],
+    ])('refuses %s with the same answer', async (_name, headers) => {
+      const response = await request(app.url).get(KEYS).set(headers);
+
+      expect(response.status).toBe(401);
+      expect(response.headers['content-type']).toContain('application/problem+json');
+      expect(response.body).toMatchObject(UNAUTHORIZED);
+      expect(response.body.request_id).toBe(response.headers['x-request-id']);
+    });
+
+    it.each([
+      ['X-Session-API-Key', (key: string) => ({ 'X-Session-API-Key': key })],
+      ['X-Access-Token', (key: string) => ({ 'X-Access-Token': key })],
+      ['Authorization: Bearer', (key: string) => ({ Authorization: `Bearer ${key}` })],
+      ['Authorization: bearer', (key: string) => ({ Authorization: `bearer ${key}` })],
+    ])('takes the key from %s', async (_name, headers) => {
+      await request(app.url).get(KEYS).set(headers(app.user.key)).expect(200);
+    });
+
+    it('lets the first of several headers decide alone', async () => {
+      const wrong = 'wrong-key-wrong-key';
+
+      await request(app.url)
+        .get(KEYS)
+        .set({ 'X-Session-API-Key': wrong, Authorization: `Bearer ${app.user.key}` })
+        .expect(401);
+      await request(app.url)
+        .get(KEYS)
+        .set({ 'X-Access-Token': app.user.key, Authorization: `Bearer ${wrong}` })
+        .expect(200);
+    });
+
+    it('is closed on every documented route that does not say otherwise', async () => {
+      const { body: document } = await request(app.url).get('/openapi.json').expect(200);
+      const open = new Set(['/health/live', '/health/ready', '/alive', '/server_info']);
+      const routes = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
+        ([path, operations]) => Object.keys(operations).map((method) => ({ path, method })),
+      );
+
+      expect(routes.length).toBeGreaterThan(10);
+      for (const { path, method } of routes) {
+        const response = await request(app.url)[method as 'get'](path.replaceAll(/\{\w+\}/g, '1'));
+        expect([path, method, response.status]).toEqual([path, method, open.has(path) ? 200 : 401]);
+      }
+    });
+  });
+
+  it('opens the API document at one address only', async () => {
+    await request(app.url).get('/openapi.json').expect(200);
+    await request(app.url).get('/docs-yaml').expect(404);
+    await request(app.url).get('/docs-json').expect(404);
+  });
+
+  describe('life cycle of a key', () => {
+    it('shows the key once, then only what it is for', async () => {
+      const issued = await issue(app.user, { name: 'ci', expires_at: '2099-01-31T12:00:00Z' });
+
+      expect(issued.status).toBe(201);
+      expect(issued.body.key).toMatch(/^slw_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/);
+      expect(issued.body).toMatchObject({ name: 'ci', expires_at: '2099-01-31T12:00:00.000Z' });
+      await request(app.url).get(KEYS).set('X-Session-API-Key', issued.body.key).expect(200);
+
+      const listed = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      expect(listed.body.map((key: { id: string }) => key.id)).toContain(issued.body.id);
+      expect(JSON.stringify(listed.body)).not.toContain(issued.body.key.slice(13));
+    });
+
+    it('keeps only a hash in the database', async () => {
+      const { body } = await issue(app.user, { name: 'hash' });
+      const rows = await app.dataSource.query<{ row: string }[]>('SELECT k::text AS row FROM api_keys k');
+
+      expect(rows.map(({ row }) => row).join('\n')).not.toContain(body.key.slice(13));
+    });
+
+    it('ends with its revocation, and revoking again changes nothing', async () => {
+      const { body } = await issue(app.user, { name: 'short' });
+      const headers = { 'X-Session-API-Key': body.key as string };
+      await request(app.url).get(KEYS).set(headers).expect(200);
+
+      await request(app.url).delete(`${KEYS}/${body.id}`).set(app.user.headers).expect(204);
+      await request(app.url).get(KEYS).set(headers).expect(401);
+      await request(app.url).delete(`${KEYS}/${body.id}`).set(app.user.headers).expect(204);
+    });
+
+    it('ends with its time', async () => {
+      const { body } = await issue(app.user, { name: 'expired', expires_at: '2020-01-01T00:00:00Z' });
+
+      await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(401);
+    });
+
+    it('notes its last use', async () => {
+      const { body } = await issue(app.user, { name: 'used' });
+      await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(200);
+      const lastUse = async (): Promise<unknown> => {
+        const [row] = await app.dataSource.query<{ last_used_at: Date | null }[]>(
+          'SELECT last_used_at FROM api_keys WHERE id = $1',
+          [body.id],
+        );
+        return row?.last_used_at ?? null;
+      };
+
+      let seen = await lastUse();
+      for (let attempt = 0; seen === null && attempt < 100; attempt += 1) {
+        seen = await lastUse();
+      }
+      expect(seen).toBeInstanceOf(Date);
+    });
+
+    it.each([
+      [{}, [['missing', 'body.name']]],
+      [{ name: '' }, [['value_error', 'body.name']]],
+      [{ name: 'x'.repeat(101) }, [['value_error', 'body.name']]],
+      [{ name: 'bootstrap' }, [['value_error', 'body.name']]],
+      [
+        { name: 5, expires_at: 'tomorrow', user_id: 'x' },
+        [
+          ['string_type', 'body.name'],
+          ['datetime_parsing', 'body.expires_at'],
+          ['uuid_parsing', 'body.user_id'],
+        ],
+      ],
+      [{ name: 'a', expires_at: '2030-02-31' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '2030-02-29T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '2030-13-01T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],
+      [{ name: 'a', expires_at: '9999-12-31T23:59:59-01:00' }, [['datetime_parsing', 'body.expires_at']]],
+    ])('refuses %j', async (body, expected) => {
+      const response = await issue(app.user, body);
+
+      expect(response.status).toBe(422);
+      expect(
+        response.body.detail.map((problem: { type: string; loc: string[] }) => [
+          problem.type,
+          problem.loc.join('.'),
+        ]),
+      ).toEqual(expected);
+    });
+  });
+
+  describe('users and administrators', () => {
+    it('keeps ordinary users from each other and from administration', async () => {
+      const other = await app.createUser();
+      const { body } = await issue(other, { name: 'private' });
+
+      await request(app.url).delete(`${KEYS}/${body.id}`).set(app.user.headers).expect(404);
+      await request(app.url).delete(`${KEYS}/unknown1`).set(app.user.headers).expect(404);
+      await request(app.url).get(KEYS).query({ user_id: other.id }).set(app.user.headers).expect(403);
+      await request(app.url).get(USERS).set(app.user.headers).expect(403);
+      await request(app.url).post(USERS).set(app.user.headers).send({ email: 'x@example.com' }).expect(403);
+      await request(app.url).delete(`${USERS}/${other.id}`).set(app.user.headers).expect(403);
+      expect((await issue(app.user, { name: 'for you', user_id: other.id })).status).toBe(403);
+      await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(200);
+    });
+
+    it('lets an administrator create a user, issue a key for them, and off-board them', async () => {
+      const created = await request(app.url)
+        .post(USERS)
+        .set(app.admin.headers)
+        .send({ email: 'Ada@Example.com', name: 'Ada' })
+        .expect(201);
+      expect(created.body).toMatchObject({ email: 'ada@example.com', name: 'Ada', is_admin: false });
+
+      await request(app.url)
+        .post(USERS)
+        .set(app.admin.headers)
+        .send({ email: 'ADA@example.com' })
+        .expect(409);
+      const key = await issue(app.admin, { name: 'first', user_id: created.body.id });
+      const headers = { 'X-Session-API-Key': key.body.key as string };
+      await request(app.url).get(KEYS).set(headers).expect(200);
+
+      const found = await request(app.url)
+        .get(USERS)
+        .query({ email__eq: 'ada@EXAMPLE.com' })
+        .set(app.admin.headers);
+      expect(found.body).toEqual({ items: [created.body], next_page_id: null });
+      const keys = await request(app.url)
+        .get(KEYS)
+        .query({ user_id: created.body.id })
+        .set(app.admin.headers);
+      expect(keys.body).toHaveLength(1);
+
+      await request(app.url).delete(`${USERS}/${created.body.id}`).set(app.admin.headers).expect(204);
+      await request(app.url).get(KEYS).set(headers).expect(401);
+      await request(app.url).delete(`${USERS}/${created.body.id}`).set(app.admin.headers).expect(404);
+    });
+
+    it('pages through users; a page id that is garbage means the first page', async () => {
+      const all = await request(app.url).get(USERS).set(app.admin.headers).expect(200);
+      const seen: string[] = [];
+      let pageId: string | null | undefined;
+      do {
+        const page: request.Response = await request(app.url)
+          .get(USERS)
+          .query({ limit: 1, ...(pageId && { page_id: pageId }) })
+          .set(app.admin.headers)
+          .expect(200);
+        seen.push(...page.body.items.map((user: { email: string }) => user.email));
+        pageId = page.body.next_page_id;
+      } while (pageId);
+
+      expect(seen).toEqual(all.body.items.map((user: { email: string }) => user.email));
+      const garbage = await request(app.url)
+        .get(USERS)
+        .query({ page_id: '%%%' })
+        .set(app.admin.headers)
+        .expect(200);
+      expect(garbage.body).toEqual(all.body);
+    });
+
+    it.each([
+      ['limit=0', 'greater_than_equal'],
+      ['limit=101', 'less_than_equal'],
+      ['limit=x', 'int_parsing'],
+      ['limit=', 'int_parsing'],
+    ])('refuses ?%s with %s', async (query, type) => {
+      const response = await request(app.url).get(`${USERS}?${query}`).set(app.admin.headers);
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail).toMatchObject([{ type, loc: ['query', 'limit'] }]);
+    });
+
+    it('keeps the last administrator', async () => {
+      await request(app.url).delete(`${USERS}/${app.admin.id}`).set(app.admin.headers).expect(409);
+    });
+  });
+
+  it('believes a verified key for less than five seconds, so that other replicas notice a revocation', async () => {
+    const { body } = await issue(app.user, { name: 'elsewhere' });
+    const headers = { 'X-Session-API-Key': body.key as string };
+    await request(app.url).get(KEYS).set(headers).expect(200);
+    // As another replica does it: behind this one's back.
+    await app.dataSource.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [body.id]);
+    const verifier = app.app.get(ApiKeyVerifier);
+
+    expect(await verifier.verify(body.key)).not.toBeNull();
+    app.clock.advance(5_000);
+    expect(await verifier.verify(body.key)).toBeNull();
+  });
+});
+
+describe('a user who is gone while the key is still believed', () => {
+  it('gets no further key', async () => {
+    const app = await createTestApp();
+    try {
+      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      // As another replica does it: behind this one's back.
+      await app.dataSource.query('DELETE FROM users WHERE id = $1', [app.user.id]);
+
+      const { status, body } = await request(app.url).post(KEYS).set(app.user.headers).send({ name: 'late' });
+      expect({ status, detail: body.detail }).toEqual({ status: 401, detail: 'Unauthorized' });
+    } finally {
+      await app.close();
+    }
+  });
+});
+
+describe('the bootstrap key', () => {
+  it('is replaced when the configured value changes', async () => {
+    const first = await createTestApp({ BOOTSTRAP_API_KEY: 'first-bootstrap-key' });
+    try {
+      const second = await createTestApp({ BOOTSTRAP_API_KEY: 'second-bootstrap-key' }, first.databaseUrl);
+      try {
+        const status = async (key: string): Promise<number> =>
+          (await request(second.url).get(USERS).set('X-Session-API-Key', key)).status;
+        expect([await status('first-bootstrap-key'), await status('second-bootstrap-key')]).toEqual([
+          401, 200,
+        ]);
+      } finally {
+        await second.close();
+      }
+    } finally {
+      await first.close();
+    }
+  });
+});
+
+describe('the rate limit', () => {
+  it('counts per key over all routes, answers 429 with Retry-After, and leaves other keys alone', async () => {
+    const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '3' });
+    try {
+      const statuses: number[] = [];
+      for (const path of [KEYS, KEYS, `${KEYS}?user_id=${app.user.id}`]) {
+        statuses.push((await request(app.url).get(path).set(app.user.headers)).status);
+      }
+      const limited = await request(app.url).get(KEYS).set(app.user.headers);
+
+      expect(statuses).toEqual([200, 200, 200]);
+      expect(limited.status).toBe(429);
+      expect(limited.body.code).toBe('rate_limited');
+      expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
+      await request(app.url).get(KEYS).set(app.admin.headers).expect(200);
+      await request(app.url).get('/health/ready').expect(200);
+    } finally {
+      await app.close();
+    }
+  });
+});

@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { DataSource } from 'typeorm';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
+import { dataSourceOptions } from '../../src/database/open-database.js';
+import { customSecretBinding } from '../../src/settings/encrypted-columns.js';
+import { settingsBinding } from '../../src/settings/settings-columns.js';
+import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { runKeysOn, type KeysRun } from '../support/run-keys.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+
+const OLD = `old:${Buffer.alloc(32, 1).toString('base64')}`;
+const NEW = `new:${Buffer.alloc(32, 2).toString('base64')}`;
+
+describe('npm run keys -- reencrypt', () => {
+  let hosts: GitHosts;
+  let database: TestDatabase;
+  let before: TestApp;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+  });
+
+  afterAll(async () => {
+    await hosts.close();
+  });
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    before = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: OLD }, database.url);
+    dataSource = await new DataSource(dataSourceOptions(database.url, 4)).initialize();
+    await store(before, before.user, {
+      llm_api_key: 'llm-secret',
+      search_api_key: 'search-secret',
+      sandbox_api_key: 'sandbox-secret',
+      mcp_config: {
+        sse_servers: [],
+        shttp_servers: [],
+        stdio_servers: [{ name: 'tool', command: 'tool', env: { TOKEN: 'mcp-secret' } }],
+      },
+      secrets_store: {
+        provider_tokens: { github: hosts.tokens.provider_tokens.github },
+        custom_secrets: { CUSTOM: { secret: 'custom-secret' } },
+      },
+    });
+    await before.app.get(SandboxesService).create(before.user.id, null, null);
+  });
+
+  afterEach(async () => {
+    await before.close();
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  const run = (keys: string): Promise<KeysRun> =>
+    runKeysOn(database.url, ['reencrypt'], { ENCRYPTION_KEYS: keys });
+
+  /** Places that hold a record under the key, in any column of any table. */
+  const placesUnder = async (keyId: string): Promise<string[]> => {
+    const tables = await dataSource.query<{ name: string }[]>(
+      `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`,
+    );
+    const places: string[] = [];
+    for (const { name } of tables) {
+      const rows = await dataSource.query<{ place: string }[]>(
+        `SELECT DISTINCT '${name}.' || member.key AS place
+           FROM ${name} AS source, jsonb_each_text(to_jsonb(source)) AS member WHERE member.value LIKE $1 ORDER BY 1`,
+        [`${keyId}.%`],
+      );
+      places.push(...rows.map(({ place }) => place));
+    }
+    return places;
+  };
+
+  it('moves every secret to the new key, and the service then starts with that one alone', async () => {
+    const places = await placesUnder('old');
+    expect(places).toEqual([
+      'custom_secrets.value',
+      'mcp_configs.secrets',
+      'provider_tokens.token',
+      'sandboxes.session_key',
+      'service_state.key_check',
+      'settings.llm_api_key',
+      'settings.sandbox_api_key',
+      'settings.search_api_key',
+    ]);
+
+    const { status, stdout } = await run(`${NEW},${OLD}`);
+
+    expect(status).toBe(0);
+    // No start of a conversation with secrets of its own waits here.
+    expect(stdout.filter((line) => !line.endsWith(': 0')).toSorted()).toEqual(
+      places.filter((place) => place !== 'service_state.key_check').map((place) => `${place}: 1`),
+    );
+    expect(await placesUnder('old')).toEqual([]);
+    expect(await placesUnder('new')).toEqual(places);
+    const after = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: NEW }, database.url);
+    try {
+      const { status: answered } = await request(after.url)
+        .get('/api/user/suggested-tasks')
+        .set(before.user.headers);
+      expect(answered).toBe(200);
+    } finally {
+      await after.close();
+    }
+  });
+
+  it('loses nothing that a serving replica writes meanwhile', async () => {
+    const keys = `${NEW},${OLD}`;
+    const serving = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: keys }, database.url);
+    try {
+      let last = '';
+      const rotation = { ended: false };
+      const writer = (async () => {
+        for (let turn = 0; !rotation.ended || turn < 20; turn += 1) {
+          last = `llm-secret-${turn}`;
+          await store(serving, before.user, { llm_api_key: last });
+        }
+      })();
+      const { status } = await run(keys);
+      rotation.ended = true;
+      await writer;
+
+      expect(status).toBe(0);
+      expect(await placesUnder('old')).toEqual([]);
+      expect(decrypt(NEW, await llmKey(), settingsBinding('llm_api_key', before.user.id))).toBe(last);
+    } finally {
+      await serving.close();
+    }
+  });
+
+  it('never overwrites a value that was written after it was read', async () => {
+    const binding = settingsBinding('llm_api_key', before.user.id);
+    const newer = new SecretCipher(parseEncryptionKeys(NEW)).encrypt('newer', binding);
+    const writer = dataSource.createQueryRunner();
+    await writer.startTransaction();
+    await writer.query('UPDATE settings SET llm_api_key = $1', [newer]);
+
+    const rotation = run(`${NEW},${OLD}`);
+    await untilSomebodyWaitsForALock(dataSource);
+    await writer.commitTransaction();
+    await writer.release();
+
+    expect((await rotation).status).toBe(0);
+    expect(await llmKey()).toBe(newer);
+  });
+
+  it('walks over more rows than one batch holds', async () => {
+    const cipher = new SecretCipher(parseEncryptionKeys(OLD));
+    const names = Array.from({ length: 1_100 }, (_, index) => `SECRET_${index}`);
+    const values = names.map((name) => cipher.encrypt('value', customSecretBinding(before.user.id, name)));
+    await dataSource.query(
+      `INSERT INTO custom_secrets (user_id, name, value) SELECT $1, * FROM unnest($2::text[], $3::text[])`,
+      [before.user.id, names, values],
+    );
+
+    const { stdout } = await run(`${NEW},${OLD}`);
+
+    expect(stdout).toContain('custom_secrets.value: 1101');
+    expect(await placesUnder('old')).toEqual([]);
+  });
+
+  it('changes nothing the second time', async () => {
+    await run(`${NEW},${OLD}`);
+    const record = await llmKey();
+
+    const { status, stdout } = await run(`${NEW},${OLD}`);
+
+    expect(status).toBe(0);
+    expect(stdout).toContain('settings.llm_api_key: 0');
+    expect(await llmKey()).toBe(record);
+  });
+
+  it('refuses keys that do not fit, and leaves everything as it was', async () => {
+    const { status, stderr } = await run(NEW);
+
+    expect(status).toBe(1);
+    expect(stderr[0]).toMatch(/^slipway keys: ENCRYPTION_KEYS: .* encrypted with another key/);
+    expect(await placesUnder('new')).toEqual([]);
+  });
+
+  it('names records that it cannot read and keeps the old key in force', async () => {
+    await dataSource.query('UPDATE settings SET llm_api_key = $1', ['lost.c2VjcmV0']);
+
+    const { status, stderr } = await run(`${NEW},${OLD}`);
+
+    expect(status).toBe(1);
+    expect(stderr).toEqual([
+      `settings.llm_api_key of ${before.user.id}: no encryption key with id "lost" is configured`,
+      'slipway keys: ENCRYPTION_KEYS: 1 records cannot be read; keep all keys, and give the missing one too',
+    ]);
+    expect(await placesUnder('old')).toEqual(['service_state.key_check']);
+  });
+
+  async function llmKey(): Promise<string> {
+    const [row] = await dataSource.query<{ llm_api_key: string }[]>('SELECT llm_api_key FROM settings');
+    return row?.llm_api_key ?? '';
+  }
+});
+
+async function store(app: TestApp, user: TestUser, settings: object): Promise<void> {
+  await request(app.url).post('/api/settings').set(user.headers).send(settings).expect(200);
+}
+
+function decrypt(keys: string, record: string, binding: string): string {
+  return new SecretCipher(parseEncryptionKeys(keys)).decrypt(record, binding);
+}
+
+async function untilSomebodyWaitsForALock(dataSource: DataSource): Promise<void> {
+  for (;;) {
+    const [row] = await dataSource.query<{ waiting: boolean }[]>(
+      `SELECT EXISTS (SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock') AS waiting`,
+    );
+    if (row?.waiting === true) {
+      return;
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { runKeysOn, type KeysRun } from '../support/run-keys.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+
+const ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
+
+describe('npm run keys', () => {
+  let database: TestDatabase;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    app = await createTestApp({}, database.url);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await database.drop();
+  });
+
+  const run = (...args: string[]): Promise<KeysRun> => runKeysOn(database.url, args, { ENCRYPTION_KEYS });
+
+  const whoCanListUsers = async (key: string): Promise<number> => {
+    const { status } = await request(app.url).get('/api/v1/users').set('X-Session-API-Key', key);
+    return status;
+  };
+
+  describe('create', () => {
+    it('prints nothing but a key that works at once', async () => {
+      const { status, stdout } = await run('create', '--admin');
+
+      expect(status).toBe(0);
+      expect(stdout).toEqual([expect.stringMatching(/^slw_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)]);
+      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(200);
+    });
+
+    it('makes an unknown user, who is no administrator, and knows them the next time', async () => {
+      const first = await run('create', '--user', 'Ada@example.com', '--name', 'ci');
+      const second = await run('create', '--user', 'ada@example.com');
+
+      expect(first.stderr).toContain('made the user ada@example.com');
+      expect(second.stderr).not.toContain('made the user ada@example.com');
+      expect(await whoCanListUsers(first.stdout[0] ?? '')).toBe(403);
+      expect(await whoCanListUsers(second.stdout[0] ?? '')).toBe(403);
+    });
+
+    it('makes a known user an administrator on --admin, and says so', async () => {
+      await run('create', '--user', 'grace@example.com');
+      const { stdout, stderr } = await run('create', '--user', 'grace@example.com', '--admin');
+
+      expect(stderr).toContain('grace@example.com is an administrator now');
+      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(200);
+    });
+
+    it('gives the key its end', async () => {
+      const { stdout } = await run('create', '--admin', '--expires-at', '2020-01-31T12:00:00Z');
+
+      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(401);
+    });
+
+    it.each([
+      [['--user', 'not an address 7f3a'], '--user: Expected'],
+      [['--admin', '--name', 'bootstrap'], '--name: This name is kept'],
+      [['--admin', '--expires-at', 'tomorrow 7f3a'], '--expires-at: Expected'],
+    ])('refuses %j, names the flag and makes nothing', async (args, reason) => {
+      const before = await run('list');
+      const { status, stdout, stderr } = await run('create', ...args);
+
+      expect({ status, stdout }).toEqual({ status: 2, stdout: [] });
+      expect(stderr[0]).toContain(`slipway keys: ${reason}`);
+      expect(stderr.join('\n')).not.toContain('7f3a');
+      expect((await run('list')).stdout).toEqual(before.stdout);
+    });
+  });
+
+  describe('list', () => {
+    it("shows states and no secret, of one user's keys or of all", async () => {
+      const [active = '', ended = '', revoked = ''] = (
+        await Promise.all([
+          run('create', '--user', 'list@example.com', '--name', 'first \u001b[2J'),
+          run('create', '--user', 'list@example.com', '--expires-at', '2020-01-31T12:00:00Z'),
+          run('create', '--user', 'list@example.com'),
+        ])
+      ).map(({ stdout }) => stdout[0] ?? '');
+      await run('revoke', idOf(revoked));
+
+      const { stdout } = await run('list', '--user', 'list@example.com');
+      const all = await run('list');
+
+      const [header, ...lines] = stdout;
+      expect(header).toMatch(/^ID +USER +ADMIN +NAME +CREATED +EXPIRES +LAST USED +STATE$/);
+      expect(lines).toHaveLength(3);
+      expect(lineOf(active)).toMatch(/list@example\.com +no +first \ufffd\[2J .* never +never +active$/);
+      expect(lineOf(ended)).toMatch(/2020-01-31T12:00Z +never +expired$/);
+      expect(lineOf(revoked)).toMatch(/revoked$/);
+      expect(all.stdout.length).toBeGreaterThan(stdout.length);
+      expect(all.stdout.join('\n')).not.toContain(active.slice(13));
+
+      function lineOf(key: string): string | undefined {
+        return lines.find((line) => line.startsWith(idOf(key)));
+      }
+    });
+
+    it('refuses an unknown user', async () => {
+      const { status, stderr } = await run('list', '--user', 'nobody@example.com');
+
+      expect(status).toBe(2);
+      expect(stderr[0]).toBe('slipway keys: --user: there is no user with this address');
+    });
+  });
+
+  describe('revoke', () => {
+    it('ends the key of a running service', async () => {
+      const { stdout } = await run('create', '--admin');
+      const key = stdout[0] ?? '';
+      expect(await whoCanListUsers(key)).toBe(200);
+
+      expect(await run('revoke', idOf(key))).toMatchObject({ status: 0, stdout: [] });
+
+      app.clock.advance(5_000);
+      expect(await whoCanListUsers(key)).toBe(401);
+    });
+
+    it('fails for an unknown id', async () => {
+      const { status, stderr } = await run('revoke', 'unknown0');
+
+      expect(status).toBe(1);
+      expect(stderr).toEqual(['slipway keys: There is no API key with this id.']);
+    });
+  });
+
+  it('shows how it is used, and touches nothing, when a command is unknown', async () => {
+    const { status, stdout, stderr } = await runKeysOn('postgres://127.0.0.1:1/none', ['destroy'], {});
+
+    expect({ status, stdout }).toEqual({ status: 2, stdout: [] });
+    expect(stderr.join('\n')).toContain('Usage: npm run keys -- COMMAND');
+  });
+
+  it('says in one line that there is no database', async () => {
+    const { status, stderr } = await runKeysOn('postgres://127.0.0.1:1/none', ['list'], { ENCRYPTION_KEYS });
+
+    expect(status).toBe(1);
+    expect(stderr).toEqual([
+      expect.stringMatching(/^slipway keys: DATABASE_URL: the database cannot be reached: .*ECONNREFUSED/),
+    ]);
+  });
+
+  it('says in one line what the configuration lacks', async () => {
+    const { status, stderr } = await runKeysOn(database.url, ['list'], {});
+
+    expect(status).toBe(1);
+    expect(stderr).toEqual([expect.stringMatching(/^slipway keys: ENCRYPTION_KEYS: is required/)]);
+  });
+});
+
+function idOf(key: string): string {
+  return key.slice(4, 12);
+}

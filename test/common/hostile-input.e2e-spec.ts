@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import request from 'supertest';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+
+const MEBIBYTE = 1_048_576;
+
+/** A valid JSON body of exactly this many bytes. */
+function bodyOf(bytes: number): string {
+  const frame = '{"name":"","padding":""}';
+  return frame.replace('"padding":""', `"padding":"${'x'.repeat(bytes - frame.length)}"`);
+}
+
+describe('hostile input', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const post = (body: string | Buffer, headers: Record<string, string> = {}): request.Test =>
+    request(app.url)
+      .post('/api/v1/api-keys')
+      .set({ ...app.user.headers, 'Content-Type': 'application/json', ...headers })
+      .serialize((given: unknown) => given as string)
+      .send(body);
+
+  it.each([
+    ['NaN', '{"name":NaN}', 'json_invalid', ['body']],
+    ['a cut body', '{"name":"a', 'json_invalid', ['body']],
+    ['no JSON at all', 'name=a', 'json_invalid', ['body']],
+    ['two values', '{"name":"a"}{}', 'json_invalid', ['body']],
+    [
+      'bytes that are not UTF-8',
+      Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+      'json_invalid',
+      ['body'],
+    ],
+    ['a NUL', '{"name":"a\\u0000b"}', 'string_unicode', ['body', 'name']],
+    ['a lone surrogate', '{"name":"\\ud800"}', 'string_unicode', ['body', 'name']],
+    ['a NUL in a key', '{"a\\u0000":1}', 'string_unicode', ['body']],
+    ['10,000 levels', `${'['.repeat(10_000)}${']'.repeat(10_000)}`, 'json_invalid', ['body']],
+    [
+      '10,000 levels inside',
+      `{"name":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}}`,
+      'json_invalid',
+      ['body'],
+    ],
+    ['null', 'null', 'missing', ['body']],
+    ['a list', '[]', 'model_attributes_type', ['body']],
+    ['a string', '"x"', 'model_attributes_type', ['body']],
+    ['a number', '5', 'model_attributes_type', ['body']],
+    ['__proto__ instead of members', '{"__proto__":{"name":"x"}}', 'missing', ['body', 'name']],
+    [
+      'constructor instead of members',
+      '{"constructor":{"prototype":{"name":"x"}}}',
+      'missing',
+      ['body', 'name'],
+    ],
+    ['a number beyond numbers', '{"name":1e999}', 'string_type', ['body', 'name']],
+  ])('answers %s with 422', async (_name, body, type, loc) => {
+    const response = await post(body);
+
+    expect(response.status).toBe(422);
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(response.body.detail).toMatchObject([{ type, loc }]);
+    expect(Object.keys(response.body.detail[0]).toSorted()).toEqual(['loc', 'msg', 'type']);
+    expect(({} as { name?: string }).name).toBeUndefined();
+  });
+
+  it('answers an absent body with 422, whatever its type is said to be', async () => {
+    for (const headers of [{}, { 'Content-Type': 'text/plain' }]) {
+      const response = await request(app.url)
+        .post('/api/v1/api-keys')
+        .set({ ...app.user.headers, ...headers });
+      expect(response.body.detail).toMatchObject([{ type: 'missing', loc: ['body'] }]);
+      expect(response.status).toBe(422);
+    }
+  });
+
+  /** Without a `Content-Length`: only the end of the chunks tells how much there is. */
+  const chunked = async (chunks: string[], headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${app.url}/api/v1/api-keys`, {
+      method: 'POST',
+      headers: { ...app.user.headers, ...headers },
+      body: ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk))),
+      duplex: 'half',
+    });
+
+  it.each<Record<string, string>>([
+    {},
+    { 'Content-Type': 'text/plain' },
+    { 'Content-Type': 'application/json' },
+  ])('answers a body of no chunks (%j) with 422', async (headers) => {
+    const response = await chunked([], headers);
+
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ type: 'missing', loc: ['body'] }] });
+  });
+
+  it('reads a body in chunks, and answers one of another type with 415', async () => {
+    const chunks = ['{"name":', '"in chunks"}'];
+
+    expect((await chunked(chunks, { 'Content-Type': 'application/json' })).status).toBe(201);
+    expect((await chunked(chunks, { 'Content-Type': 'text/plain' })).status).toBe(415);
+    expect((await chunked(chunks)).status).toBe(415);
+  });
+
+  it.each([
+    ['text/plain', {}],
+    ['application/x-www-form-urlencoded', {}],
+    ['multipart/form-data; boundary=x', {}],
+    ['application/json; charset=utf-16', {}],
+    ['application/jsonp', {}],
+    ['application/json', { 'Content-Encoding': 'compress' }],
+  ])('answers a body of type %s (%j) with 415', async (type, headers) => {
+    const response = await post('{"name":"a"}', { 'Content-Type': type, ...headers });
+
+    expect(response.status).toBe(415);
+    expect(response.body.code).toBe('unsupported_media_type');
+  });
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'application/merge-patch+json',
+  ])('reads %s', async (type) => {
+    expect((await post('{"name":"typed"}', { 'Content-Type': type })).status).toBe(201);
+  });
+
+  it('reads a body of exactly one MiB and answers one byte more with 413', async () => {
+    expect((await post(bodyOf(MEBIBYTE))).body.detail).toMatchObject([{ loc: ['body', 'name'] }]);
+
+    const response = await post(bodyOf(MEBIBYTE + 1));
+    expect(response.status).toBe(413);
+    expect(response.body.code).toBe('payload_too_large');
+  });
+
+  it('counts what a compressed body unfolds to', async () => {
+    const response = await post(gzipSync(bodyOf(MEBIBYTE + 1)), { 'Content-Encoding': 'gzip' });
+
+    expect(response.status).toBe(413);
+  });
+
+  it.each([
+    ['/%E0%A4%A', 404],
+    ['/api/v1/users/%ZZ', 404],
+    ['/api/v1/api-keys/%FF', 404],
+    ['/api/v1/users/%00', 422],
+    ['/api/v1/api-keys/%00', 422],
+    ['/api/v1/api-keys?user_id[$ne]=1', 200],
+    ['/api/v1/api-keys?user_id=%ED%A0%80', 422],
+    ['/api/v1/users?email__eq=%00', 422],
+    ['/api/v1/users?page_id=%00', 422],
+    [`/api/v1/users?page_id=${Buffer.from('a\0b').toString('base64url')}`, 200],
+    [`/api/v1/users?page_id=${Buffer.from([0xff, 0xfe]).toString('base64url')}`, 200],
+  ])('answers %s with %d', async (path, status) => {
+    const method = /\/%..$/.test(path) ? 'delete' : 'get';
+    const response = await request(app.url)[method](path).set(app.admin.headers);
+
+    expect(response.status).toBe(status);
+  });
+
+  it('answers an unknown method with 405 and what is allowed', async () => {
+    const response = await request(app.url).put('/api/v1/api-keys').set(app.user.headers).send({});
+
+    expect(response.status).toBe(405);
+    expect(response.headers['allow']).toBe('GET, HEAD, POST');
+    expect(response.body.code).toBe('method_not_allowed');
+  });
+
+  it('answers unknown addresses with 404', async () => {
+    const response = await request(app.url).get('/api/unknown').set(app.user.headers);
+
+    expect(response.status).toBe(404);
+    expect(response.body).toMatchObject({ code: 'not_found', status: 404 });
+  });
+
+  it.each([
+    ['req-1.a:b_c', 'req-1.a:b_c'],
+    ['line\tbreak', null],
+    ['x'.repeat(129), null],
+  ])('takes over the request id %j only when it is harmless', async (given, expected) => {
+    const { headers } = await request(app.url).get('/alive').set('X-Request-Id', given);
+
+    if (expected === null) {
+      expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    } else {
+      expect(headers['x-request-id']).toBe(expected);
+    }
+  });
+
+  it('sends security headers and does not say what it is built with', async () => {
+    const { headers } = await request(app.url).get('/alive');
+
+    expect(headers).toMatchObject({
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
+    expect(headers['x-powered-by']).toBeUndefined();
+  });
+
+  it('lets the pages of the documents load their own scripts and styles, and nothing else', async () => {
+    const { headers } = await request(app.url).get('/docs');
+
+    expect(headers['content-security-policy']).toContain("script-src 'self'");
+    expect(headers['strict-transport-security']).toBeUndefined();
+  });
+});

@@ -1,0 +1,65 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { connect } from 'node:net';
+import request from 'supertest';
+import { AppLogger } from '../../src/common/logging/app-logger.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+describe('the log of requests', () => {
+  let app: TestApp;
+  let lines: string[];
+
+  beforeAll(async () => {
+    app = await createTestApp({ LOG_REQUESTS: 'true' });
+    app.app.useLogger(new AppLogger({ level: 'info', format: 'json' }));
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  beforeEach(() => {
+    lines = [];
+    const capture = (chunk: unknown): boolean => {
+      lines.push(String(chunk));
+      return true;
+    };
+    jest.spyOn(process.stdout, 'write').mockImplementation(capture);
+    jest.spyOn(process.stderr, 'write').mockImplementation(capture);
+  });
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const logged = async (requestId: string): Promise<unknown> => {
+    await until(() => lines.some((line) => line.includes(requestId)));
+    return JSON.parse(lines.find((line) => line.includes(requestId)) ?? '');
+  };
+
+  it('never holds a key, wherever a client puts it', async () => {
+    const { key, headers } = app.user;
+    await request(app.url).delete(`/api/v1/api-keys/${key}`).set(headers).set('X-Request-Id', 'in-path');
+    await request(app.url).get('/api/settings').query({ api_key: key }).set('X-Request-Id', 'in-query');
+
+    expect(await logged('in-path')).toMatchObject({ method: 'DELETE', status: 404, user_id: app.user.id });
+    expect(await logged('in-query')).toMatchObject({ path: '/api/settings', status: 401 });
+    expect(lines.join('')).not.toContain(key);
+  });
+
+  it('names the request of a client that hung up', async () => {
+    const { port, hostname } = new URL(app.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      'POST /api/settings HTTP/1.1\r\nHost: x\r\nX-Request-Id: hung-up\r\nExpect: 100-continue\r\n' +
+        'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"a',
+    );
+    // The answer to `Expect`: the request has arrived.
+    await new Promise((resolve) => {
+      socket.once('data', resolve);
+    });
+    socket.destroy();
+
+    expect(await logged('hung-up')).toMatchObject({ path: '/api/settings', aborted: true });
+  });
+});

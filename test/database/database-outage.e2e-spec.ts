@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { DatabaseProxy } from '../support/database-proxy.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { until } from '../support/until.js';
+
+describe('a database that goes away', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await DatabaseProxy.start(database.url);
+    const url = new URL(proxy.urlOf(database.url));
+    // Stands in for the service's own, longer patience.
+    url.searchParams.set('query_timeout', '3000');
+    app = await createTestApp({}, url.href);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await proxy.goAway();
+    await database.drop();
+  });
+
+  afterEach(async () => {
+    await proxy.goAway();
+    await proxy.comeBack();
+    await until(async () => (await request(app.url).get('/health/ready')).status === 200);
+  });
+
+  /** One request per way of reaching the database: named statement, repository, transaction. */
+  const requests: [string, string, object | undefined][] = [
+    ['get', '/api/settings', undefined],
+    ['get', '/api/secrets', undefined],
+    ['get', '/api/v1/users', undefined],
+    ['get', '/api/user/suggested-tasks', undefined],
+    ['post', '/api/settings', { language: 'en' }],
+    ['post', '/api/settings', { mcp_config: null }],
+    ['post', '/api/secrets', { name: 'LOST', value: 'x' }],
+    ['post', '/api/add-git-providers', { mcp_config: null }],
+    ['post', '/api/unset-provider-tokens', {}],
+    ['post', '/api/v1/api-keys', { name: 'lost' }],
+  ];
+  const send = ([method, path, body]: (typeof requests)[number]): request.Test => {
+    const agent = request(app.url);
+    const test = method === 'get' ? agent.get(path) : agent.post(path).send(body);
+    return test.set(app.admin.headers);
+  };
+  const isUnavailable = ({ status, headers, body }: request.Response): void => {
+    expect({ status, code: body.code, retryAfter: headers['retry-after'] }).toEqual({
+      status: 503,
+      code: 'unavailable',
+      retryAfter: '1',
+    });
+  };
+
+  it.each(requests)('answers 503 while it is away and recovers by itself: %s %s', async (...given) => {
+    // The key is believed from here on: what fails is the request's own work.
+    await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
+    await proxy.goAway();
+
+    isUnavailable(await send(given));
+    isUnavailable(await request(app.url).get('/health/ready'));
+    await request(app.url).get('/health/live').expect(200);
+  });
+
+  it('answers 503 to a key it has to look up', async () => {
+    app.clock.advance(10_000);
+    await proxy.goAway();
+
+    isUnavailable(await request(app.url).get('/api/secrets').set(app.user.headers));
+  });
+
+  it('does not wait forever for one that hangs', async () => {
+    await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
+    proxy.freeze();
+
+    isUnavailable(await request(app.url).get('/api/secrets').set(app.admin.headers));
+    isUnavailable(await request(app.url).get('/health/ready'));
+  });
+});

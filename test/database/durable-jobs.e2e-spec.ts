@@ -1,0 +1,188 @@
+import { Test } from '@nestjs/testing';
+import type { INestApplicationContext } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DataSource } from 'typeorm';
+import { DatabaseModule } from '../../src/database/database.module.js';
+import { DurableJobs } from '../../src/database/jobs/durable-jobs.js';
+import type { JobHandler, JobQueue } from '../../src/database/jobs/job-loop.js';
+import { JobsModule } from '../../src/database/jobs/jobs.module.js';
+import { SecretCipher, CryptoModule } from '../../src/common/crypto/secret-cipher.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { forgetWorkers } from '../support/forget-workers.js';
+import { until } from '../support/until.js';
+
+const QUEUE: JobQueue = {
+  name: 'greetings',
+  deadLetter: 'greetings-dead',
+  retryLimit: 0,
+  retryDelaySeconds: 1,
+  concurrency: 20,
+  // Never within a test: what is sent is heard of.
+  pollMs: 600_000,
+};
+const DEAD: JobQueue = { ...QUEUE, name: 'greetings-dead', deadLetter: null };
+const KEY = { id: 'test', bytes: Buffer.alloc(32, 7) };
+
+describe('DurableJobs', () => {
+  let database: TestDatabase;
+  const apps: INestApplicationContext[] = [];
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterEach(async () => {
+    await Promise.all(apps.splice(0).map((app) => app.close()));
+    await database.drop();
+  });
+
+  /** One process that works on the queues. */
+  const start = async (handlers: [JobQueue, JobHandler][]): Promise<INestApplicationContext> => {
+    const testing = await Test.createTestingModule({
+      imports: [CryptoModule.register([KEY]), DatabaseModule.register(database.url, 3), JobsModule],
+    }).compile();
+    testing.useLogger(false);
+    expect(testing.get(SecretCipher, { strict: false })).toBeDefined();
+    for (const [queue, handler] of handlers) {
+      testing.get(DurableJobs).handle(queue, handler);
+    }
+    await testing.init();
+    apps.push(testing);
+    return testing;
+  };
+  const send = (app: INestApplicationContext, name: string): Promise<void> =>
+    app.get(DataSource).transaction((manager) => app.get(DurableJobs).send(manager, QUEUE.name, { name }));
+
+  it('does what was committed, and nothing of what was not', async () => {
+    const done: unknown[] = [];
+    const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+
+    await expect(
+      app.get(DataSource).transaction(async (manager) => {
+        await app.get(DurableJobs).send(manager, QUEUE.name, { name: 'undone' });
+        throw new Error('rolled back');
+      }),
+    ).rejects.toThrow('rolled back');
+    await send(app, 'Ada');
+    await until(() => done.length > 0);
+
+    expect(done).toEqual([{ name: 'Ada' }]);
+  });
+
+  it('brings the library and its connections along only once there is a job', async () => {
+    const done: unknown[] = [];
+    const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    const connections = async (): Promise<number> =>
+      (
+        await app
+          .get(DataSource)
+          .query<unknown[]>(
+            `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway jobs'`,
+          )
+      ).length;
+    expect(await connections()).toBe(0);
+
+    await send(app, 'Ada');
+    await until(() => done.length > 0);
+
+    expect(await connections()).toBeGreaterThan(0);
+  });
+
+  it('refuses to send outside of a transaction', async () => {
+    const app = await start([[QUEUE, async () => undefined]]);
+
+    await expect(
+      app.get(DurableJobs).send(app.get(DataSource).manager, QUEUE.name, { name: 'Ada' }),
+    ).rejects.toThrow('inside of a transaction');
+  });
+
+  it('works on many at the same time, however long one takes', async () => {
+    const waiting = new Set<() => void>();
+    const app = await start([[QUEUE, () => new Promise<void>((resolve) => waiting.add(resolve))]]);
+
+    await Promise.all(Array.from({ length: 20 }, (_, index) => send(app, `guest ${index}`)));
+    await until(() => waiting.size >= 20);
+    expect(waiting.size).toBe(20);
+
+    waiting.forEach((finish) => finish());
+  });
+
+  it('is heard by other processes at once', async () => {
+    const done: unknown[] = [];
+    const sender = await start([]);
+    const worker = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    await worker.get(DurableJobs).prepare(QUEUE);
+
+    await send(sender, 'Grace');
+    await until(() => done.length > 0);
+
+    expect(done).toEqual([{ name: 'Grace' }]);
+  });
+
+  it('hands a job to the next process when it stops, without counting that as an attempt', async () => {
+    let started = false;
+    const first = await start([
+      [
+        QUEUE,
+        async ({ signal }) => {
+          started = true;
+          await until(() => signal.aborted);
+          signal.throwIfAborted();
+        },
+      ],
+    ]);
+    await send(first, 'Ada');
+    await until(() => started);
+    await first.close();
+
+    const done: unknown[] = [];
+    await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    await until(() => done.length > 0);
+
+    expect(done).toEqual([{ name: 'Ada' }]);
+  });
+
+  it('tells the queue of dead letters why the last attempt failed', async () => {
+    const dead: { data: unknown; failure: string | null }[] = [];
+    const app = await start([
+      [QUEUE, () => Promise.reject(new Error('the guest is not at home'))],
+      [{ ...DEAD, pollMs: 50 }, async ({ data, failure }) => void dead.push({ data, failure })],
+    ]);
+
+    await send(app, 'Ada');
+    await until(() => dead.length > 0);
+
+    expect(dead).toEqual([{ data: { name: 'Ada' }, failure: 'the guest is not at home' }]);
+  });
+
+  it('gives the job of a process that died to another one', async () => {
+    const done: unknown[] = [];
+    let attempts = 0;
+    const app = await start([
+      [
+        { ...QUEUE, retryLimit: 1, pollMs: 50 },
+        async ({ data, signal }) => {
+          attempts += 1;
+          if (attempts === 1) {
+            // As good as dead: it never ends by itself.
+            await until(() => signal.aborted);
+            signal.throwIfAborted();
+          }
+          done.push(data);
+        },
+      ],
+    ]);
+    await send(app, 'Ada');
+    await until(() => attempts === 1);
+
+    await until(async () => {
+      if (attempts === 1) {
+        await forgetWorkers(app.get(DataSource));
+        await app.get(DurableJobs).supervise();
+      }
+      return done.length > 0;
+    });
+
+    expect([attempts, done]).toEqual([2, [{ name: 'Ada' }]]);
+  }, 30_000);
+});

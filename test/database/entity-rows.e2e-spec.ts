@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { DataSource } from 'typeorm';
+import { EntityRows } from '../../src/database/named-statement.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertSandboxRow } from '../support/sandbox-rows.js';
+
+describe('EntityRows', () => {
+  let app: TestApp;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    ({ dataSource } = app);
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  it('makes of a row the entity that the repository makes of it', async () => {
+    const { id: userId } = await app.createUser();
+    const { id } = await insertSandboxRow(dataSource, userId);
+    await dataSource.query(
+      `UPDATE sandboxes SET wishes = '{"resourceFactor": 2, "image": null}', lease_until = now() WHERE id = $1`,
+      [id],
+    );
+    const repository = dataSource.getRepository(Sandbox);
+    const rows = new EntityRows(repository, 'box');
+    const [row] = await dataSource.query<[Record<string, unknown>]>(
+      `SELECT ${rows.columns} FROM sandboxes box WHERE id = $1`,
+      [id],
+    );
+
+    const entity = rows.entity(row);
+    expect(entity).toBeInstanceOf(Sandbox);
+    expect(entity).toMatchObject({ id, overrides: { resourceFactor: 2, image: null } });
+    expect(entity).toEqual(await repository.findOneByOrFail({ id }));
+  });
+});

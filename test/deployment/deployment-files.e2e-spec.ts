@@ -1,0 +1,36 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from '@jest/globals';
+import { getMetadataStorage } from 'class-validator';
+import { Environment } from '../../src/config/environment.js';
+
+const VARIABLES = [
+  ...new Set(
+    getMetadataStorage()
+      .getTargetValidationMetadatas(Environment, '', false, false)
+      .map(({ propertyName }) => propertyName),
+  ),
+];
+/** Set by the image itself. */
+const OF_THE_IMAGE = ['PORT', 'HOST', 'DATA_DIR'];
+/** Read by docker-compose.yml or by Node.js. */
+const OF_OTHERS = ['BASE_IMAGE', 'LISTEN', 'NODE_EXTRA_CA_CERTS', 'POSTGRES_IMAGE', 'POSTGRES_PASSWORD'];
+
+describe('deployment files', () => {
+  it('.env.example shows exactly the variables that are read', async () => {
+    const shown = namesIn(await readFile('.env.example', 'utf8'), /^# ([A-Z_]+)=/gm);
+
+    expect(shown.toSorted()).toEqual([...VARIABLES, ...OF_OTHERS].toSorted());
+  });
+
+  it('docker-compose.yml hands on every variable that the image does not set', async () => {
+    const handedOn = namesIn(await readFile('docker-compose.yml', 'utf8'), /^ {6}([A-Z_]+):/gm);
+
+    expect(handedOn.filter((name) => VARIABLES.includes(name)).toSorted()).toEqual(
+      VARIABLES.filter((name) => !OF_THE_IMAGE.includes(name)).toSorted(),
+    );
+  });
+});
+
+function namesIn(text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].map(([, name = '']) => name);
+}

@@ -1,0 +1,277 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { ConversationLogs } from '../../src/v1/events/conversation-logs.js';
+import { ConversationEvents } from '../../src/v1/events/event-listeners.js';
+import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+let service: TestApp;
+let agent: FakeConversationServer & { address: string };
+let sandbox: string;
+let id: string;
+
+beforeAll(async () => {
+  service = await createTestApp();
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+beforeEach(async () => {
+  agent = await FakeConversationServer.start();
+  sandbox = await insertRunningSandbox(service, service.user.id, agent);
+  id = randomUUID();
+  agent.open(id);
+});
+
+afterEach(async () => {
+  await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
+  await agent.close();
+});
+
+async function get(path: string): Promise<unknown> {
+  const response = await fetch(`${service.url}/api/v1/conversation/${id}/events${path}`, {
+    headers: service.user.headers,
+  });
+  return await response.json();
+}
+
+function idsIn(page: unknown): unknown[] {
+  return jsonList(page, 'items').map((event) => jsonAt(event, 'id'));
+}
+
+async function ids(): Promise<unknown[]> {
+  return idsIn(await get('/search'));
+}
+
+async function untilCount(count: number): Promise<void> {
+  await until(async () => (await get('/count')) === count);
+}
+
+async function row(): Promise<Record<string, unknown>> {
+  const [found] = await service.dataSource.query<Record<string, unknown>[]>(
+    'SELECT * FROM followed_conversations WHERE id = $1',
+    [id],
+  );
+  return found ?? {};
+}
+
+describe('following a log', () => {
+  it('stores what is there, in order, and what comes', async () => {
+    const first = Array.from({ length: 250 }, () => agent.append(id));
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(250);
+    await until(() => agent.watchers === 1);
+    const later = Array.from({ length: 30 }, () => agent.append(id));
+    await untilCount(280);
+
+    const one = await get('/search');
+    const two = await get(`/search?page_id=${jsonText(one, 'next_page_id')}`);
+    const last = await get('/search?sort_order=TIMESTAMP_DESC&limit=30');
+    expect(idsIn(one)).toEqual(first.slice(0, 100));
+    expect(idsIn(two)).toEqual(first.slice(100, 200));
+    expect(idsIn(last)).toEqual(later.toReversed());
+    expect(await row()).toMatchObject({ event_count: 280, last_event_id: later.at(-1) });
+  });
+
+  it('shows no state before the events that led to it', async () => {
+    agent.socketsWork = false;
+    let last = '';
+    agent.beforeState = () => {
+      agent.beforeState = () => undefined;
+      last = agent.append(id);
+      agent.open(id, { execution_status: 'finished' }, agent.conversations.get(id)?.events);
+    };
+    await openLog(service, service.user.id, sandbox, id);
+    await until(async () => (await row())['execution_status'] === 'finished');
+
+    expect(await ids()).toEqual([last]);
+  });
+
+  it('goes on from the last stored event', async () => {
+    const known = agent.append(id);
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+    agent.reads.length = 0;
+    const next = agent.append(id);
+    await untilCount(2);
+
+    expect(agent.reads.every((read) => read.includes(known) || read.includes(next))).toBe(true);
+  });
+
+  it('takes a log that was cut from its start, and stores only what is new', async () => {
+    const before = Array.from({ length: 120 }, () => agent.append(id));
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(120);
+    agent.conversations.get(id)?.events.splice(110);
+    const after = Array.from({ length: 5 }, () => agent.append(id));
+    await untilCount(125);
+    agent.reads.length = 0;
+    const later = agent.append(id);
+    await untilCount(126);
+
+    expect([
+      ...idsIn(await get('/search')),
+      ...idsIn(await get('/search?sort_order=TIMESTAMP_DESC&limit=26')).toReversed(),
+    ]).toEqual([...before, ...after, later]);
+    // It knows again where it is.
+    expect(agent.reads.every((read) => read.includes('page_id='))).toBe(true);
+  });
+
+  it('keeps what PostgreSQL cannot, in another form, and kinds that are unknown', async () => {
+    agent.append(id, {
+      kind: 'EventOfTheFuture',
+      id: 'nul\0',
+      text: 'a\0b\uD800c',
+      'key\0': [{ deep: '\0' }],
+    });
+    agent.append(id, { timestamp: '2026-01-31 12:00:00.123456+02:00' });
+    agent.append(id, { timestamp: '+275760-01-01T00:00:00Z' });
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(3);
+    const last = agent.append(id);
+    await untilCount(4);
+
+    const [strange] = jsonList(await get('/search?kind__eq=EventOfTheFuture'), 'items');
+    expect(strange).toMatchObject({
+      kind: 'EventOfTheFuture',
+      id: 'nul\u{FFFD}',
+      text: 'a\u{FFFD}b\u{FFFD}c',
+      'key\u{FFFD}': [{ deep: '\u{FFFD}' }],
+    });
+    expect(await ids()).toHaveLength(4);
+    expect((await ids()).at(-1)).toBe(last);
+    expect(
+      await get('/count?timestamp__gte=2026-01-31T10:00:00.123456&timestamp__lt=2026-01-31T10:00:00.123457'),
+    ).toBe(1);
+  });
+
+  it('cuts the texts of an event that is too large', async () => {
+    agent.append(id, { text: 'x'.repeat(6_000_000), small: 'kept' });
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+
+    const [event] = jsonList(await get('/search'), 'items');
+    expect(event).toMatchObject({
+      small: 'kept',
+      text: expect.stringMatching(/^x{1048576} \[4951424 characters left out\]$/),
+    });
+  });
+
+  it('learns status, metrics and title from the log and from the conversation itself', async () => {
+    agent.open(id, { title: 'From the agent server' });
+    agent.append(id, { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' });
+    agent.append(id, {
+      kind: 'ConversationStateUpdateEvent',
+      key: 'stats',
+      value: { usage_to_metrics: { agent: { model_name: 'm', accumulated_cost: 0.5 } } },
+    });
+    const told: unknown[] = [];
+    service.app.get(ConversationEvents, { strict: false }).onState((conversation, state) => {
+      if (conversation === id) {
+        told.push(state);
+      }
+    });
+    const stored: unknown[] = [];
+    service.app.get(ConversationEvents, { strict: false }).onStored((conversation, events) => {
+      if (conversation === id) {
+        stored.push(...events.map((event) => event.id));
+      }
+    });
+    const info = agent.conversations.get(id)?.info ?? {};
+    info['execution_status'] = 'running';
+    await openLog(service, service.user.id, sandbox, id);
+    await until(async () => (await row())['title'] === 'From the agent server');
+
+    expect(await row()).toMatchObject({
+      execution_status: 'running',
+      metrics: { model_name: 'm', accumulated_cost: 0.5 },
+    });
+    expect(Object.assign({}, ...told)).toMatchObject({
+      executionStatus: 'running',
+      title: 'From the agent server',
+    });
+    expect(stored).toEqual(await ids());
+
+    // A server that does not write its status into the log.
+    info['execution_status'] = 'finished';
+    agent.append(id);
+    await until(async () => (await row())['execution_status'] === 'finished');
+  });
+
+  it('gets along without the socket', async () => {
+    agent.socketsWork = false;
+    await openLog(service, service.user.id, sandbox, id);
+    const first = agent.append(id);
+    await untilCount(1);
+    const second = agent.append(id);
+    await untilCount(2);
+
+    expect(await ids()).toEqual([first, second]);
+  });
+
+  it('tries again after failures', async () => {
+    agent.faults.push(500, 'reset', 503, 404);
+    const first = agent.append(id);
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+    agent.dropSockets();
+    const second = agent.append(id);
+    await untilCount(2);
+
+    expect(await ids()).toEqual([first, second]);
+  });
+
+  it('follows the agent server to a new address', async () => {
+    await openLog(service, service.user.id, sandbox, id);
+    const first = agent.append(id);
+    await untilCount(1);
+    const moved = await FakeConversationServer.start();
+    moved.conversations.set(id, agent.conversations.get(id) ?? { info: {}, events: [] });
+    await service.dataSource.query(
+      'UPDATE sandboxes SET address = $2, generation = generation + 1 WHERE id = $1',
+      [sandbox, moved.address],
+    );
+    moved.key = agent.key;
+    await agent.close();
+    agent = moved;
+    const second = agent.append(id);
+    await untilCount(2);
+
+    expect(await ids()).toEqual([first, second]);
+  });
+
+  it('stops when the conversation is removed, and when the sandbox is stopped', async () => {
+    const other = randomUUID();
+    agent.open(other);
+    await openLog(service, service.user.id, sandbox, id);
+    await openLog(service, service.user.id, sandbox, other);
+    await until(() => agent.watchers === 2);
+    await service.dataSource.transaction((manager) =>
+      service.app.get(ConversationLogs, { strict: false }).remove(manager, other),
+    );
+    agent.append(other);
+    await until(() => agent.watchers === 1);
+    await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED' WHERE id = $1`, [sandbox]);
+    await until(() => agent.watchers === 0);
+    await until(async () => (await row())['follower'] === null);
+
+    expect(await row()).toMatchObject({ id, follower: null });
+  });
+
+  it('reads to the end before a sandbox is stopped, for as long as that takes at most', async () => {
+    await openLog(service, service.user.id, sandbox, id);
+    await until(() => agent.watchers === 1);
+    agent.socketsWork = false;
+    const last = agent.append(id);
+    await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSING' WHERE id = $1`, [sandbox]);
+    await service.app.get(SandboxEvents, { strict: false }).emitBeforeStop(sandbox);
+
+    expect(await ids()).toEqual([last]);
+  });
+});

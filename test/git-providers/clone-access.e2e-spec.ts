@@ -1,0 +1,163 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { CloneAccessService } from '../../src/git-providers/repository-access.service.js';
+import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+describe('CloneAccessService', () => {
+  const open: { close(): Promise<void> }[] = [];
+  let hosts: GitHosts;
+  let app: TestApp;
+  let client: TokensClient;
+
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((one) => one.close()));
+  });
+
+  async function start(environment: (hosts: GitHosts) => Record<string, string> = () => ({})): Promise<void> {
+    hosts = await startGitHosts();
+    app = await createTestApp({ ...hosts.environment, ...environment(hosts) });
+    open.push(hosts, app);
+    client = new TokensClient(app, app.user);
+  }
+
+  function find(provider: ProviderType | null, repository: string) {
+    return app.app.get(CloneAccessService).find(client.user.id, provider, repository);
+  }
+
+  it('names the address, on the host of the API where only that was moved, and the credential', async () => {
+    await start();
+    await client.post(hosts.tokens);
+
+    expect(await find('github', 'octo/app')).toEqual({
+      provider: 'github',
+      url: `${hosts.github.origin}/octo/app.git`,
+      credential: { username: 'x-access-token', password: hosts.worlds.github.token },
+    });
+    expect(await find('gitlab', 'group/sub/project')).toEqual({
+      provider: 'gitlab',
+      url: `${hosts.gitlab.origin}/group/sub/project.git`,
+      credential: { username: 'oauth2', password: hosts.worlds.gitlab.token },
+    });
+    expect(await find('bitbucket', 'octo/app')).toEqual({
+      provider: 'bitbucket',
+      url: `${hosts.bitbucket.origin}/octo/app.git`,
+      credential: { username: 'x-bitbucket-api-token-auth', password: 'bucket4217token' },
+    });
+  });
+
+  it('takes the clone addresses of the operator, and the host of a token that has one', async () => {
+    await start(({ gitlab }) => ({
+      GITHUB_CLONE_URL: 'http://127.0.0.1:9418/mirror/',
+      GIT_HOST_ALLOWLIST: gitlab.origin,
+    }));
+    const { provider_tokens: tokens } = hosts.tokens;
+    await client.postTokens({
+      github: tokens.github,
+      gitlab: { ...tokens.gitlab, host: hosts.gitlab.origin },
+    });
+
+    expect((await find('github', 'octo/app')).url).toBe('http://127.0.0.1:9418/mirror/octo/app.git');
+    expect((await find('gitlab', 'octo/app')).url).toBe(`${hosts.gitlab.origin}/octo/app.git`);
+  });
+
+  it('goes to the first provider where the name is possible when none is named', async () => {
+    await start();
+    await client.post(hosts.tokens);
+
+    expect(await find(null, 'octo/app')).toMatchObject({ provider: 'github' });
+    expect(await find(null, 'group/sub/project')).toMatchObject({ provider: 'gitlab' });
+  });
+
+  it('goes to the provider whose token there is', async () => {
+    await start();
+    await client.postTokens({ bitbucket: hosts.tokens.provider_tokens.bitbucket });
+
+    expect(await find(null, 'octo/app')).toMatchObject({ provider: 'bitbucket' });
+  });
+
+  it('clones anonymously without a token', async () => {
+    await start();
+
+    expect(await find(null, 'octo/app')).toEqual({
+      provider: 'github',
+      url: `${hosts.github.origin}/octo/app.git`,
+      credential: null,
+    });
+    expect(await find('gitlab', 'a/b/c')).toMatchObject({
+      url: `${hosts.gitlab.origin}/a/b/c.git`,
+      credential: null,
+    });
+  });
+
+  it.each([
+    'octo',
+    '../octo/app',
+    'octo/--upload-pack=x',
+    'octo/app\n',
+    'octo/app.git?x',
+    'https://github.com/octo/app',
+  ])('refuses %j with a sentence', async (repository) => {
+    await start();
+    await client.post(hosts.tokens);
+
+    await expect(find(null, repository)).rejects.toMatchObject({
+      name: 'DomainError',
+      message: expect.stringContaining('is not named owner/name'),
+    });
+  });
+
+  it('never holds another user’s token', async () => {
+    await start();
+    await client.post(hosts.tokens);
+    client = new TokensClient(app, await app.createUser());
+
+    expect((await find('github', 'octo/app')).credential).toBeNull();
+  });
+
+  describe('enterprise_sso', () => {
+    async function startSso(stored: string, rotates = false) {
+      hosts = await startGitHosts();
+      const realm = { ...sampleRealm(hosts.worlds.gitlab.token), rotates };
+      const keycloak = await startFakeKeycloak(realm);
+      app = await createTestApp({
+        ...hosts.environment,
+        ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
+        ENTERPRISE_SSO_ALIAS: realm.alias,
+        ENTERPRISE_SSO_KIND: 'gitlab',
+        ENTERPRISE_SSO_HOST: hosts.gitlab.origin,
+        ENTERPRISE_SSO_CLIENT_ID: realm.clientId,
+        ENTERPRISE_SSO_CLIENT_SECRET: realm.clientSecret,
+      });
+      open.push(hosts, keycloak, app);
+      client = new TokensClient(app, app.user);
+      await client.postTokens({ enterprise_sso: { token: stored } });
+      return realm;
+    }
+
+    it('gives the git host’s own token, and keeps the successor of a rotated one', async () => {
+      const stored = keycloakToken('Offline', 'first');
+      await startSso(stored, true);
+
+      expect(await find('enterprise_sso', 'octo/app')).toEqual({
+        provider: 'enterprise_sso',
+        url: `${hosts.gitlab.origin}/octo/app.git`,
+        credential: { username: 'oauth2', password: hosts.worlds.gitlab.token },
+      });
+      expect((await client.stored())[0]?.token).not.toBe(stored);
+    });
+
+    it('says that a sign-in is needed', async () => {
+      const realm = await startSso(keycloakToken('Bearer', 'first'));
+      realm.linked = false;
+      app.clock.advance(600_000);
+
+      await expect(find('enterprise_sso', 'octo/app')).rejects.toMatchObject({
+        code: 'invalid_git_token',
+        message: expect.stringContaining('sign in again'),
+      });
+    });
+  });
+});

@@ -1,0 +1,280 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { presentedSecret } from '../support/presented-secret.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const STORED = { message: 'Git providers stored' };
+
+describe('git-provider tokens', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let client: TokensClient;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    client = new TokensClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  const requestCount = (): number =>
+    hosts.github.requests.length + hosts.gitlab.requests.length + hosts.bitbucket.requests.length;
+
+  const storeAll = async (): Promise<void> => {
+    const response = await client.post(hosts.tokens);
+    expect(response.status).toBe(200);
+    hosts.clearFaults();
+  };
+
+  describe('storing', () => {
+    it('needs a key', async () => {
+      const response = await request(app.url).post('/api/add-git-providers').send({});
+
+      expect([response.status, response.body.code]).toEqual([401, 'unauthorized']);
+    });
+
+    it.each([{}, { provider_tokens: null }, { provider_tokens: {} }, { something: 'else' }])(
+      'changes nothing for %j',
+      async (body) => {
+        await storeAll();
+        const before = await client.rows();
+
+        const response = await client.post(body);
+
+        expect([response.status, response.body]).toEqual([200, STORED]);
+        expect(await client.rows()).toEqual(before);
+        expect(requestCount()).toBe(0);
+      },
+    );
+
+    it('stores tokens that their own provider accepts, and shows each to no other', async () => {
+      const { github, gitlab, bitbucket } = hosts.worlds;
+
+      const response = await client.postTokens({
+        bitbucket: { token: bitbucket.token },
+        github: { token: github.token, user_id: '4217' },
+        gitlab: { token: gitlab.token, host: 'gitlab.com' },
+      });
+
+      expect([response.status, response.body]).toEqual([200, STORED]);
+      expect(await client.stored()).toEqual([
+        expect.objectContaining({ provider: 'github', token: github.token, host: null, verified: true }),
+        expect.objectContaining({ provider: 'gitlab', token: gitlab.token, host: null, verified: true }),
+        expect.objectContaining({
+          provider: 'bitbucket',
+          token: bitbucket.token,
+          host: null,
+          verified: true,
+        }),
+      ]);
+      for (const provider of ['github', 'gitlab', 'bitbucket'] as const) {
+        expect(hosts[provider].requests.map(presentedSecret)).toEqual([hosts.worlds[provider].token]);
+      }
+    });
+
+    it('keeps tokens encrypted, each record bound to its user and provider', async () => {
+      await storeAll();
+      const [{ dump } = { dump: '' }] = await app.dataSource.query<{ dump: string }[]>(
+        'SELECT string_agg(t::text, chr(10)) AS dump FROM provider_tokens t',
+      );
+      expect(dump).toContain(client.user.id);
+      expect(dump).not.toMatch(/4217token/);
+      const other = new TokensClient(app, await app.createUser());
+
+      await app.dataSource.query(
+        'INSERT INTO provider_tokens (user_id, provider, token) SELECT $2, provider, token FROM provider_tokens WHERE user_id = $1',
+        [client.user.id, other.user.id],
+      );
+
+      await expect(other.stored()).rejects.toThrow('does not decrypt');
+    });
+
+    it.each([{}, { token: '' }, { token: null, host: null, user_id: null }, { token: '  ', host: ' ' }])(
+      'keeps the stored token for %j without asking its provider',
+      async (entry) => {
+        await storeAll();
+        const before = await client.rows();
+
+        const response = await client.postTokens({ github: entry, gitlab: entry });
+
+        expect([response.status, response.body]).toEqual([200, STORED]);
+        expect(await client.rows()).toEqual(before);
+        expect(requestCount()).toBe(0);
+      },
+    );
+
+    it('stores nothing for a blank token with nothing stored', async () => {
+      const response = await client.postTokens({ github: { token: '', host: 'github.com', user_id: '7' } });
+
+      expect(response.status).toBe(200);
+      expect(await client.rows()).toEqual([]);
+    });
+
+    it('takes a new account id beside a blank token', async () => {
+      await storeAll();
+      await client.postTokens({ gitlab: { token: '', user_id: '99' } });
+
+      expect((await client.stored()).map(({ token }) => token)).toEqual([
+        hosts.worlds.github.token,
+        hosts.worlds.gitlab.token,
+        hosts.worlds.bitbucket.token,
+      ]);
+      expect((await client.rows()).map(({ account_id }) => account_id)).toEqual([null, null, '99']);
+    });
+
+    it('removes a provider for null and keeps those left out', async () => {
+      await storeAll();
+
+      const response = await client.postTokens({ gitlab: null });
+
+      expect(response.status).toBe(200);
+      expect(await client.storedProviders()).toEqual(['github', 'bitbucket']);
+    });
+
+    it('checks a token again that is posted again', async () => {
+      await storeAll();
+
+      await client.postTokens({ github: { token: hosts.worlds.github.token } });
+
+      expect(hosts.github.requests).toHaveLength(1);
+    });
+
+    it("never mixes up two users' tokens", async () => {
+      await storeAll();
+      const other = new TokensClient(app, await app.createUser());
+
+      await other.postTokens({ github: { token: '' }, gitlab: null });
+      await other.postTokens({ bitbucket: { token: hosts.worlds.bitbucket.token } });
+
+      expect(await client.storedProviders()).toEqual(['github', 'gitlab', 'bitbucket']);
+      expect(await other.storedProviders()).toEqual(['bitbucket']);
+    });
+
+    it('stores mcp_config beside the tokens, and alone', async () => {
+      const url = 'https://mcp.example.com/sse';
+
+      await client.post({
+        mcp_config: { sse_servers: [url] },
+        provider_tokens: { github: { token: hosts.worlds.github.token } },
+      });
+      const [both] = await app.dataSource.query<{ config: { sse_servers: { url: string }[] } }[]>(
+        'SELECT config FROM mcp_configs WHERE user_id = $1',
+        [client.user.id],
+      );
+      await client.post({ mcp_config: null });
+      const afterwards = await app.dataSource.query('SELECT 1 FROM mcp_configs WHERE user_id = $1', [
+        client.user.id,
+      ]);
+
+      expect(both?.config.sse_servers).toEqual([expect.objectContaining({ url })]);
+      expect(afterwards).toEqual([]);
+      expect(await client.storedProviders()).toEqual(['github']);
+    });
+  });
+
+  describe('all or nothing', () => {
+    it.each([
+      ['github', { token: 'ghp_revoked' }],
+      ['gitlab', { token: 'glpat-revoked' }],
+      ['bitbucket', { token: 'mona@example.com:ATATT-revoked' }],
+    ] as const)('refuses a token that %s rejects', async (provider, entry) => {
+      const other = provider === 'gitlab' ? 'github' : 'gitlab';
+
+      const response = await client.post({
+        mcp_config: { sse_servers: ['https://mcp.example.com/sse'] },
+        provider_tokens: { [other]: { token: hosts.worlds[other].token }, [provider]: entry },
+      });
+
+      const text = `Invalid token. Please make sure it is a valid ${provider} token.`;
+      expect(response.status).toBe(401);
+      expect(response.headers['content-type']).toContain('application/problem+json');
+      expect(response.body).toMatchObject({ error: text, detail: text, code: 'invalid_git_token' });
+      expect(response.text).not.toContain('revoked');
+      expect(await client.rows()).toEqual([]);
+      expect(
+        await app.dataSource.query('SELECT 1 FROM mcp_configs WHERE user_id = $1', [client.user.id]),
+      ).toEqual([]);
+    });
+
+    it('names the first rejected token of the request', async () => {
+      const response = await client.postTokens({ gitlab: { token: 'glpat-a' }, github: { token: 'ghp_a' } });
+
+      expect(response.body.error).toBe('Invalid token. Please make sure it is a valid gitlab token.');
+    });
+
+    it('keeps what was stored when a new token is rejected', async () => {
+      await storeAll();
+      const before = await client.rows();
+
+      await client.postTokens({ github: { token: 'ghp_revoked' }, gitlab: null });
+
+      expect(await client.rows()).toEqual(before);
+    });
+
+    it('stores no token when the MCP configuration cannot be stored', async () => {
+      const response = await client.post({
+        mcp_config: { sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: '**********' }] },
+        provider_tokens: { github: { token: hosts.worlds.github.token } },
+      });
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail[0]).toMatchObject({
+        loc: ['body', 'mcp_config', 'sse_servers', '0', 'api_key'],
+        type: 'value_error',
+      });
+      expect(await client.rows()).toEqual([]);
+    });
+
+    it('reports every failure of the tokens in order, and asks no provider', async () => {
+      const response = await client.postTokens({
+        bitbucket: { token: 'ATATT-secret-without-address' },
+        github: { token: hosts.worlds.github.token },
+        gitlab: { token: 'secret with blanks', host: 'localhost' },
+        enterprise_sso: { token: 'secret' },
+      });
+
+      expect(response.status).toBe(422);
+      expect(
+        response.body.detail.map(({ loc, type }: { loc: string[]; type: string }) => [...loc, type]),
+      ).toEqual([
+        ['body', 'provider_tokens', 'bitbucket', 'token', 'value_error'],
+        ['body', 'provider_tokens', 'gitlab', 'token', 'value_error'],
+        ['body', 'provider_tokens', 'gitlab', 'host', 'value_error'],
+        ['body', 'provider_tokens', 'enterprise_sso', 'token', 'value_error'],
+      ]);
+      expect(response.text).not.toContain('secret');
+      expect(requestCount()).toBe(0);
+      expect(await client.rows()).toEqual([]);
+    });
+
+    it.each([
+      [{ foo: { token: 'x' } }, ['foo', '[key]'], 'enum'],
+      [{ GITHUB: { token: 'x' } }, ['GITHUB', '[key]'], 'enum'],
+      [{ __proto__x: null }, ['__proto__x', '[key]'], 'enum'],
+      [{ github: 'x' }, ['github'], 'model_attributes_type'],
+      [{ github: [] }, ['github'], 'model_attributes_type'],
+      [{ github: { token: 5 } }, ['github', 'token'], 'string_type'],
+      [{ github: { host: 5 } }, ['github', 'host'], 'string_type'],
+      [{ github: { user_id: 5 } }, ['github', 'user_id'], 'string_type'],
+      [[], [], 'dict_type'],
+      ['x', [], 'dict_type'],
+    ])('refuses the shape of %j', async (tokens, path, type) => {
+      const response = await client.post({ provider_tokens: tokens });
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail).toEqual([
+        { loc: ['body', 'provider_tokens', ...path], type, msg: expect.any(String) },
+      ]);
+    });
+  });
+});

@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
+import { startFakeGithub } from '../fakes/fake-github.js';
+import { startFakeGitlab } from '../fakes/fake-gitlab.js';
+import { keycloakToken, sampleRealm, startFakeKeycloak, type FakeRealm } from '../fakes/fake-keycloak.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { presentedSecret } from '../support/presented-secret.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const STORED = { message: 'Git providers stored' };
+
+describe('hosts of git-provider tokens', () => {
+  const ghes = { ...sampleWorld(), token: 'ghp_enterprise-4217token' };
+  const gitlabWorld = { ...sampleWorld(), token: 'glpat-selfmanaged-4217token' };
+  const dataCenterWorld = { ...sampleWorld(), token: 'datacenter-4217token', issues: [] };
+  let hosts: GitHosts;
+  let enterprise: FakeServer;
+  let selfManaged: FakeServer;
+  let dataCenter: FakeServer;
+  /** Not allowlisted. */
+  let foreign: FakeServer;
+  let app: TestApp;
+  let client: TokensClient;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    enterprise = await startFakeGithub(ghes);
+    selfManaged = await startFakeGitlab(gitlabWorld);
+    dataCenter = await startFakeBitbucketDataCenter(dataCenterWorld, { contextPath: '/git' });
+    foreign = await FakeServer.start(() => ({ body: {} }));
+    app = await createTestApp({
+      ...hosts.environment,
+      GIT_HOST_ALLOWLIST: [enterprise.origin, selfManaged.origin, dataCenter.origin].join(', '),
+    });
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    for (const server of [enterprise, selfManaged, dataCenter, foreign]) {
+      server.clearFaults();
+      server.requests.length = 0;
+    }
+    client = new TokensClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await Promise.all([hosts, enterprise, selfManaged, dataCenter, foreign].map((server) => server.close()));
+  });
+
+  const everywhere = (): string[] =>
+    Object.entries({ ...hosts, enterprise, selfManaged, dataCenter, foreign })
+      .filter((entry): entry is [string, FakeServer] => entry[1] instanceof FakeServer)
+      .flatMap(([name, server]) => server.requests.map((request) => `${name} ${presentedSecret(request)}`));
+
+  it.each([
+    ['github', 'enterprise', () => enterprise.origin, ghes.token],
+    ['gitlab', 'selfManaged', () => selfManaged.origin, gitlabWorld.token],
+    ['bitbucket', 'dataCenter', () => `${dataCenter.origin}/git`, dataCenterWorld.token],
+  ] as const)(
+    'shows a token of %s to the host it came with only: %s',
+    async (provider, server, host, token) => {
+      const response = await client.postTokens({ [provider]: { token, host: `${host()}/` } });
+
+      expect([response.status, response.body]).toEqual([200, STORED]);
+      expect(await client.stored()).toEqual([
+        expect.objectContaining({ provider, token, host: host(), verified: true }),
+      ]);
+      expect(everywhere()).toEqual([`${server} ${token}`]);
+    },
+  );
+
+  it('keeps the host beside a blank token when it is blank or the same', async () => {
+    const host = selfManaged.origin;
+    await client.postTokens({ gitlab: { token: gitlabWorld.token, host } });
+    const before = await client.rows();
+    selfManaged.requests.length = 0;
+
+    for (const same of ['', `${host.toUpperCase()}/`]) {
+      expect((await client.postTokens({ gitlab: { token: '', host: same } })).body).toEqual(STORED);
+    }
+
+    expect(await client.rows()).toEqual(before);
+    expect((await client.stored())[0]?.host).toBe(host);
+    expect(everywhere()).toEqual([]);
+  });
+
+  it.each([
+    ['to an allowed host', () => enterprise.origin],
+    ['to a foreign host', () => foreign.origin],
+  ])('never sends a stored token %s', async (_title, host) => {
+    const { token } = hosts.worlds.github;
+    await client.postTokens({ github: { token } });
+    hosts.clearFaults();
+
+    const response = await client.postTokens({ github: { token: '', host: host() } });
+
+    expect(response.status).toBe(422);
+    expect(response.body.detail).toEqual([
+      { loc: ['body', 'provider_tokens', 'github', 'host'], type: 'value_error', msg: expect.any(String) },
+    ]);
+    expect(await client.stored()).toEqual([expect.objectContaining({ token, host: null })]);
+    expect(everywhere()).toEqual([]);
+  });
+
+  it('takes a blank host beside a new token for the default host', async () => {
+    await client.postTokens({ gitlab: { token: gitlabWorld.token, host: selfManaged.origin } });
+    selfManaged.requests.length = 0;
+    const { token } = hosts.worlds.gitlab;
+
+    await client.postTokens({ gitlab: { token, host: '' } });
+
+    expect(await client.stored()).toEqual([expect.objectContaining({ token, host: null })]);
+    expect(everywhere()).toEqual([`gitlab ${token}`]);
+  });
+
+  it('does not carry a token to where its host redirects', async () => {
+    selfManaged.injectFault({ kind: 'redirect', location: `${foreign.origin}/api/graphql` });
+
+    const response = await client.postTokens({
+      gitlab: { token: gitlabWorld.token, host: selfManaged.origin },
+    });
+
+    expect(response.body.warnings).toEqual([
+      { provider: 'gitlab', code: 'unavailable', detail: expect.any(String) },
+    ]);
+    expect(foreign.requests).toEqual([]);
+  });
+
+  it('refuses hostile hosts with one text, and calls none of them', async () => {
+    const port = new URL(foreign.origin).port;
+    const hostile = [
+      foreign.origin,
+      `127.0.0.1:${port}`,
+      `http://localhost:${port}`,
+      `http://2130706433:${port}`,
+      `http://0x7f.1:${port}`,
+      `http://[::ffff:127.0.0.1]:${port}`,
+      `http://127.0.0.1.nip.io:${port}`,
+      `${enterprise.origin}@127.0.0.1:${port}`,
+      `${enterprise.origin}\\@127.0.0.1:${port}`,
+      `${enterprise.origin}?host=127.0.0.1:${port}`,
+      `${enterprise.origin}#@127.0.0.1:${port}`,
+      `${enterprise.origin}/../admin`,
+      enterprise.origin.replace('http:', 'https:'),
+      'file:///etc/passwd',
+      'http://169.254.169.254',
+      'metadata.google.internal',
+      'github.com.evil.example',
+      'does-not-exist.invalid',
+      'example.com',
+      'a\nb',
+    ];
+
+    const answers = [];
+    for (const host of hostile) {
+      const response = await client.postTokens({ github: { token: ghes.token, host } });
+      answers.push(`${response.status} ${JSON.stringify(response.body)}`);
+    }
+
+    expect([...new Set(answers)]).toEqual([expect.stringMatching(/^422 .*"value_error"/)]);
+    expect(await client.rows()).toEqual([]);
+    expect(everywhere()).toEqual([]);
+  });
+
+  describe('enterprise_sso', () => {
+    let realm: FakeRealm;
+    let keycloak: FakeServer;
+    let ssoApp: TestApp;
+    let ssoClient: TokensClient;
+
+    beforeAll(async () => {
+      realm = sampleRealm(gitlabWorld.token);
+      keycloak = await startFakeKeycloak(realm);
+      ssoApp = await createTestApp({
+        ...hosts.environment,
+        ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
+        ENTERPRISE_SSO_ALIAS: realm.alias,
+        ENTERPRISE_SSO_KIND: 'gitlab',
+        ENTERPRISE_SSO_HOST: selfManaged.origin,
+        ENTERPRISE_SSO_CLIENT_ID: realm.clientId,
+        ENTERPRISE_SSO_CLIENT_SECRET: realm.clientSecret,
+      });
+    });
+
+    beforeEach(async () => {
+      Object.assign(realm, sampleRealm(gitlabWorld.token));
+      ssoClient = new TokensClient(ssoApp, await ssoApp.createUser());
+    });
+
+    afterAll(async () => {
+      await ssoApp.close();
+      await keycloak.close();
+    });
+
+    it('stores a token that Keycloak exchanges for one the host accepts', async () => {
+      const token = keycloakToken('Bearer', 'first');
+
+      const response = await ssoClient.postTokens({ enterprise_sso: { token } });
+
+      expect([response.status, response.body]).toEqual([200, STORED]);
+      expect(await ssoClient.stored()).toEqual([
+        expect.objectContaining({ provider: 'enterprise_sso', token, host: null, verified: true }),
+      ]);
+    });
+
+    it('stores the successor of a refresh token that the check itself used up', async () => {
+      realm.rotates = true;
+      const token = keycloakToken('Offline', 'first');
+
+      const response = await ssoClient.postTokens({ enterprise_sso: { token } });
+
+      expect(response.body).toEqual(STORED);
+      const [stored] = await ssoClient.stored();
+      expect(stored?.token).not.toBe(token);
+      expect(realm.refreshTokens).toEqual([stored?.token]);
+    });
+
+    it('refuses a token that Keycloak does not know', async () => {
+      const response = await ssoClient.postTokens({
+        enterprise_sso: { token: keycloakToken('Bearer', 'unknown') },
+      });
+
+      expect([response.status, response.body.error]).toEqual([
+        401,
+        'Invalid token. Please make sure it is a valid enterprise_sso token.',
+      ]);
+    });
+
+    it('takes no host', async () => {
+      const response = await ssoClient.postTokens({
+        enterprise_sso: { token: keycloakToken('Bearer', 'first'), host: selfManaged.origin },
+      });
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail[0].loc).toEqual(['body', 'provider_tokens', 'enterprise_sso', 'host']);
+    });
+
+    it('takes no token where the operator has not configured it', async () => {
+      const response = await client.postTokens({
+        enterprise_sso: { token: keycloakToken('Bearer', 'first') },
+      });
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail).toEqual([
+        {
+          loc: ['body', 'provider_tokens', 'enterprise_sso', 'token'],
+          type: 'value_error',
+          msg: expect.stringContaining('not configured'),
+        },
+      ]);
+    });
+  });
+});

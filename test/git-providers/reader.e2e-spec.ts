@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../../src/git-providers/tokens/provider-token.entity.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+describe('ProviderTokensReader', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let reader: ProviderTokenRepository;
+  let client: TokensClient;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
+    reader = app.app.get(ProviderTokenRepository);
+  });
+
+  beforeEach(async () => {
+    client = new TokensClient(app, await app.createUser());
+    await client.post(hosts.tokens);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  const storedToken = async (provider: string): Promise<string | undefined> =>
+    (await client.stored()).find((credential) => credential.provider === provider)?.token;
+
+  const waitingForLocks = async (): Promise<number> => {
+    const [row] = await app.dataSource.query<{ waiting: number }[]>(
+      `SELECT count(*)::int AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return row?.waiting ?? 0;
+  };
+
+  it('lists credentials in the order of the providers', async () => {
+    expect(await client.stored()).toEqual([
+      {
+        provider: 'github',
+        token: hosts.worlds.github.token,
+        host: null,
+        verified: true,
+        updatedAt: expect.any(Date),
+      },
+      {
+        provider: 'gitlab',
+        token: hosts.worlds.gitlab.token,
+        host: null,
+        verified: true,
+        updatedAt: expect.any(Date),
+      },
+      {
+        provider: 'bitbucket',
+        token: hosts.worlds.bitbucket.token,
+        host: null,
+        verified: true,
+        updatedAt: expect.any(Date),
+      },
+    ]);
+  });
+
+  it('lists the hosts', async () => {
+    expect([...(await reader.hosts(client.user.id))]).toEqual([
+      ['github', null],
+      ['gitlab', null],
+      ['bitbucket', null],
+    ]);
+  });
+
+  it('puts the successor in the place of a token', async () => {
+    const { token } = hosts.worlds.gitlab;
+
+    expect(await reader.replaceToken(client.user.id, 'gitlab', token, 'successor')).toBe(true);
+
+    expect(await storedToken('gitlab')).toBe('successor');
+    expect(await storedToken('github')).toBe(hosts.worlds.github.token);
+  });
+
+  it('lets one of several successors of the same token win', async () => {
+    const { token } = hosts.worlds.gitlab;
+    const successors = ['a', 'b', 'c'];
+    let replacing: Promise<boolean[]> = Promise.resolve([]);
+    await app.dataSource.transaction(async (manager) => {
+      // With the row locked all of them are under way before the first can write.
+      await manager.query('SELECT 1 FROM provider_tokens WHERE user_id = $1 FOR UPDATE', [client.user.id]);
+      replacing = Promise.all(
+        successors.map((successor) => reader.replaceToken(client.user.id, 'gitlab', token, successor)),
+      );
+      while ((await waitingForLocks()) < successors.length) {}
+    });
+
+    const won = await replacing;
+
+    expect(won.filter(Boolean)).toHaveLength(1);
+    expect(await storedToken('gitlab')).toBe(successors[won.indexOf(true)]);
+  });
+
+  it('leaves another token alone that the user has stored meanwhile', async () => {
+    expect(await reader.replaceToken(client.user.id, 'gitlab', 'an older token', 'successor')).toBe(false);
+
+    expect(await storedToken('gitlab')).toBe(hosts.worlds.gitlab.token);
+  });
+
+  it('does not bring back a token that was removed', async () => {
+    await client.postTokens({ gitlab: null });
+
+    expect(await reader.replaceToken(client.user.id, 'gitlab', hosts.worlds.gitlab.token, 'successor')).toBe(
+      false,
+    );
+
+    expect(await client.storedProviders()).toEqual(['github', 'bitbucket']);
+  });
+
+  it('names the columns that a new key must be applied to', async () => {
+    const cipher = app.app.get(SecretCipher);
+    const [column] = PROVIDER_TOKEN_ENCRYPTED_COLUMNS;
+    const [row] = await app.dataSource.query<Record<string, string>[]>(
+      `SELECT ${column?.keyColumns.join(', ')}, ${column?.column} AS record FROM ${column?.table} WHERE user_id = $1 AND provider = 'github'`,
+      [client.user.id],
+    );
+
+    expect(cipher.decrypt(row?.['record'] ?? '', column?.binding(row ?? {}) ?? '')).toBe(
+      hosts.worlds.github.token,
+    );
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { MetricsServer } from '../../src/metrics/metrics.server.js';
+import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertRunningSandbox } from '../support/followed-logs.js';
+import { until } from '../support/until.js';
+
+let service: TestApp;
+let agent: FakeConversationServer & { address: string };
+let metrics: string;
+const backend = new EmptySandboxBackend();
+
+beforeAll(async () => {
+  service = await createTestApp({ METRICS_PORT: '0' }, undefined, { sandboxBackend: backend });
+  agent = await FakeConversationServer.start();
+  metrics = `http://127.0.0.1:${service.app.get(MetricsServer).port ?? 0}/metrics`;
+});
+
+afterAll(async () => {
+  await service.close();
+  await agent.close();
+});
+
+async function lines(): Promise<string[]> {
+  return (await (await fetch(metrics)).text()).split('\n');
+}
+
+describe('metrics', () => {
+  it('are on a port of their own', async () => {
+    const { status, headers } = await fetch(metrics);
+
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect((await fetch(`${service.url}/metrics`, { headers: service.user.headers })).status).toBe(404);
+    expect((await fetch(metrics, { method: 'POST' })).status).toBe(404);
+    expect((await fetch(metrics.replace('/metrics', '/api/settings'))).status).toBe(404);
+  });
+
+  it('count requests by route, whatever address was asked for', async () => {
+    const ask = (path: string, method = 'GET') =>
+      fetch(`${service.url}${path}`, { method, headers: service.user.headers });
+    await ask('/api/v1/sandboxes/search');
+    await ask('/api/v1/conversation/0123456789abcdef0123456789abcdef/events/count');
+    await ask('/nobody/knows', 'DELETE');
+    await ask('/api/v1/sandboxes/4711/agent-server/alive');
+    const counted = [
+      'method="GET",route="/api/v1/sandboxes/search",status="200"',
+      'method="GET",route="/api/v1/conversation/:id/events/count",status="404"',
+      'method="DELETE",route="none",status="404"',
+      'method="GET",route="/api/v1/sandboxes/:id/agent-server",status="404"',
+    ].map((labels) => `slipway_http_request_duration_seconds_count{${labels}} 1`);
+    // Counted once an answer has left, which may be after it has come.
+    await until(async () => {
+      const found = await lines();
+      return counted.every((line) => found.includes(line));
+    });
+
+    const found = (await lines()).join('\n');
+    expect(found).not.toContain('4711');
+    expect(found).not.toContain('0123456789abcdef');
+  });
+
+  it('tell what is in the database at that moment', async () => {
+    expect(await lines()).not.toContain('slipway_sandboxes{status="RUNNING"} 1');
+    await insertRunningSandbox(service, service.user.id, agent);
+
+    expect(await lines()).toContain('slipway_sandboxes{status="RUNNING"} 1');
+  });
+
+  it('tell how full the disk of sandboxes is, where that is known', async () => {
+    const aboutDisk = async () =>
+      (await lines()).filter((line) => line.startsWith('slipway_sandbox_disk_bytes{'));
+    expect(await aboutDisk()).toEqual([]);
+    backend.space = { freeBytes: 30, totalBytes: 100 };
+
+    expect(await aboutDisk()).toEqual([
+      'slipway_sandbox_disk_bytes{state="free"} 30',
+      'slipway_sandbox_disk_bytes{state="used"} 70',
+    ]);
+  });
+
+  it('are off unless a port is given', async () => {
+    const quiet = await createTestApp({}, service.databaseUrl);
+    try {
+      expect(quiet.app.get(MetricsServer).port).toBeNull();
+    } finally {
+      await quiet.close();
+    }
+  });
+});

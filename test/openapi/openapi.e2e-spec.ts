@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import {
+  operationsOf,
+  type DocumentedOperation,
+  type Operation,
+} from '../../src/common/openapi/openapi-document.js';
+import { SettingsDto } from '../../src/settings/settings.dto.js';
+import { AddGitProvidersDto } from '../../src/git-providers/git-providers.dto.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES } from '../../src/git-providers/git-providers.openapi.js';
+import { SETTINGS_EXAMPLES } from '../../src/settings/settings.openapi.js';
+import { parseBody } from '../support/body-problems.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
+
+interface Media {
+  schema: JsonSchema;
+  example?: unknown;
+  examples?: Record<string, { value: unknown }>;
+}
+
+let service: TestApp;
+let document: OpenAPIObject;
+let operations: DocumentedOperation[];
+let schemas: Record<string, JsonSchema>;
+
+beforeAll(async () => {
+  // Nobody listens there: the example tokens are stored without a verdict.
+  service = await createTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
+  document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
+  operations = operationsOf(document);
+  schemas = document.components?.schemas as Record<string, JsonSchema>;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+describe('openapi.json', () => {
+  it('is OpenAPI 3.1 for version 0.53.0 of the API, open unless an operation says otherwise', () => {
+    expect(document).toMatchObject({
+      openapi: '3.1.0',
+      info: { title: 'Slipway', version: '0.53.0' },
+      servers: [{ url: '/' }, { url: 'http://localhost:3000' }],
+      security: [],
+      components: {
+        securitySchemes: { APIKeyHeader: { type: 'apiKey', in: 'header', name: 'X-Session-API-Key' } },
+      },
+    });
+  });
+
+  it('describes every operation, under a name of its own', () => {
+    expect(operations.length).toBeGreaterThan(15);
+    expect(operations.filter(({ operation }) => !operation.summary || !operation.tags?.length)).toEqual([]);
+    const ids = operations.map(({ operation }) => operation.operationId ?? '');
+
+    expect(ids.filter((id) => !/^[a-z0-9_]+$/.test(id))).toEqual([]);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toContain('get_suggested_tasks_api_user_suggested_tasks_get');
+  });
+
+  it('gives every tag a text', () => {
+    const used = new Set(operations.flatMap(({ operation }) => operation.tags ?? []));
+    const described = (document.tags ?? []).filter(({ description }) => description).map(({ name }) => name);
+
+    expect(described.toSorted()).toEqual([...used].toSorted());
+  });
+
+  it('writes null as a type, has no empty texts and no names of classes', () => {
+    const text = JSON.stringify(document);
+
+    expect(text.match(/"nullable"|"(summary|description)":""|Dto"/g)).toBeNull();
+  });
+
+  it('asks for a key exactly where the service does', async () => {
+    const asked = await Promise.all(
+      operations.map(async ({ name, operation }) => {
+        const [method = '', path = ''] = name.split(' ');
+        const response = await fetch(`${service.url}${path.replaceAll(/\{\w+\}/g, 'A')}`, { method });
+        return { name, refused: response.status === 401, security: operation.security };
+      }),
+    );
+
+    expect(asked).toEqual(
+      asked.map(({ name, refused }) => ({
+        name,
+        refused,
+        security: refused ? [{ APIKeyHeader: [] }] : undefined,
+      })),
+    );
+  });
+
+  it('documents every kind of error that an operation can end in', () => {
+    const missing = operations.flatMap(({ name, operation }) => {
+      const takesInput = operation.requestBody !== undefined || hasCheckedParameters(operation);
+      const expected = [
+        '500',
+        ...(operation.security ? ['401', '429', '503'] : []),
+        ...(operation.requestBody ? ['413', '415'] : []),
+        ...(takesInput ? ['422'] : []),
+      ];
+      return expected
+        .filter((status) => !(status in operation.responses))
+        .map((status) => `${name} ${status}`);
+    });
+
+    expect(missing).toEqual([]);
+  });
+
+  it('names the id of the request in every answer, and when to come back where there is a wait', () => {
+    for (const { operation } of operations) {
+      for (const [status, response] of Object.entries(operation.responses)) {
+        const headers = response && 'headers' in response ? Object.keys(response.headers ?? {}) : [];
+
+        expect(headers).toContain('X-Request-Id');
+        expect(headers.includes('Retry-After')).toBe(['429', '503'].includes(status));
+      }
+    }
+  });
+
+  it('shows an example of every body, answer and parameter, and each fits its schema', () => {
+    const problems = operations.flatMap(({ name, operation }) => [
+      ...mediaOf(operation).flatMap(({ place, media }) =>
+        examplesOf(media).flatMap((example) =>
+          schemaProblems(example, media.schema, schemas).map((text) => `${name} ${place}: ${text}`),
+        ),
+      ),
+      ...mediaOf(operation)
+        .filter(({ media }) => examplesOf(media).length === 0)
+        .map(({ place }) => `${name} ${place}: no example`),
+      ...parametersOf(operation).flatMap((parameter) => {
+        const example = parameter.schema.example ?? parameter.schema.default;
+        return example === undefined
+          ? [`${name} ${parameter.name}: no example`]
+          : schemaProblems(example, parameter.schema, schemas).map((text) => `${name}: ${text}`);
+      }),
+    ]);
+
+    expect(problems).toEqual([]);
+  });
+
+  it('shows errors with the status they come with', () => {
+    const wrong = operations.flatMap(({ name, operation }) =>
+      mediaOf(operation)
+        .filter(({ type }) => type === 'application/problem+json')
+        .flatMap(({ place, media }) => examplesOf(media).map((example) => ({ place, example })))
+        .filter(({ place, example }) => String((example as { status: number }).status) !== place)
+        .map(({ place }) => `${name} ${place}`),
+    );
+
+    expect(wrong).toEqual([]);
+  });
+
+  it.each([
+    ['settings', SettingsDto, SETTINGS_EXAMPLES],
+    ['git providers', AddGitProvidersDto, ADD_GIT_PROVIDERS_EXAMPLES],
+  ])(
+    'shows bodies of %s that the rules accept',
+    async (_name, dto, examples: Record<string, { value: object }>) => {
+      for (const { value } of Object.values(examples)) {
+        expect(await parseBody(dto, JSON.stringify(value))).toBeInstanceOf(dto);
+      }
+    },
+  );
+
+  it('shows bodies and queries that the service takes, and answers as documented', async () => {
+    const calls = operations
+      // One of its bodies names a host of the network; what the rules make of them is tested above.
+      .filter(({ name }) => name !== 'POST /api/add-git-providers')
+      .flatMap(({ name, operation }) => callsOf(name, operation));
+    const problems: string[] = [];
+    for (const { name, method, path, body, responses } of calls) {
+      const response = await fetch(`${service.url}${path}`, {
+        method,
+        headers: {
+          ...service.admin.headers,
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const documented = responses[String(response.status)];
+      const type = response.headers.get('content-type')?.split(';')[0] ?? '';
+      const schema = documented && 'content' in documented ? documented.content?.[type]?.schema : undefined;
+      if (response.status === 422 || !documented || (text !== '' && !schema)) {
+        problems.push(`${name}: ${response.status} ${text}`);
+      } else if (schema) {
+        problems.push(
+          ...schemaProblems(JSON.parse(text), schema as JsonSchema, schemas).map((p) => `${name}: ${p}`),
+        );
+      }
+    }
+
+    expect(problems).toEqual([]);
+    expect(calls.length).toBeGreaterThan(20);
+  });
+});
+
+describe('/docs', () => {
+  it('shows the document under the headers that guard every answer', async () => {
+    const response = await fetch(`${service.url}/docs`);
+
+    expect(response.status).toBe(200);
+    expect(await response.text()).toContain('Slipway API');
+    expect(response.headers.get('content-security-policy')).toContain("script-src 'self'");
+  });
+});
+
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  schema: JsonSchema;
+}
+
+function parametersOf(operation: Operation): Parameter[] {
+  return (operation.parameters ?? []) as Parameter[];
+}
+
+/** A header is taken as it comes. */
+function hasCheckedParameters(operation: Operation): boolean {
+  return parametersOf(operation).some((parameter) => parameter.in !== 'header');
+}
+
+function mediaOf(operation: Operation): { place: string; type: string; media: Media }[] {
+  return Object.entries({ body: operation.requestBody, ...operation.responses }).flatMap(([place, part]) =>
+    part && 'content' in part
+      ? Object.entries((part.content ?? {}) as Record<string, Media>).map(([type, media]) => ({
+          place,
+          type,
+          media,
+        }))
+      : [],
+  );
+}
+
+function examplesOf({ example, examples }: Media): unknown[] {
+  return example === undefined ? Object.values(examples ?? {}).map(({ value }) => value) : [example];
+}
+
+interface Call {
+  name: string;
+  method: string;
+  path: string;
+  body: unknown;
+  responses: Operation['responses'];
+}
+
+/** The requests that the examples of an operation stand for. */
+function callsOf(name: string, operation: Operation): Call[] {
+  const [method = '', template = ''] = name.split(' ');
+  const value = (parameter: Parameter): string => {
+    const example = parameter.schema.example ?? parameter.schema.default;
+    return encodeURIComponent(String(Array.isArray(example) ? example[0] : example));
+  };
+  const parameters = parametersOf(operation);
+  const path = parameters
+    .filter((parameter) => parameter.in === 'path')
+    .reduce((text, parameter) => text.replace(`{${parameter.name}}`, value(parameter)), template);
+  const query = parameters.filter((parameter) => parameter.in === 'query');
+  const given = (some: Parameter[]): string =>
+    some
+      .map((parameter, index) => `${index === 0 ? '?' : '&'}${parameter.name}=${value(parameter)}`)
+      .join('');
+  const required = query.filter((parameter) => parameter.required === true);
+  const optional = query.filter((parameter) => parameter.required !== true);
+  const paths = [
+    `${path}${given(required)}`,
+    ...optional.map((parameter) => `${path}${given([...required, parameter])}`),
+  ];
+  const bodies = mediaOf(operation)
+    .filter(({ place }) => place === 'body')
+    .flatMap(({ media }) => examplesOf(media));
+  const { responses } = operation;
+  return bodies.length > 0
+    ? bodies.map((body) => ({ name, method, path, body, responses }))
+    : paths.map((address) => ({ name, method, path: address, body: undefined, responses }));
+}

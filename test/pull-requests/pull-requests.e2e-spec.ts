@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import type { FakeRequest } from '../fakes/fake-server.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const PATH = '/api/v1/webhooks/pull-requests';
+type Provider = 'github' | 'gitlab' | 'bitbucket';
+
+let hosts: GitHosts;
+let app: TestApp;
+let user: TestUser;
+let sandbox: SandboxRowHandle;
+let before: Record<Provider, number>;
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  app = await createTestApp(hosts.environment);
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+  sandbox = await insertSandboxRow(app.dataSource, user.id);
+  await new TokensClient(app, user).post(hosts.tokens);
+  hosts.github.requests.length = 0;
+  before = { github: count('github'), gitlab: count('gitlab'), bitbucket: count('bitbucket') };
+});
+
+afterEach(() => {
+  hosts.clearFaults();
+  for (const provider of ['github', 'gitlab', 'bitbucket'] as const) {
+    hosts.worlds[provider].changeRequests.length = before[provider];
+  }
+});
+
+afterAll(async () => {
+  await app.close();
+  await hosts.close();
+});
+
+function count(provider: Provider): number {
+  return hosts.worlds[provider].changeRequests.length;
+}
+
+async function insertConversation(
+  repository: string | null = 'octo/app',
+  provider: Provider | null = 'github',
+  place = sandbox,
+): Promise<string> {
+  const id = randomUUID();
+  await app.dataSource.query(
+    `INSERT INTO app_conversations (id, user_id, sandbox_id, selected_repository, git_provider, working_dir)
+     VALUES ($1, $2, $3, $4, $5, '/workspace')`,
+    [id, user.id, place.id, repository, provider],
+  );
+  return id;
+}
+
+async function numbersOf(id: string): Promise<number[]> {
+  const [row] = await app.dataSource.query<{ pr_number: number[] }[]>(
+    'SELECT pr_number FROM app_conversations WHERE id = $1',
+    [id],
+  );
+  return row?.pr_number ?? [];
+}
+
+function bodyFor(id: string, change: object = {}) {
+  return {
+    conversation_id: id,
+    source_branch: 'fix/it',
+    target_branch: 'release',
+    title: 'Fix it',
+    body: 'Because.',
+    ...change,
+  };
+}
+
+function post(body: object, headers: Record<string, string> = sandbox.headers) {
+  return request(app.url).post(PATH).set(headers).send(body);
+}
+
+const isCreation = ({ method, path }: FakeRequest) => method === 'POST' && path.endsWith('/pulls');
+
+describe('POST /api/v1/webhooks/pull-requests', () => {
+  it.each(['github', 'gitlab', 'bitbucket'] as const)(
+    'opens one at %s with the token of the owner, and notes its number',
+    async (provider) => {
+      const id = await insertConversation('octo/app', provider);
+      const { body } = await post(bodyFor(id, { draft: true })).expect(201);
+
+      expect(body).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
+      expect(hosts.worlds[provider].changeRequests.at(-1)).toMatchObject({
+        repository: 'octo/app',
+        sourceBranch: 'fix/it',
+        targetBranch: 'release',
+        title: 'Fix it',
+        body: 'Because.',
+        draft: true,
+      });
+      expect(await numbersOf(id)).toEqual([16]);
+    },
+  );
+
+  it('takes an id without dashes, the default branch, and the first provider', async () => {
+    const id = await insertConversation('octo/library', null);
+    const request = bodyFor(id.replaceAll('-', ''), { target_branch: null });
+    await post(request).expect(201);
+
+    expect(hosts.worlds.github.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk', draft: false });
+    expect(await numbersOf(id)).toEqual([13]);
+  });
+
+  it('answers the same one again, and notes it once', async () => {
+    const id = await insertConversation();
+    const first = await post(bodyFor(id)).expect(201);
+    const second = await post(bodyFor(id)).expect(201);
+
+    expect(second.body).toEqual(first.body);
+    expect(await numbersOf(id)).toEqual([16]);
+    expect(count('github')).toBe(before.github + 1);
+  });
+
+  it('keeps what was noted before', async () => {
+    const id = await insertConversation();
+    await app.dataSource.query("UPDATE app_conversations SET pr_number = '{3}' WHERE id = $1", [id]);
+    await post(bodyFor(id)).expect(201);
+    await post(bodyFor(id, { target_branch: 'main' })).expect(201);
+
+    expect(await numbersOf(id)).toEqual([3, 16, 17]);
+  });
+
+  it('notes one number of two requests at once', async () => {
+    const id = await insertConversation();
+    const answers = await Promise.all([post(bodyFor(id)), post(bodyFor(id))]);
+
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(await numbersOf(id)).toEqual([16]);
+  });
+
+  describe('refuses', () => {
+    it.each<Record<string, string>>([{}, { 'X-Session-API-Key': 'nobody' }])(
+      'what presents no key of a sandbox: %j',
+      async (headers) => {
+        await post(bodyFor(await insertConversation()), headers).expect(401);
+      },
+    );
+
+    it("a user's key", async () => {
+      await post(bodyFor(await insertConversation()), user.headers).expect(401);
+    });
+
+    it("conversations of other sandboxes, also the user's own", async () => {
+      const other = await insertSandboxRow(app.dataSource, user.id);
+      const elsewhere = await insertConversation('octo/app', 'github', other);
+      const { body } = await post(bodyFor(elsewhere)).expect(404);
+
+      expect(body).toMatchObject({ code: 'not_found' });
+      await post(bodyFor(randomUUID())).expect(404);
+      expect(hosts.github.requests).toEqual([]);
+    });
+
+    it('a conversation without a repository', async () => {
+      const { body } = await post(bodyFor(await insertConversation(null, null))).expect(409);
+
+      expect(body).toMatchObject({ code: 'conflict', detail: 'The conversation has no repository.' });
+    });
+
+    it('a user without a token', async () => {
+      await request(app.url).post('/api/unset-provider-tokens').set(user.headers).expect(200);
+      const { body } = await post(bodyFor(await insertConversation())).expect(409);
+
+      expect(body).toMatchObject({
+        code: 'no_git_provider',
+        detail: 'There is no github token: store one with POST /api/add-git-providers.',
+      });
+    });
+
+    it('what breaks the rules, all of it together', async () => {
+      const { body } = await post({
+        conversation_id: 'x',
+        source_branch: '--force',
+        target_branch: 5,
+        title: ' ',
+        draft: 'maybe',
+      }).expect(422);
+      const problems: { loc: string[]; type: string }[] = body.detail;
+
+      expect(problems.map(({ loc, type }) => `${loc.join('.')} ${type}`)).toEqual([
+        'body.conversation_id uuid_parsing',
+        'body.source_branch value_error',
+        'body.target_branch string_type',
+        'body.title value_error',
+        'body.body missing',
+        'body.draft bool_parsing',
+      ]);
+    });
+  });
+
+  describe('passes on', () => {
+    it('why the provider refuses', async () => {
+      const id = await insertConversation();
+      const { body } = await post(bodyFor(id, { target_branch: 'fix/it' })).expect(409);
+
+      expect(body).toMatchObject({
+        code: 'conflict',
+        detail: 'The git provider github refuses: No commits between fix/it and fix/it.',
+      });
+      expect(await numbersOf(id)).toEqual([]);
+    });
+
+    it('that the repository is not to be seen', async () => {
+      const { body } = await post(bodyFor(await insertConversation('octo/none'))).expect(409);
+
+      expect(body.detail).toContain('does not exist, or the token may not see it');
+    });
+
+    it('that the token lacks a permission, without the token', async () => {
+      const { token } = hosts.worlds.github;
+      hosts.github.injectFault(
+        { kind: 'status', status: 403, body: { message: `Resource not accessible by ${token}` } },
+        { match: isCreation },
+      );
+      const { body } = await post(bodyFor(await insertConversation())).expect(403);
+
+      expect(body.detail).toBe('The github token may not do this: Resource not accessible by ***.');
+    });
+
+    it('that the token is refused', async () => {
+      hosts.github.injectFault({ kind: 'status', status: 401 });
+      const { body } = await post(bodyFor(await insertConversation())).expect(401);
+
+      expect(body).toMatchObject({ code: 'invalid_git_token' });
+    });
+
+    it('how long to wait', async () => {
+      hosts.github.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
+      const { headers } = await post(bodyFor(await insertConversation())).expect(429);
+
+      expect(headers['retry-after']).toBe('41');
+    });
+
+    it('that the provider is in trouble', async () => {
+      hosts.github.injectFault({ kind: 'status', status: 502 });
+      await post(bodyFor(await insertConversation())).expect(502);
+    });
+  });
+});

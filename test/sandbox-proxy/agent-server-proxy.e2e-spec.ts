@@ -1,0 +1,266 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { WebSocket, WebSocketServer } from 'ws';
+import { jsonText } from '../../src/common/json-access.js';
+import { type SandboxRowStatus, Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertReachableSandbox } from '../support/sandbox-rows.js';
+import { until } from '../support/until.js';
+
+interface Received {
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+const LARGE = 3_000_000;
+
+describe('the way to an agent server through the service', () => {
+  let app: TestApp;
+  let agentServer: Server;
+  let received: Received[];
+  let address: string;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    agentServer = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        received.push({
+          method: request.method ?? '',
+          url: request.url ?? '',
+          headers: request.headers,
+          body: Buffer.concat(chunks).toString('utf8'),
+        });
+        response.statusCode = 201;
+        response.setHeader('x-made-by', 'agent server');
+        response.end('{"made":true}');
+      });
+    });
+    const sockets = new WebSocketServer({ server: agentServer });
+    sockets.on('connection', (socket, request) => {
+      socket.send(request.url ?? '');
+      socket.on('message', (message: Buffer) => {
+        const text = message.toString('utf8');
+        if (text === 'bye') {
+          socket.close(4001, 'left');
+        } else {
+          socket.send(`heard ${text}`);
+        }
+      });
+    });
+    agentServer.listen(0, '127.0.0.1');
+    await once(agentServer, 'listening');
+    address = `http://127.0.0.1:${(agentServer.address() as AddressInfo).port}`;
+  });
+
+  beforeEach(() => {
+    received = [];
+  });
+
+  afterEach(async () => {
+    await app.dataSource.getRepository(Sandbox).delete({ userId: app.user.id });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    agentServer.closeAllConnections();
+    agentServer.close();
+  });
+
+  it('passes a request on as it is, without what belongs to the service', async () => {
+    await insertSandbox('Proxied1', 'RUNNING', address);
+    const body = 'x'.repeat(LARGE);
+    const response = await fetch(
+      `${app.url}/api/v1/sandboxes/Proxied1/agent-server/api/file/upload?path=%2Fa`,
+      {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/octet-stream',
+          'x-session-api-key': 'key-of-the-sandbox',
+          'x-access-token': app.user.key,
+          authorization: `Bearer ${app.user.key}`,
+          cookie: 'session=1',
+        },
+        body,
+      },
+    );
+    expect(response.status).toBe(201);
+    expect(response.headers.get('x-made-by')).toBe('agent server');
+    expect(await response.json()).toEqual({ made: true });
+    const [request] = received;
+    expect(request).toMatchObject({ method: 'POST', url: '/api/file/upload?path=%2Fa' });
+    expect(request?.body.length).toBe(LARGE);
+    expect(request?.headers['x-session-api-key']).toBe('key-of-the-sandbox');
+    expect(JSON.stringify(request?.headers)).not.toContain(app.user.key);
+    expect(request?.headers.cookie).toBeUndefined();
+  });
+
+  it.each([
+    ['does not count as use of the sandbox when it only looks', 'GET', 'Proxied6', false],
+    ['counts as use of the sandbox when it does something', 'POST', 'Proxied7', true],
+  ])('%s', async (_, method, id, counts) => {
+    await insertSandbox(id, 'RUNNING', address);
+    const trafficAt = async () =>
+      (
+        await app.dataSource.query<{ traffic_at: Date | null }[]>(
+          'SELECT traffic_at FROM sandboxes WHERE id = $1',
+          [id],
+        )
+      )[0]?.traffic_at ?? null;
+    for (const verb of ['GET', method]) {
+      await (await fetch(`${app.url}/api/v1/sandboxes/${id}/agent-server/api/x`, { method: verb })).text();
+    }
+    if (counts) {
+      await until(async () => (await trafficAt()) !== null);
+    }
+    expect((await trafficAt()) !== null).toBe(counts);
+  });
+
+  it.each<[string, SandboxRowStatus | null]>([
+    ['unknown', null],
+    ['paused', 'PAUSED'],
+    ['starting', 'STARTING'],
+    ['being removed', 'DELETING'],
+  ])('answers the same for a sandbox that is %s', async (_, status) => {
+    if (status !== null) {
+      await insertSandbox('Proxied2', status, status === 'DELETING' ? address : null);
+    }
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied2/agent-server/alive`);
+    expect(response.status).toBe(404);
+    const problem: unknown = await response.json();
+    expect(jsonText(problem, 'code')).toBe('sandbox_not_running');
+    expect(jsonText(problem, 'detail')).toContain('POST /api/v1/sandboxes/Proxied2/resume');
+    expect(received).toEqual([]);
+  });
+
+  it('says when the agent server does not answer', async () => {
+    const gone = createServer().listen(0, '127.0.0.1');
+    await once(gone, 'listening');
+    const { port } = gone.address() as AddressInfo;
+    gone.close();
+    await insertSandbox('Proxied3', 'RUNNING', `http://127.0.0.1:${port}`);
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied3/agent-server/alive`);
+    expect(response.status).toBe(502);
+    expect(jsonText(await response.json(), 'code')).toBe('upstream_error');
+  });
+
+  it('breaks an answer off that the agent server breaks off', async () => {
+    const breaking = createServer((_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half of it', () => response.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(breaking, 'listening');
+    await insertSandbox(
+      'Proxied6',
+      'RUNNING',
+      `http://127.0.0.1:${(breaking.address() as AddressInfo).port}`,
+    );
+    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied6/agent-server/api/file/download`);
+
+    await expect(response.text()).rejects.toThrow('terminated');
+    breaking.close();
+  });
+
+  it('lets no agent server speak to browsers in the name of the service', async () => {
+    const speaking = createServer((_request, response) => {
+      response.setHeader('set-cookie', 'a=1');
+      response.setHeader('content-security-policy', "script-src 'unsafe-inline'");
+      response.end('<script></script>');
+    }).listen(0, '127.0.0.1');
+    await once(speaking, 'listening');
+    await insertSandbox(
+      'Proxied7',
+      'RUNNING',
+      `http://127.0.0.1:${(speaking.address() as AddressInfo).port}`,
+    );
+    const { headers } = await fetch(`${app.url}/api/v1/sandboxes/Proxied7/agent-server/page`);
+    speaking.close();
+
+    expect(headers.get('set-cookie')).toBeNull();
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  it('passes a WebSocket on, both ways, with the close code', async () => {
+    await insertSandbox('Proxied4', 'RUNNING', address);
+    const socket = open('/api/v1/sandboxes/Proxied4/agent-server/sockets/events/1?resend_all=true');
+    expect(await socket.next()).toBe('/sockets/events/1?resend_all=true');
+    socket.send('hello');
+    expect(await socket.next()).toBe('heard hello');
+    socket.send('bye');
+    expect(await socket.closed).toBe(4001);
+  });
+
+  it.each([
+    ['of an unknown sandbox', '/api/v1/sandboxes/Nobody/agent-server/sockets/events/1'],
+    ['anywhere else', '/api/settings'],
+  ])('refuses a WebSocket %s', async (_, path) => {
+    const socket = new WebSocket(`${app.url.replace('http', 'ws')}${path}`);
+    const [error] = (await once(socket, 'error')) as [Error];
+    expect(error.message).toContain('404');
+  });
+
+  it.each(['h2c', 'TLS/1.0, HTTP/2.0'])('answers those who offer %s as anybody else', async (upgrade) => {
+    const { hostname, port } = new URL(app.url);
+    const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade, 'http2-settings': 'AAMAAABk' };
+    const asked = request({ hostname, port, path: '/health/live', headers });
+    asked.end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.resume();
+    expect(response.statusCode).toBe(200);
+  });
+
+  it('ends open WebSockets when the service stops', async () => {
+    const second = await createTestApp({}, app.databaseUrl);
+    await insertSandbox('Proxied5', 'RUNNING', address);
+    const socket = open('/api/v1/sandboxes/Proxied5/agent-server/sockets/events/1', second.url);
+    await socket.next();
+    await second.close();
+    expect(await socket.closed).toBe(1006);
+  });
+
+  function open(
+    path: string,
+    base = app.url,
+  ): { next(): Promise<string>; send(text: string): void; closed: Promise<number> } {
+    const socket = new WebSocket(`${base.replace('http', 'ws')}${path}`);
+    const waiting: ((text: string) => void)[] = [];
+    const early: string[] = [];
+    socket.on('message', (data: Buffer) => {
+      const give = waiting.shift();
+      if (give) {
+        give(data.toString('utf8'));
+      } else {
+        early.push(data.toString('utf8'));
+      }
+    });
+    return {
+      next: () => {
+        const text = early.shift();
+        return text === undefined
+          ? new Promise((resolve) => {
+              waiting.push(resolve);
+            })
+          : Promise.resolve(text);
+      },
+      send: (text) => socket.send(text),
+      closed: new Promise((resolve) => {
+        socket.once('close', resolve);
+      }),
+    };
+  }
+
+  async function insertSandbox(id: string, status: SandboxRowStatus, at: string | null): Promise<void> {
+    await insertReachableSandbox(app, { id, status, address: at, key: `key of ${id}` });
+  }
+});

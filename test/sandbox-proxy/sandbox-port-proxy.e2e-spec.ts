@@ -1,0 +1,339 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, request as httpRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { WebSocket, WebSocketServer } from 'ws';
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { toHostLabels } from '../../src/v1/sandboxes/sandbox-urls.js';
+import { portToken } from '../../src/v1/sandboxes/session-key.js';
+import { type SandboxRowStatus, Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertReachableSandbox } from '../support/sandbox-rows.js';
+import { until } from '../support/until.js';
+
+interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+interface Received {
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+}
+
+const ID = 'Port0fASandbox';
+const KEY = 'session-key-of-the-sandbox';
+const TOKEN = portToken(KEY);
+const PAGE = { accept: 'text/html,*/*' };
+
+describe('ports of what agents start, through the service', () => {
+  let app: TestApp;
+  let page: Server;
+  let received: Received[];
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    page = createServer((request, response) => {
+      const { method = '', url = '', headers } = request;
+      received.push({ method, url, headers });
+      response.setHeader('Set-Cookie', 'of-the-app=1; Domain=localhost; Path=/');
+      response.setHeader('Content-Security-Policy', "script-src 'self'");
+      response.setHeader('Strict-Transport-Security', 'max-age=1000');
+      response.end('the page');
+    });
+    new WebSocketServer({ server: page }).on('connection', (socket, request) => {
+      socket.send(request.url ?? '');
+    });
+    page.listen(0, '127.0.0.1');
+    await once(page, 'listening');
+  });
+
+  beforeEach(async () => {
+    received = [];
+    await insertSandbox({ WORKER_1: urlOf(page) });
+  });
+
+  afterEach(async () => {
+    await app.dataSource.getRepository(Sandbox).delete({ userId: app.user.id });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    page.closeAllConnections();
+    page.close();
+  });
+
+  it('names an address for each port that opens it', async () => {
+    await app.dataSource
+      .getRepository(Sandbox)
+      .update(
+        { id: ID },
+        { portAddresses: { generation: 0, addresses: { WORKER_1: urlOf(page), APP_2: urlOf(page) } } },
+      );
+    const answer = await fetch(`${app.url}/api/v1/sandboxes?id=${ID}`, {
+      headers: { 'X-Session-API-Key': app.user.key },
+    });
+    const [sandbox] = jsonList(await answer.json());
+    const urls = jsonList(sandbox, 'exposed_urls');
+    const { port } = new URL(app.url);
+    expect(urls.map((url) => jsonText(url, 'name'))).toEqual(['AGENT_SERVER', 'APP_2', 'WORKER_1']);
+    expect(urls[2]).toEqual({
+      name: 'WORKER_1',
+      url: `http://${toHostLabels(ID, ['WORKER_1']).join('')}.localhost:${port}/?slipway_token=${TOKEN}`,
+      port: Number(port),
+    });
+    const opened = new URL(jsonText(urls[2], 'url') ?? '');
+    expect(await visit(opened.pathname + opened.search, {}, { host: opened.host })).toMatchObject({
+      status: 200,
+      body: 'the page',
+    });
+    expect(jsonText(sandbox, 'session_api_key')).toBe(KEY);
+    expect(JSON.stringify(urls)).not.toContain(KEY);
+  });
+
+  it('takes a browser that has the token to the page without it, and knows it from then on', async () => {
+    const first = await visit(`/a%2Fb?x=1&slipway_token=${TOKEN}&y=%20`, PAGE);
+    expect(first.status).toBe(303);
+    expect(first.headers.location).toBe(`http://${hostOf('WORKER_1')}/a%2Fb?x=1&y=%20`);
+    expect(first.headers['cache-control']).toBe('no-store');
+    const [cookie = ''] = first.headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(/^slipway_port=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
+    expect(received).toEqual([]);
+
+    const opened = cookie.split(';', 1)[0] ?? '';
+    const second = await visit('/a%2Fb?x=1&y=%20', { ...PAGE, cookie: `of-the-app=1; ${opened}; z=2` });
+    expect(second).toMatchObject({ status: 200, body: 'the page' });
+    expect(received).toMatchObject([{ method: 'GET', url: '/a%2Fb?x=1&y=%20' }]);
+    expect(received[0]?.headers.cookie).toBe('of-the-app=1; z=2');
+  });
+
+  it.each([
+    ['two slashes', `//evil.example/?slipway_token=${TOKEN}`, '//evil.example/'],
+    ['a backslash', `/\\evil.example?slipway_token=${TOKEN}`, '/\\evil.example'],
+  ])('leads nowhere else: %s', async (_, path, rest) => {
+    const { headers } = await visit(path, PAGE);
+    expect(headers.location).toBe(`http://${hostOf('WORKER_1')}${rest}`);
+  });
+
+  it.each([
+    ['the token', `/data?slipway_token=${TOKEN}`, {}],
+    ["the sandbox's key", '/data', { 'x-session-api-key': KEY }],
+  ])('answers a script with %s at once, and keeps it from what listens there', async (_, path, headers) => {
+    expect(await visit(path, { ...headers, authorization: "Bearer of-the-app's" })).toMatchObject({
+      status: 200,
+      body: 'the page',
+    });
+    const [request] = received;
+    expect(request?.url).toBe('/data');
+    expect(request?.headers.authorization).toBe("Bearer of-the-app's");
+    expect(JSON.stringify(request)).not.toContain(TOKEN);
+    expect(JSON.stringify(request)).not.toContain(KEY);
+  });
+
+  it('lets a site say what it likes of itself, and nothing of others', async () => {
+    const { headers } = await visit('/', { 'x-session-api-key': KEY });
+    expect(headers['content-security-policy']).toBe("script-src 'self'");
+    expect(headers['set-cookie']).toEqual(['of-the-app=1; Path=/']);
+    expect(headers['strict-transport-security']).toBeUndefined();
+    expect(headers['x-frame-options']).toBeUndefined();
+  });
+
+  it.each<[string, string, Record<string, string>]>([
+    ['nothing', '/', {}],
+    ["the service's own key", '/', { 'x-session-api-key': 'sk-slipway-x' }],
+    ['a wrong token', '/?slipway_token=x', {}],
+    ['an empty token', '/?slipway_token=', {}],
+    ['a wrong cookie', '/', { cookie: 'slipway_port=x' }],
+    ['a key in the query', `/?session_api_key=${KEY}`, {}],
+  ])('asks whoever has %s for the token', async (_, path, headers) => {
+    const answer = await visit(path, headers);
+    expect(answer.status).toBe(401);
+    const problem: unknown = JSON.parse(answer.body);
+    expect(jsonText(problem, 'code')).toBe('unauthorized');
+    expect(jsonText(problem, 'detail')).toContain(`/api/v1/sandboxes?id=${ID}`);
+    expect(answer.body).not.toContain(TOKEN);
+    expect(received).toEqual([]);
+  });
+
+  it('serves nothing of the service there', async () => {
+    const answer = await visit('/api/v1/sandboxes/search', { 'x-session-api-key': KEY });
+    expect(answer.body).toBe('the page');
+    expect((await visit('/health/live', {})).status).toBe(401);
+  });
+
+  it.each<[string, string, SandboxRowStatus]>([
+    ['a sandbox that is paused', 'WORKER_1', 'PAUSED'],
+    ['a sandbox that is being removed', 'WORKER_1', 'DELETING'],
+    ['a port that it does not have', 'WORKER_2', 'RUNNING'],
+    ['a name that every object has', 'CONSTRUCTOR_1', 'RUNNING'],
+  ])('says that nothing is there: %s', async (_, name, status) => {
+    await app.dataSource.getRepository(Sandbox).update({ id: ID }, { status });
+    const answer = await visit('/', { 'x-session-api-key': KEY }, { host: hostOf(name) });
+    expect(answer.status).toBe(404);
+    expect(jsonText(JSON.parse(answer.body), 'code')).toBe('sandbox_not_running');
+  });
+
+  it('says when nothing listens there yet', async () => {
+    const gone = createServer().listen(0, '127.0.0.1');
+    await once(gone, 'listening');
+    const portAddresses = { generation: 0, addresses: { WORKER_1: urlOf(gone) } };
+    gone.close();
+    await app.dataSource.getRepository(Sandbox).update({ id: ID }, { portAddresses });
+    const answer = await visit('/', { 'x-session-api-key': KEY });
+    expect(answer.status).toBe(502);
+    expect(jsonText(JSON.parse(answer.body), 'detail')).toContain('started one there yet');
+  });
+
+  it('knows nothing of ports of an earlier start', async () => {
+    // As a replica of the version before leaves the row after a resume.
+    await app.dataSource.getRepository(Sandbox).update({ id: ID }, { generation: 1 });
+    expect((await visit('/', { 'x-session-api-key': KEY })).status).toBe(404);
+  });
+
+  it.each([
+    ['with another port', (host: string) => host.replace(/:\d+$/, ':9999'), 200],
+    ['without a port', (host: string) => host.replace(/:\d+$/, ''), 200],
+    ['with a final dot', (host: string) => host.replace(/:\d+$/, '.'), 200],
+    ['in capitals', (host: string) => host.toUpperCase(), 200],
+    ['of no port', () => 'www.localhost', 404],
+  ])('takes a host name %s for that of a port', async (_, change, status) => {
+    const host = change(hostOf('WORKER_1'));
+    expect((await visit('/health/live', { 'x-session-api-key': KEY }, { host })).status).toBe(status);
+  });
+
+  it('is the service itself at its own host name, even below that of the ports', async () => {
+    const below = await createTestApp(
+      { SANDBOX_PORTS_URL: 'https://example.com', PUBLIC_URL: 'https://slipway.example.com' },
+      app.databaseUrl,
+    );
+    try {
+      const ask = async (host: string) => (await visit('/health/live', {}, { host, url: below.url })).status;
+      expect(await ask('slipway.example.com')).toBe(200);
+      expect(await ask('example.com')).toBe(200);
+      expect(await ask('other.example.com')).toBe(404);
+    } finally {
+      await below.close();
+    }
+  });
+
+  it('lets no page of another sandbox use its cookie', async () => {
+    const cookie = `slipway_port=${TOKEN}`;
+    const answer = await visit('/', { cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' });
+    expect(answer.status).toBe(403);
+    const refused = open('/socket', { cookie, origin: `http://${hostOf('WORKER_1', 'Another')}` });
+    const [error] = (await once(refused, 'error')) as [Error];
+    expect(error.message).toContain('403');
+    expect(received).toEqual([]);
+  });
+
+  it('counts as use of the sandbox', async () => {
+    // Of one that was used just now it is not written down again.
+    const id = 'Port0fAnother';
+    await insertSandbox({ WORKER_1: urlOf(page) }, id);
+    const host = hostOf('WORKER_1', id);
+    const trafficAt = async () =>
+      (await app.dataSource.getRepository(Sandbox).findOneByOrFail({ id })).trafficAt;
+    await visit('/', {}, { host });
+    expect(await trafficAt()).toBeNull();
+    await visit('/', { 'x-session-api-key': `${KEY} of ${id}` }, { host });
+    await until(async () => (await trafficAt()) !== null);
+  });
+
+  it('passes WebSockets on for whoever may', async () => {
+    const opened = open(`/socket?a=1&slipway_token=${TOKEN}`);
+    expect(String((await once(opened, 'message'))[0])).toBe('/socket?a=1');
+    opened.terminate();
+    const withCookie = open('/socket', { cookie: `slipway_port=${TOKEN}` });
+    expect(String((await once(withCookie, 'message'))[0])).toBe('/socket');
+    withCookie.terminate();
+  });
+
+  it.each([
+    ['without the token', 'WORKER_1', '401'],
+    ['where nothing is', 'WORKER_2', '404'],
+  ])('refuses WebSockets %s', async (_, name, status) => {
+    const refused = open('/socket', { host: hostOf(name) });
+    const [error] = (await once(refused, 'error')) as [Error];
+    expect(error.message).toContain(status);
+  });
+
+  it('has the host names below the address that the operator chose, over TLS with a cookie of that host only', async () => {
+    const behindTls = await createTestApp(
+      { SANDBOX_PORTS_URL: 'https://apps.example.com', PUBLIC_URL: 'https://slipway.example.com' },
+      app.databaseUrl,
+    );
+    try {
+      const host = `${toHostLabels(ID, ['WORKER_1']).join('')}.apps.example.com`;
+      const answer = await visit(`/?slipway_token=${TOKEN}`, PAGE, { host, url: behindTls.url });
+      expect(answer.status).toBe(303);
+      expect(answer.headers.location).toBe(`https://${host}/`);
+      expect(answer.headers['set-cookie']).toEqual([
+        `__Host-slipway_port=${TOKEN}; Path=/; HttpOnly; SameSite=Lax; Secure`,
+      ]);
+    } finally {
+      await behindTls.close();
+    }
+  });
+
+  it.each([
+    ['has no addresses for ports where no host name leads to it', { PUBLIC_URL: 'https://a.example' }, []],
+    ['names the ports themselves where clients get to them', { SANDBOX_EXPOSE: 'direct' }, ['direct']],
+  ])('%s', async (_, environment, expected) => {
+    const other = await createTestApp(environment, app.databaseUrl);
+    try {
+      const answer = await fetch(`${other.url}/api/v1/sandboxes?id=${ID}`, {
+        headers: { 'X-Session-API-Key': app.user.key },
+      });
+      const urls = jsonList(jsonAt(jsonList(await answer.json())[0], 'exposed_urls')).slice(1);
+      expect(urls.map((url) => jsonText(url, 'url'))).toEqual(expected.map(() => urlOf(page)));
+    } finally {
+      await other.close();
+    }
+  });
+
+  function hostOf(name: string, sandboxId = ID): string {
+    return `${toHostLabels(sandboxId, [name]).join('')}.localhost:${new URL(app.url).port}`;
+  }
+
+  async function visit(
+    path: string,
+    headers: Record<string, string>,
+    { host = hostOf('WORKER_1'), url = app.url } = {},
+  ): Promise<Answer> {
+    const { hostname, port } = new URL(url);
+    // fetch would normalize the path, and takes no Host.
+    const request = httpRequest({ hostname, port, path, headers: { ...headers, host } });
+    request.end();
+    const [response] = await once(request, 'response');
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) {
+      chunks.push(chunk);
+    }
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      body: Buffer.concat(chunks).toString('utf8'),
+    };
+  }
+
+  function open(path: string, headers: Record<string, string> = {}): WebSocket {
+    return new WebSocket(`${app.url.replace('http', 'ws')}${path}`, {
+      headers: { host: hostOf('WORKER_1'), ...headers },
+    });
+  }
+
+  async function insertSandbox(addresses: Record<string, string>, id = ID): Promise<void> {
+    await insertReachableSandbox(app, {
+      id,
+      key: id === ID ? KEY : `${KEY} of ${id}`,
+      address: 'http://127.0.0.1:1',
+      portAddresses: { generation: 0, addresses },
+    });
+  }
+});
+
+function urlOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

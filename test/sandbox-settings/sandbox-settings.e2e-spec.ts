@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const ME = '/api/v1/users/me';
+const MASK = '**********';
+
+const SETTINGS = {
+  language: 'de',
+  llm_model: 'openai/gpt-5',
+  llm_api_key: 'llm-key-of-mona',
+  search_api_key: 'search-key-of-mona',
+  mcp_config: {
+    sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-of-mona' }],
+    stdio_servers: [{ name: 'files', command: 'npx', args: ['-y'], env: { TOKEN: 'env-value-of-mona' } }],
+    shttp_servers: [],
+  },
+};
+
+let hosts: GitHosts;
+let app: TestApp;
+let user: TestUser;
+let sandbox: SandboxRowHandle;
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  app = await createTestApp(hosts.environment);
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+  sandbox = await insertSandboxRow(app.dataSource, user.id);
+});
+
+afterAll(async () => {
+  await app.close();
+  await hosts.close();
+});
+
+async function storeSettings(): Promise<void> {
+  await request(app.url).post('/api/settings').set(user.headers).send(SETTINGS).expect(200);
+}
+
+/** The user's key in `Authorization`, a sandbox's beside it. */
+function both(who: TestUser, { key }: { key: string }) {
+  return { Authorization: `Bearer ${who.key}`, 'X-Session-API-Key': key };
+}
+
+describe('GET /api/v1/users/me', () => {
+  it('shows the settings and the id, keys masked', async () => {
+    await storeSettings();
+    const { body, headers } = await request(app.url).get(ME).set(user.headers).expect(200);
+
+    expect(body).toMatchObject({
+      id: user.id,
+      language: 'de',
+      llm_model: 'openai/gpt-5',
+      llm_api_key: MASK,
+      search_api_key: MASK,
+      sandbox_api_key: null,
+      llm_api_key_set: true,
+      sandbox_api_key_set: false,
+      provider_tokens_set: {},
+      mcp_config: {
+        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: MASK }],
+        stdio_servers: [{ name: 'files', env: { TOKEN: MASK } }],
+      },
+    });
+    expect(JSON.stringify(body)).not.toContain('of-mona');
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  it('shows the defaults to a user who stored nothing', async () => {
+    const { body } = await request(app.url).get(ME).set(user.headers).expect(200);
+
+    expect(body).toMatchObject({
+      id: user.id,
+      language: null,
+      llm_api_key: null,
+      enable_default_condenser: true,
+      mcp_config: null,
+    });
+  });
+
+  it.each([{}, { 'X-Session-API-Key': 'nobody' }, { Authorization: 'Bearer nobody' }])(
+    'asks for a key: %j',
+    async (headers) => {
+      await request(app.url).get(ME).set(headers).expect(401);
+    },
+  );
+
+  it('lets no sandbox in with its key alone', async () => {
+    await request(app.url).get(ME).set(sandbox.headers).expect(401);
+    await request(app.url).get(`${ME}?expose_secrets=true`).set(sandbox.headers).expect(401);
+  });
+
+  it('takes true and false only', async () => {
+    const { body } = await request(app.url).get(`${ME}?expose_secrets=maybe`).set(user.headers).expect(422);
+
+    expect(body.detail).toEqual([
+      { loc: ['query', 'expose_secrets'], msg: expect.any(String), type: 'bool_parsing' },
+    ]);
+  });
+
+  describe('with expose_secrets', () => {
+    const expose = (headers: Record<string, string>) =>
+      request(app.url).get(`${ME}?expose_secrets=true`).set(headers);
+
+    it('shows keys in clear for a running sandbox of the user', async () => {
+      await storeSettings();
+      const { body, headers } = await expose(both(user, sandbox)).expect(200);
+
+      expect(body).toMatchObject({
+        id: user.id,
+        llm_api_key: 'llm-key-of-mona',
+        search_api_key: 'search-key-of-mona',
+        sandbox_api_key: null,
+        mcp_config: SETTINGS.mcp_config,
+      });
+      expect(headers['cache-control']).toBe('no-store');
+    });
+
+    it('shows nothing in clear without it', async () => {
+      await storeSettings();
+      const { body } = await request(app.url).get(ME).set(both(user, sandbox)).expect(200);
+
+      expect(body.llm_api_key).toBe(MASK);
+    });
+
+    it('needs the key of a sandbox', async () => {
+      await storeSettings();
+      const bearer = { Authorization: `Bearer ${user.key}` };
+
+      await expose(bearer).expect(401);
+      await expose(user.headers).expect(401);
+      await expose(both(user, { key: 'nobody' })).expect(401);
+      await expose({ 'X-Access-Token': user.key, ...sandbox.headers }).expect(200);
+    });
+
+    it.each(['STARTING', 'PAUSING', 'PAUSED', 'ERROR', 'DELETING'] as const)(
+      'needs it to run: %s',
+      async (status) => {
+        await expose(both(user, await insertSandboxRow(app.dataSource, user.id, status))).expect(401);
+      },
+    );
+
+    it("refuses another user's sandbox", async () => {
+      const other = await app.createUser();
+      const theirs = await insertSandboxRow(app.dataSource, other.id);
+      const { body } = await expose(both(user, theirs)).expect(403);
+
+      expect(body.detail).toBe('The sandbox belongs to another user.');
+    });
+  });
+});
+
+describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
+  const pathOf = ({ id }: { id: string }, name = '') => `/api/v1/sandboxes/${id}/settings/secrets${name}`;
+
+  beforeEach(async () => {
+    await request(app.url)
+      .post('/api/secrets')
+      .set(user.headers)
+      .send({ name: 'DEPLOY_KEY', value: 'deploy "value"\n日本', description: 'For deployments' })
+      .expect(201);
+    await new TokensClient(app, user).postTokens({ github: hosts.tokens.provider_tokens.github });
+  });
+
+  it('lists names and descriptions', async () => {
+    const { body } = await request(app.url).get(pathOf(sandbox)).set(sandbox.headers).expect(200);
+
+    expect(body).toEqual({
+      secrets: [
+        { name: 'DEPLOY_KEY', description: 'For deployments' },
+        { name: 'GITHUB_TOKEN', description: 'Token of the git provider github' },
+      ],
+    });
+  });
+
+  it.each([
+    ['DEPLOY_KEY', () => 'deploy "value"\n日本'],
+    ['GITHUB_TOKEN', () => hosts.worlds.github.token],
+  ])('gives %s as text', async (name, value) => {
+    const { text, headers } = await request(app.url)
+      .get(pathOf(sandbox, `/${name}`))
+      .set(sandbox.headers)
+      .expect(200);
+
+    expect(text).toBe(value());
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  it('gives an empty value too', async () => {
+    await request(app.url)
+      .post('/api/secrets')
+      .set(user.headers)
+      .send({ name: 'EMPTY', value: '' })
+      .expect(201);
+    const { text } = await request(app.url).get(pathOf(sandbox, '/EMPTY')).set(sandbox.headers).expect(200);
+
+    expect(text).toBe('');
+  });
+
+  it('answers problems as such', async () => {
+    const { body, headers } = await request(app.url)
+      .get(pathOf(sandbox, '/NO_SUCH'))
+      .set(sandbox.headers)
+      .expect(404);
+
+    expect(body).toMatchObject({ code: 'not_found', detail: 'There is no secret named NO_SUCH.' });
+    expect(headers['content-type']).toMatch(/^application\/problem\+json/);
+    await request(app.url).get(pathOf(sandbox, '/1X')).set(sandbox.headers).expect(422);
+  });
+
+  describe.each(['', '/DEPLOY_KEY'])('at ...secrets%s', (name) => {
+    it('needs the key of a sandbox', async () => {
+      await request(app.url).get(pathOf(sandbox, name)).expect(401);
+      await request(app.url).get(pathOf(sandbox, name)).set(user.headers).expect(401);
+      await request(app.url).get(pathOf(sandbox, name)).set({ 'X-Session-API-Key': 'nobody' }).expect(401);
+    });
+
+    it.each(['STARTING', 'PAUSED', 'ERROR', 'DELETING'] as const)('needs it to run: %s', async (status) => {
+      const other = await insertSandboxRow(app.dataSource, user.id, status);
+      await request(app.url).get(pathOf(other, name)).set(other.headers).expect(401);
+    });
+
+    it('refuses the key of another sandbox', async () => {
+      const other = await insertSandboxRow(app.dataSource, user.id);
+      const { body } = await request(app.url).get(pathOf(sandbox, name)).set(other.headers).expect(403);
+
+      expect(body.detail).toBe('The key belongs to another sandbox.');
+      await request(app.url)
+        .get(pathOf({ id: 'unknown' }, name))
+        .set(sandbox.headers)
+        .expect(403);
+    });
+  });
+
+  it('never gives what belongs to another user', async () => {
+    const theirs = await insertSandboxRow(app.dataSource, (await app.createUser()).id);
+    const { body } = await request(app.url).get(pathOf(theirs)).set(theirs.headers).expect(200);
+
+    expect(body).toEqual({ secrets: [] });
+    await request(app.url).get(pathOf(theirs, '/DEPLOY_KEY')).set(theirs.headers).expect(404);
+  });
+});

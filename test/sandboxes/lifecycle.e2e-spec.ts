@@ -1,0 +1,398 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import { RunningSandboxes, SandboxKeys } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { until } from '../support/until.js';
+
+describe('the life of a sandbox', () => {
+  const backend = new ScriptedSandboxBackend();
+  const heard: string[] = [];
+  let app: TestApp;
+  let me: SandboxesClient;
+
+  beforeAll(async () => {
+    app = await createTestApp({ MAX_RUNNING_SANDBOXES: '20' }, undefined, { sandboxBackend: backend });
+    const listeners = app.app.get(SandboxEvents);
+    listeners.onRunning((id) => void heard.push(`running ${id}`));
+    listeners.onStopped((id) => void heard.push(`stopped ${id}`));
+    listeners.beforePause(async (id) => {
+      const target = await app.app.get(RunningSandboxes).lastTarget(id);
+      heard.push(`before ${id} ${target === null ? 'unreachable' : 'reachable'}`);
+    });
+  });
+
+  beforeEach(async () => {
+    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    backend.broken = null;
+    backend.pauseGate = null;
+    me = new SandboxesClient(app.url, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+  });
+
+  const heardOf = (id: string): string[] =>
+    heard.filter((line) => line.includes(id)).map((line) => line.replace(` ${id}`, ''));
+  const look = () => app.app.get(SandboxReconciler).look();
+
+  describe('start', () => {
+    it('is an error with its cause when the backend refuses', async () => {
+      backend.script.failure = 'The image mine:1 is not there.';
+      const { id } = await me.create();
+
+      expect(await me.reach(id, 'ERROR')).toMatchObject({
+        status_detail: 'The image mine:1 is not there.',
+        session_api_key: null,
+        exposed_urls: null,
+      });
+    });
+
+    it('is an error at once when the program ends, with exit code and last lines', async () => {
+      backend.script.exit = { code: 127, signal: null, outOfMemory: false };
+      const { id } = await me.create();
+      const { status_detail: detail } = await me.reach(id, 'ERROR');
+
+      expect(detail).toContain('exit code 127');
+      expect(detail).toContain('it is broken');
+    });
+
+    it('is an error that names the address when the agent server never answers, and stops the program', async () => {
+      backend.script.mute = true;
+      const { id } = await me.create();
+      await until(() => backend.boxes.has(id));
+      app.clock.advance(61_000);
+      const { status_detail: detail } = await me.reach(id, 'ERROR');
+
+      expect(detail).toMatch(/did not answer at http:\/\/127\.0\.0\.1:\d+\/alive within 60 s/);
+      await until(() => backend.box(id).server === null);
+    });
+
+    it('shows progress, which prolongs the start', async () => {
+      const gate = Promise.withResolvers<void>();
+      backend.script.gate = gate.promise;
+      backend.script.progress = ['Pulling mine:1: 10 of 40 MB'];
+      const { id } = await me.create();
+      await until(async () => (await me.get(id))?.status_detail === 'Pulling mine:1: 10 of 40 MB');
+      gate.resolve();
+
+      expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
+    });
+
+    it('is an error when the backend hangs', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const { id } = await me.create();
+      await until(() => backend.callsOf(id).includes('start'));
+      app.clock.advance(61_000);
+
+      expect((await me.reach(id, 'ERROR')).status_detail).toContain('longer than 60 s');
+    });
+
+    it('comes back from an error by a resume', async () => {
+      backend.script.failure = 'Not yet.';
+      const { id } = await me.create();
+      await me.reach(id, 'ERROR');
+      backend.script.failure = null;
+
+      expect(await me.resume(id)).toBe(200);
+      expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
+    });
+
+    it('says so when its files are gone', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await until(() => backend.box(id).server === null);
+      await until(async () => (await rowOf(id)).status === 'PAUSED');
+      backend.boxes.delete(id);
+      await me.resume(id);
+
+      await until(async () => (await rowOf(id)).status === 'MISSING');
+      expect((await me.get(id))?.status_detail).toContain('files are gone');
+    });
+  });
+
+  describe('stop', () => {
+    it('is asked for while it starts', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const { id } = await me.create();
+      await until(() => backend.callsOf(id).includes('start'));
+
+      expect(await me.pause(id)).toBe(200);
+      await until(async () => (await rowOf(id)).status === 'PAUSED');
+      expect(backend.boxes.has(id)).toBe(false);
+
+      backend.script.gate = null;
+      await me.resume(id);
+      await me.reach(id, 'RUNNING');
+    });
+
+    it('is overtaken by a resume', async () => {
+      const { id } = await me.running();
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      await me.pause(id);
+      await until(() => backend.callsOf(id).includes('pause'));
+      await me.resume(id);
+      gate.resolve();
+      await me.reach(id, 'RUNNING');
+
+      expect(backend.box(id).starts).toBe(2);
+      expect((await rowOf(id)).generation).toBe(2);
+    });
+
+    it('is tried again when it fails, and is an error after its time', async () => {
+      const { id } = await me.running();
+      backend.broken = 'The engine does not answer.';
+      await me.pause(id);
+      await until(() => backend.callsOf(id).includes('pause'));
+      await until(async () => (await rowOf(id)).lease_owner === null);
+      expect((await rowOf(id)).status).toBe('PAUSING');
+      app.clock.advance(121_000);
+
+      expect((await me.reach(id, 'ERROR')).status_detail).toContain('could not be stopped: The engine');
+    });
+
+    it('is told to listeners, before and after', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await until(() => heardOf(id).includes('stopped'));
+
+      expect(heardOf(id)).toEqual(['running', 'before reachable', 'stopped']);
+    });
+  });
+
+  describe('removal', () => {
+    it('works while it starts', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const { id } = await me.create();
+      await until(() => backend.callsOf(id).includes('start'));
+      expect(await me.remove(id)).toBe(200);
+
+      await until(async () => (await rows(id)).length === 0);
+      expect(backend.callsOf(id)).toEqual(['start', 'remove']);
+    });
+
+    it('works while it is being stopped', async () => {
+      const { id } = await me.running();
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      await me.pause(id);
+      await until(() => backend.callsOf(id).includes('pause'));
+      await me.remove(id);
+      gate.resolve();
+
+      await until(async () => (await rows(id)).length === 0);
+      expect(backend.boxes.has(id)).toBe(false);
+    });
+
+    it.each(['RUNNING', 'PAUSED', 'ERROR'])('works from %s', async (status) => {
+      const { id } = await me.running();
+      if (status === 'PAUSED') {
+        await me.pause(id);
+      }
+      if (status === 'ERROR') {
+        await backend.end(id, { code: 1, signal: null, outOfMemory: false });
+        await look();
+      }
+      await until(async () => (await rowOf(id)).status === status);
+      await me.remove(id);
+      await until(async () => (await rows(id)).length === 0);
+
+      expect(backend.boxes.has(id)).toBe(false);
+    });
+
+    it('is tried until it succeeds, and is out of sight meanwhile', async () => {
+      const { id } = await me.running();
+      const key = backend.box(id).launch.sessionKey;
+      backend.broken = 'The engine does not answer.';
+      await me.remove(id);
+      await until(
+        async () => (await rowOf(id)).lease_until !== null && (await rowOf(id)).lease_owner === null,
+      );
+      expect(await me.get(id)).toBeNull();
+      expect(await app.app.get(SandboxKeys).find(key)).toBeNull();
+      backend.broken = null;
+      app.clock.advance(6_000);
+
+      await until(async () => (await rows(id)).length === 0);
+      expect(heardOf(id)).toContain('before reachable');
+    });
+  });
+
+  describe('comparison with the backend', () => {
+    it('finds a program that ended by itself', async () => {
+      const { id } = await me.running();
+      await backend.end(id, { code: 137, signal: null, outOfMemory: true });
+      await look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'ERROR',
+        status_detail: expect.stringContaining('out of memory, exit code 137'),
+        session_api_key: null,
+      });
+      expect(heardOf(id)).toEqual(['running', 'stopped']);
+      expect(await app.app.get(RunningSandboxes).target(id)).toBeNull();
+    });
+
+    it('finds a sandbox that is gone', async () => {
+      const { id } = await me.running();
+      await backend.end(id, null);
+      backend.boxes.delete(id);
+      await look();
+      await look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'MISSING',
+        status_detail:
+          'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable. ' +
+          'Before that: It vanished while it ran: something else removed it.',
+      });
+      await me.remove(id);
+      await until(async () => (await me.get(id)) === null);
+    });
+
+    it('finds a paused sandbox that is gone, and when it is there again', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await until(async () => (await rowOf(id)).status === 'PAUSED');
+      const box = backend.box(id);
+      backend.boxes.delete(id);
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'MISSING' });
+
+      backend.boxes.set(id, box);
+      await look();
+      expect(await me.get(id)).toMatchObject({
+        status: 'PAUSED',
+        status_detail: expect.stringContaining('not there for a while'),
+      });
+      await me.resume(id);
+      await me.reach(id, 'RUNNING');
+    });
+
+    it('follows an agent server to another address', async () => {
+      const { id } = await me.running();
+      const address = await backend.move(id);
+      await look();
+
+      expect(await app.app.get(RunningSandboxes).target(id)).toMatchObject({ address, status: 'RUNNING' });
+    });
+
+    it('stops what runs although its row says otherwise', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await until(async () => {
+        const { status, lease_owner: worker } = await rowOf(id);
+        return status === 'PAUSED' && worker === null;
+      });
+      await backend.move(id);
+      await look();
+
+      expect(backend.box(id).server === null).toBe(true);
+      expect((await rowOf(id)).lease_owner).toBeNull();
+    });
+
+    it('finds a program that ended while another one that should not run is being stopped', async () => {
+      const { id: stopping } = await me.running();
+      const { id: ending } = await me.running();
+      await me.pause(stopping);
+      await until(async () => {
+        const { status, lease_owner: worker } = await rowOf(stopping);
+        return status === 'PAUSED' && worker === null;
+      });
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      await backend.move(stopping);
+      const before = backend.calls.length;
+      await until(() => backend.calls.slice(before).includes(`pause ${stopping}`));
+      await backend.end(ending, { code: 1, signal: null, outOfMemory: false });
+
+      await me.reach(ending, 'ERROR');
+      backend.pauseGate = null;
+      gate.resolve();
+      await until(() => backend.box(stopping).server === null);
+      expect(backend.calls.slice(before).filter((call) => call === `pause ${stopping}`)).toHaveLength(1);
+    });
+
+    it('removes old orphans only', async () => {
+      const { id: known } = await me.running();
+      const [old, young] = [newSandboxId(), newSandboxId()];
+      const { launch } = backend.box(known);
+      await backend.stranger({ ...launch, id: old }, app.clock.now() - 61_000);
+      await backend.stranger({ ...launch, id: young }, app.clock.now() - 1_000);
+      await look();
+
+      expect([backend.boxes.has(old), backend.boxes.has(young), backend.boxes.has(known)]).toEqual([
+        false,
+        true,
+        true,
+      ]);
+      app.clock.advance(60_000);
+      await look();
+      expect([backend.boxes.has(young), backend.boxes.has(known)]).toEqual([false, true]);
+    });
+
+    it('ends the sandboxes of a removed user', async () => {
+      const { id } = await me.running();
+      backend.box(id).createdAt = app.clock.now() - 61_000;
+      const response = await fetch(`${app.url}/api/v1/users/${me.user.id}`, {
+        method: 'DELETE',
+        headers: app.admin.headers,
+      });
+      expect(response.status).toBe(204);
+      await look();
+
+      expect(backend.boxes.has(id)).toBe(false);
+    });
+  });
+
+  it('knows a sandbox by its key, and whether it runs', async () => {
+    const { id } = await me.running();
+    const keys = app.app.get(SandboxKeys);
+    const key = backend.box(id).launch.sessionKey;
+
+    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: true });
+    expect(await keys.find(`${key}x`)).toBeNull();
+    await me.pause(id);
+    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: false });
+  });
+
+  it('keeps no key in clear', async () => {
+    const { id } = await me.running();
+    const key = backend.box(id).launch.sessionKey;
+    const [row] = await app.dataSource.query<{ text: string }[]>(
+      'SELECT sandboxes::text AS text FROM sandboxes WHERE id = $1',
+      [id],
+    );
+
+    expect(row?.text).toContain(id);
+    expect(row?.text).not.toContain(key);
+  });
+
+  interface Row {
+    status: string;
+    generation: number;
+    lease_owner: string | null;
+    lease_until: Date | null;
+  }
+
+  async function rows(id: string): Promise<Row[]> {
+    return app.dataSource.query<Row[]>(
+      'SELECT status, generation, lease_owner, lease_until FROM sandboxes WHERE id = $1',
+      [id],
+    );
+  }
+
+  async function rowOf(id: string): Promise<Row> {
+    const [row] = await rows(id);
+    if (!row) {
+      throw new Error(`no row of ${id}`);
+    }
+    return row;
+  }
+});

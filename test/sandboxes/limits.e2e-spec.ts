@@ -1,0 +1,335 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { SandboxActivity, SandboxKeepAlive } from '../../src/v1/sandboxes/sandbox-activity.queries.js';
+import { IdleReaperLoop } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { SandboxQuota } from '../../src/v1/sandboxes/sandbox-quota.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { until } from '../support/until.js';
+
+describe('limits of sandboxes', () => {
+  let backend: ScriptedSandboxBackend;
+  let app: TestApp;
+  let me: SandboxesClient;
+
+  async function start(environment: Record<string, string>, machine = new ScriptedSandboxBackend()) {
+    backend = machine;
+    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+  }
+
+  async function stop() {
+    await app.close();
+    await backend.close();
+  }
+
+  /** Nobody else's sandboxes, and nothing scripted. */
+  async function anew() {
+    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    me = new SandboxesClient(app.url, await app.createUser());
+  }
+
+  describe('of those that run', () => {
+    beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2' }));
+    beforeEach(anew);
+    afterAll(stop);
+
+    const statusOf = async (id: string) => (await me.get(id))?.status;
+    const counted = async (): Promise<number> => {
+      const [row] = await app.dataSource.query<{ count: number }[]>(
+        `SELECT count(*)::integer AS count FROM sandboxes WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING')`,
+        [me.user.id],
+      );
+      return row?.count ?? 0;
+    };
+
+    it('pauses the longest idle one, and says why', async () => {
+      const first = await me.running();
+      const second = await me.running();
+      const third = await me.running();
+
+      expect(await me.get(first.id)).toMatchObject({
+        status: 'PAUSED',
+        status_detail: 'Paused to make room: at most 2 may run at a time.',
+      });
+      expect(await statusOf(second.id)).toBe('RUNNING');
+      expect(await statusOf(third.id)).toBe('RUNNING');
+      await until(() => backend.box(first.id).server === null);
+    });
+
+    it('spares one with a running conversation, a hold or a user at work', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      backend.box(first.id).conversationRuns = true;
+      const third = await me.running();
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
+
+      await app.app.get(SandboxKeepAlive).keepAlive(third.id, 60);
+      const refused = await me.call('POST', '');
+      expect(refused.status).toBe(429);
+      expect(refused.headers.get('retry-after')).toBe('30');
+      expect(refused.body).toMatchObject({ code: 'sandbox_limit', detail: expect.stringContaining('All 2') });
+      expect(await me.resume(second.id)).toBe(429);
+
+      app.clock.advance(61_000);
+      app.app.get(SandboxActivity).touch(third.id);
+      await until(async () => {
+        const [row] = await app.dataSource.query<{ seen: boolean }[]>(
+          'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',
+          [third.id],
+        );
+        return row?.seen === true;
+      });
+      expect((await me.call('POST', '')).status).toBe(429);
+      app.clock.advance(10_001);
+      expect((await me.call('POST', '')).status).toBe(200);
+      expect(await statusOf(third.id)).toBe('PAUSED');
+    });
+
+    it('spares one in which a command runs', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      backend.box(first.id).idleSeconds = 0.001;
+      await me.running();
+
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
+    });
+
+    it('refuses while an agent server does not say what it does', async () => {
+      backend.script.mute = false;
+      const [first] = [await me.running(), await me.running()];
+      for (const box of backend.boxes.values()) {
+        box.launch = { ...box.launch, sessionKey: 'changed' };
+      }
+
+      expect((await me.call('POST', '')).status).toBe(429);
+      expect(await statusOf(first.id)).toBe('RUNNING');
+    });
+
+    it('holds for requests at the same time', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const answers = await Promise.all(Array.from({ length: 8 }, () => me.call('POST', '')));
+
+      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+        200, 200, 429, 429, 429, 429, 429, 429,
+      ]);
+      expect(await counted()).toBe(2);
+    });
+
+    it('holds for resumes at the same time', async () => {
+      const ids: string[] = [];
+      for (let count = 0; count < 4; count += 1) {
+        const { id } = await me.running();
+        await me.pause(id);
+        ids.push(id);
+      }
+      backend.script.gate = new Promise<void>(() => undefined);
+      const statuses = await Promise.all(ids.map((id) => me.resume(id)));
+
+      expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429]);
+      expect(await counted()).toBe(2);
+    });
+
+    it("counts a user's own only", async () => {
+      await me.running();
+      await me.running();
+      const other = new SandboxesClient(app.url, await app.createUser());
+
+      await other.running();
+      expect(await counted()).toBe(2);
+    });
+
+    it('makes room for who asks, and tells how', async () => {
+      const places = app.app.get(SandboxQuota);
+      const claim = async (exceptId: string | null = null) => {
+        const spare = await places.findEvictable(me.user.id, exceptId);
+        return await app.dataSource.transaction((manager) =>
+          places.claim(manager, me.user.id, spare, exceptId),
+        );
+      };
+      expect(await claim()).toEqual({ paused: [] });
+      const [first, second] = [await me.running(), await me.running()];
+      expect(await claim(first.id)).toEqual({ paused: [] });
+      expect(await claim()).toEqual({ paused: [first.id] });
+      const third = await me.running();
+      backend.box(second.id).conversationRuns = true;
+      backend.box(third.id).conversationRuns = true;
+
+      expect(await claim()).toBe('busy');
+    });
+  });
+
+  describe('of idle ones', () => {
+    const TIMEOUT_S = 1800;
+    beforeAll(() => start({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S) }));
+    beforeEach(anew);
+    afterAll(stop);
+
+    const look = () => app.app.get(IdleReaperLoop).look();
+    const later = (id: string) => {
+      app.clock.advance(TIMEOUT_S * 1000 + 1);
+      backend.box(id).idleSeconds = TIMEOUT_S + 1;
+    };
+
+    it('pauses them, and says why', async () => {
+      const { id } = await me.running();
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
+      later(id);
+      await look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'PAUSED',
+        status_detail: 'Paused after 30 minutes without activity.',
+      });
+      await until(() => backend.box(id).server === null);
+      expect(await me.resume(id)).toBe(200);
+      expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
+    });
+
+    it.each([
+      ['a conversation runs', async (id: string) => void (backend.box(id).conversationRuns = true)],
+      ['its agent server had something to do', async (id: string) => void (backend.box(id).idleSeconds = 5)],
+      ['it is held', (id: string) => app.app.get(SandboxKeepAlive).keepAlive(id, 60)],
+      [
+        'its user is at work',
+        async (id: string) => {
+          app.app.get(SandboxActivity).touch(id);
+          await until(async () => {
+            const [row] = await app.dataSource.query<{ seen: boolean }[]>(
+              'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',
+              [id],
+            );
+            return row?.seen === true;
+          });
+        },
+      ],
+      [
+        'it does not say, but answers',
+        async (id: string) => {
+          const box = backend.box(id);
+          box.launch = { ...box.launch, sessionKey: 'changed' };
+        },
+      ],
+    ])('leaves one alone when %s', async (_name, happen) => {
+      const { id } = await me.running();
+      later(id);
+      await happen(id);
+      await look();
+
+      expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
+    });
+
+    it('gives up one whose agent server has said nothing for long', async () => {
+      const { id } = await me.running();
+      later(id);
+      backend
+        .box(id)
+        .server?.removeAllListeners('request')
+        .on('request', ({ socket }) => socket.destroy());
+      await look();
+      app.clock.advance(590_000);
+      await look();
+      expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
+      app.clock.advance(11_000);
+      await look();
+
+      expect(await me.get(id)).toMatchObject({
+        status: 'ERROR',
+        status_detail: expect.stringContaining('has not answered for 10 minutes'),
+      });
+      await until(() => backend.box(id).server === null);
+    });
+
+    it('does not take questions about its status for activity', async () => {
+      const { id } = await me.running();
+      later(id);
+      await me.get(id);
+      await me.call('GET', '/search');
+      await look();
+
+      expect(await me.get(id)).toMatchObject({ status: 'PAUSED' });
+    });
+  });
+
+  it('removes what has not run for the retention time, and nothing else', async () => {
+    await start({ SANDBOX_RETENTION_SECONDS: '3600', SANDBOX_IDLE_TIMEOUT_SECONDS: '0' });
+    await anew();
+    const [paused, running] = [await me.running(), await me.running()];
+    await me.pause(paused.id);
+    // The API says so while it is still being stopped.
+    await until(async () => {
+      const [row] = await app.dataSource.query<{ status: string }[]>(
+        'SELECT status FROM sandboxes WHERE id = $1',
+        [paused.id],
+      );
+      return row?.status === 'PAUSED';
+    });
+    app.clock.advance(3_600_001);
+    const fresh = await me.running();
+    await me.pause(fresh.id);
+    await until(async () => {
+      await app.app.get(IdleReaperLoop).look();
+      return !backend.boxes.has(paused.id);
+    });
+
+    expect(await me.get(paused.id)).toBeNull();
+    expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
+    expect(await me.get(fresh.id)).toMatchObject({ status: 'PAUSED' });
+    await stop();
+  });
+
+  describe('without isolation', () => {
+    afterEach(stop);
+
+    it('refuses a second user, and names the setting', async () => {
+      await start({}, new ScriptedSandboxBackend('process', 'none'));
+      await anew();
+      const other = new SandboxesClient(app.url, await app.createUser());
+      await me.running();
+      const { status, body } = await other.call('POST', '');
+
+      expect(status).toBe(403);
+      expect(body).toMatchObject({ code: 'forbidden', detail: expect.stringContaining('ALLOW_UNSANDBOXED') });
+      expect((await me.call('POST', '')).status).toBe(200);
+    });
+
+    it('lets one of two users in who come at the same time', async () => {
+      await start({}, new ScriptedSandboxBackend('process', 'none'));
+      await anew();
+      const other = new SandboxesClient(app.url, await app.createUser());
+      const answers = await Promise.all([me.call('POST', ''), other.call('POST', '')]);
+
+      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 403]);
+    });
+
+    it('lets a repeatable and a plain request of one user meet without locking each other out', async () => {
+      await start({}, new ScriptedSandboxBackend('process', 'none'));
+      await anew();
+      const headers = { 'Idempotency-Key': 'once' };
+      const answers = await app.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT 1 FROM users WHERE id = $1 FOR UPDATE', [me.user.id]);
+        const repeatable = me.call('POST', '', { headers });
+        await until(async () => (await blockedStatements()) === 1);
+        const plain = me.call('POST', '');
+        await until(async () => (await blockedStatements()) === 2);
+        return [repeatable, plain];
+      });
+
+      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+    });
+
+    async function blockedStatements(): Promise<number> {
+      const rows = await app.dataSource.query<unknown[]>(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows.length;
+    }
+
+    it('allows it when the operator does', async () => {
+      await start({ ALLOW_UNSANDBOXED: 'true' }, new ScriptedSandboxBackend('process', 'none'));
+      await anew();
+      const other = new SandboxesClient(app.url, await app.createUser());
+      await me.running();
+
+      await expect(other.running()).resolves.toMatchObject({ status: 'RUNNING' });
+    });
+  });
+});

@@ -1,0 +1,287 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { IdempotencyPurge } from '../../src/v1/idempotency/idempotent-requests.js';
+import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+
+describe('/api/v1/sandboxes', () => {
+  const backend = new ScriptedSandboxBackend();
+  let folder: string;
+  let app: TestApp;
+  let me: SandboxesClient;
+  let other: SandboxesClient;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'slipway-specs-'));
+    const specs = path.join(folder, 'specs.yaml');
+    await writeFile(specs, '- id: slipway\n- id: second\n  resources: {cpu: 2}\n');
+    app = await createTestApp(
+      { PUBLIC_URL: 'https://slipway.example.com', SANDBOX_SPECS_FILE: specs },
+      undefined,
+      { sandboxBackend: backend },
+    );
+  });
+
+  beforeEach(async () => {
+    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    backend.shortfalls = [];
+    me = new SandboxesClient(app.url, await app.createUser());
+    other = new SandboxesClient(app.url, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+    await rm(folder, { recursive: true });
+  });
+
+  describe('POST', () => {
+    it('answers STARTING, without a key and without addresses, and becomes RUNNING with both', async () => {
+      const gate = Promise.withResolvers<void>();
+      backend.script.gate = gate.promise;
+      const created = await me.create();
+
+      expect(created).toEqual({
+        id: expect.stringMatching(/^[0-9A-Za-z]{22}$/),
+        created_by_user_id: me.user.id,
+        sandbox_spec_id: 'slipway',
+        status: 'STARTING',
+        status_detail: null,
+        session_api_key: null,
+        exposed_urls: null,
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      });
+      gate.resolve();
+      const running = await me.reach(created.id, 'RUNNING');
+
+      expect(running).toEqual({
+        id: created.id,
+        created_by_user_id: me.user.id,
+        sandbox_spec_id: 'slipway',
+        status_detail: null,
+        created_at: created.created_at,
+        status: 'RUNNING',
+        session_api_key: backend.box(created.id).launch.sessionKey,
+        exposed_urls: [
+          {
+            name: 'AGENT_SERVER',
+            url: `https://slipway.example.com/api/v1/sandboxes/${created.id}/agent-server`,
+            port: 443,
+          },
+        ],
+      });
+    });
+
+    it.each([
+      ['nothing', '', undefined],
+      ['a query', '?sandbox_spec_id=slipway', undefined],
+      ['a body', '', { sandbox_spec_id: 'slipway' }],
+      ['an empty body', '', {}],
+      ['null', '', { sandbox_spec_id: null }],
+    ])('takes %s', async (_name, path, body) => {
+      const gate = Promise.withResolvers<void>();
+      backend.script.gate = gate.promise;
+      const answer = await me.call('POST', path, { body });
+      backend.script.gate = null;
+      gate.resolve();
+
+      expect(answer.status).toBe(200);
+      expect(answer.body).toMatchObject({ sandbox_spec_id: 'slipway', status: 'STARTING' });
+    });
+
+    it.each([
+      ['?sandbox_spec_id=none', undefined, 404],
+      ['', { sandbox_spec_id: 'none' }, 404],
+      ['', { sandbox_spec_id: 7 }, 422],
+      ['', [], 422],
+    ])('refuses %s %j', async (path, body, status) => {
+      expect((await me.call('POST', path, { body })).status).toBe(status);
+    });
+
+    it('tells the sandbox its key and where our webhooks are', async () => {
+      const { id } = await me.running();
+      const { launch } = backend.box(id);
+
+      expect(launch.sessionKey).toMatch(/^[0-9A-Za-z]{43}$/);
+      expect(launch.callbackUrl).toBe(`${app.url}/api/v1/webhooks`);
+    });
+
+    it('says which wishes of the settings have no effect', async () => {
+      await fetch(`${app.url}/api/settings`, {
+        method: 'POST',
+        headers: { ...me.user.headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({
+          remote_runtime_resource_factor: 2,
+          sandbox_runtime_container_image: 'mine:1',
+        }),
+      });
+      backend.shortfalls = ['The engine has 1 processor.'];
+      const { status_detail: detail } = await me.running();
+
+      expect(detail).toContain('remote_runtime_resource_factor 2 has no effect');
+      expect(detail).toContain('mine:1');
+      expect(detail).toContain('The engine has 1 processor.');
+    });
+  });
+
+  describe('Idempotency-Key', () => {
+    const once = (client: SandboxesClient, key: string, path = '') =>
+      client.call<SandboxDto>('POST', path, { headers: { 'Idempotency-Key': key } });
+
+    it('makes one sandbox of a repeated request, also of two at a time', async () => {
+      const [first, second] = await Promise.all([once(me, 'k-1'), once(me, 'k-1')]);
+      const third = await once(me, 'k-1');
+
+      expect([first.status, second.status, third.status]).toEqual([200, 200, 200]);
+      expect(second.body.id).toBe(first.body.id);
+      expect(third.body.id).toBe(first.body.id);
+      expect((await me.call<SandboxPageDto>('GET', '/search')).body.items).toHaveLength(1);
+    });
+
+    it('belongs to one user', async () => {
+      const mine = await once(me, 'shared');
+      const others = await once(other, 'shared');
+
+      expect(others.status).toBe(200);
+      expect(others.body.id).not.toBe(mine.body.id);
+    });
+
+    it.each(['', 'two words', 'x'.repeat(256), 'é'])('refuses %j', async (key) => {
+      const { status, body } = await once(me, key);
+
+      expect(status).toBe(422);
+      expect(body).toMatchObject({ detail: [{ loc: ['header', 'Idempotency-Key'], type: 'value_error' }] });
+    });
+
+    it('refuses another request under the same key', async () => {
+      await once(me, 'other');
+      const { status, body } = await once(me, 'other', '?sandbox_spec_id=second');
+
+      expect(status).toBe(422);
+      expect(body).toMatchObject({ detail: [{ loc: ['header', 'Idempotency-Key'], type: 'value_error' }] });
+    });
+
+    it('stands for a day, then for the next request', async () => {
+      const first = await once(me, 'daily');
+      app.clock.advance(24 * 3_600_000 + 1);
+      const second = await once(me, 'daily');
+      const third = await once(me, 'daily');
+
+      expect(second.body.id).not.toBe(first.body.id);
+      expect(third.body.id).toBe(second.body.id);
+    });
+
+    it('is forgotten after that day, and not before', async () => {
+      const purge = app.app.get(IdempotencyPurge, { strict: false });
+      app.clock.advance(24 * 3_600_000 + 1);
+      await purge.purge();
+      await once(me, 'kept');
+      expect(await purge.purge()).toBe(0);
+      app.clock.advance(24 * 3_600_000 + 1);
+
+      expect(await purge.purge()).toBe(1);
+    });
+
+    it('says so when the sandbox was deleted since', async () => {
+      const { body } = await once(me, 'gone');
+      await me.remove(body.id);
+      const again = await once(me, 'gone');
+
+      expect(again.status).toBe(410);
+      expect(again.body).toMatchObject({ code: 'not_found' });
+    });
+  });
+
+  describe('GET', () => {
+    it('lists the newest first, in pages', async () => {
+      const ids: string[] = [];
+      for (let count = 0; count < 3; count += 1) {
+        ids.unshift((await me.create()).id);
+      }
+      const first = await me.call<SandboxPageDto>('GET', '/search?limit=2');
+      const second = await me.call<SandboxPageDto>(
+        'GET',
+        `/search?limit=2&page_id=${first.body.next_page_id}`,
+      );
+      const garbage = await me.call<SandboxPageDto>('GET', '/search?limit=1&page_id=garbage');
+
+      expect(first.body.items.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+      expect(second.body).toEqual({ items: [expect.objectContaining({ id: ids[2] })], next_page_id: null });
+      expect(garbage.body.items.map(({ id }) => id)).toEqual(ids.slice(0, 1));
+    });
+
+    it('looks up in the order of the ids, with null for what is not there', async () => {
+      const mine = await me.create();
+      const theirs = await other.create();
+      const { body } = await me.call<(SandboxDto | null)[]>(
+        'GET',
+        `?id=nothing&id=${mine.id}&id=${theirs.id}&id=${encodeURIComponent("'; --")}`,
+      );
+
+      expect(body.map((each) => each?.id ?? null)).toEqual([null, mine.id, null, null]);
+    });
+
+    it.each(['', `?${'id=x&'.repeat(101)}`, '/search?limit=0', '/search?limit=101'])(
+      'refuses %#',
+      async (path) => {
+        expect((await me.call('GET', path)).status).toBe(422);
+      },
+    );
+  });
+
+  describe('actions', () => {
+    it('pause, resume and delete, again and again', async () => {
+      const { id } = await me.running();
+      const key = backend.box(id).launch.sessionKey;
+
+      expect([await me.pause(id), await me.pause(id)]).toEqual([200, 200]);
+      expect(await me.get(id)).toMatchObject({ status: 'PAUSED', session_api_key: null, exposed_urls: null });
+      expect([await me.resume(id), await me.resume(id)]).toEqual([200, 200]);
+      expect(await me.reach(id, 'RUNNING')).toMatchObject({ session_api_key: key });
+      expect(await me.resume(id)).toBe(200);
+      expect([await me.remove(id), await me.remove(id)]).toEqual([200, 404]);
+      expect(await me.get(id)).toBeNull();
+    });
+
+    it.each(['pause', 'resume'])('%s is 404 for others and for garbage', async (action) => {
+      const { id } = await other.running();
+      const statuses = await Promise.all(
+        [id, 'nothing', '%27', '..%2f..', 'x'.repeat(300)].map(
+          async (each) => (await me.call('POST', `/${each}/${action}`)).status,
+        ),
+      );
+
+      expect(statuses).toEqual([404, 404, 404, 404, 404]);
+      expect(await other.get(id)).toMatchObject({ status: 'RUNNING' });
+    });
+
+    it('delete is 404 for others and for garbage, and takes no other id than the one of the path', async () => {
+      const { id } = await other.running();
+
+      expect(await me.remove(id)).toBe(404);
+      expect(await me.remove('nothing')).toBe(404);
+      const { status, body } = await other.call('DELETE', `/${id}?sandbox_id=another`);
+      expect(status).toBe(422);
+      expect(body).toEqual({
+        detail: [{ loc: ['query', 'sandbox_id'], msg: expect.any(String), type: 'value_error' }],
+      });
+      expect(await other.get(id)).not.toBeNull();
+    });
+
+    it('answer {"success": true}', async () => {
+      const { id } = await me.running();
+
+      for (const [method, path] of [
+        ['POST', `/${id}/pause`],
+        ['POST', `/${id}/resume`],
+        ['DELETE', `/${id}`],
+      ] as const) {
+        expect((await me.call(method, path)).body).toEqual({ success: true });
+      }
+    });
+  });
+});

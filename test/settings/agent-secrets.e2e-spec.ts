@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { AgentSecretsReader } from '../../src/settings/agent-secrets.reader.js';
+import { SettingsKeysReader } from '../../src/settings/settings.repository.js';
+import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+describe('AgentSecretsReader', () => {
+  const open: { close(): Promise<void> }[] = [];
+  let hosts: GitHosts;
+  let app: TestApp;
+
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((one) => one.close()));
+  });
+
+  async function start(environment: Record<string, string> = {}): Promise<AgentSecretsReader> {
+    hosts = await startGitHosts();
+    app = await createTestApp({ ...hosts.environment, ...environment });
+    open.push(hosts, app);
+    return app.app.get(AgentSecretsReader);
+  }
+
+  async function storeSecret(
+    user: TestUser,
+    name: string,
+    value: string,
+    description?: string,
+  ): Promise<void> {
+    await request(app.url)
+      .post('/api/secrets')
+      .set(user.headers)
+      .send({ name, value, description })
+      .expect(201);
+  }
+
+  it('gives custom secrets and git tokens under their names', async () => {
+    const reader = await start();
+    await storeSecret(app.user, 'DEPLOY_KEY', 'deploy-value', 'For deployments');
+    await new TokensClient(app, app.user).post(hosts.tokens);
+    await storeSecret(await app.createUser(), 'FOREIGN', 'foreign-value');
+
+    expect(Object.fromEntries(await reader.forUser(app.user.id))).toEqual({
+      DEPLOY_KEY: { value: 'deploy-value', description: 'For deployments' },
+      GITHUB_TOKEN: { value: hosts.worlds.github.token, description: 'Token of the git provider github' },
+      GITLAB_TOKEN: { value: hosts.worlds.gitlab.token, description: 'Token of the git provider gitlab' },
+      BITBUCKET_TOKEN: {
+        value: hosts.worlds.bitbucket.token,
+        description: 'Token of the git provider bitbucket',
+      },
+    });
+    expect((await reader.describe(app.user.id)).map(({ name }) => name)).toEqual([
+      'BITBUCKET_TOKEN',
+      'DEPLOY_KEY',
+      'GITHUB_TOKEN',
+      'GITLAB_TOKEN',
+    ]);
+    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe(hosts.worlds.github.token);
+    expect(await reader.find(app.user.id, 'FOREIGN')).toBeNull();
+  });
+
+  it('prefers a custom secret of the same name', async () => {
+    const reader = await start();
+    await new TokensClient(app, app.user).post(hosts.tokens);
+    await storeSecret(app.user, 'GITHUB_TOKEN', 'my-own-token');
+
+    expect((await reader.forUser(app.user.id)).get('GITHUB_TOKEN')).toEqual({
+      value: 'my-own-token',
+      description: null,
+    });
+    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe('my-own-token');
+  });
+
+  it('keeps git tokens back where the operator says so', async () => {
+    const reader = await start({ AGENT_EXPOSE_GIT_TOKENS: 'false' });
+    await new TokensClient(app, app.user).post(hosts.tokens);
+    await storeSecret(app.user, 'DEPLOY_KEY', 'deploy-value');
+
+    expect([...(await reader.forUser(app.user.id)).keys()]).toEqual(['DEPLOY_KEY']);
+    expect(await reader.describe(app.user.id)).toEqual([{ name: 'DEPLOY_KEY', description: null }]);
+    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBeNull();
+  });
+
+  it('gives the token behind enterprise_sso by the kind of its server, and goes without it when it is not told', async () => {
+    hosts = await startGitHosts();
+    const realm = sampleRealm(hosts.worlds.gitlab.token);
+    const keycloak = await startFakeKeycloak(realm);
+    open.push(keycloak, hosts);
+    const reader = await start({
+      ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
+      ENTERPRISE_SSO_ALIAS: realm.alias,
+      ENTERPRISE_SSO_KIND: 'gitlab',
+      ENTERPRISE_SSO_HOST: hosts.gitlab.origin,
+    });
+    const client = new TokensClient(app, app.user);
+    await client.postTokens({ enterprise_sso: { token: keycloakToken('Bearer', 'first') } });
+
+    expect(await reader.find(app.user.id, 'GITLAB_TOKEN')).toBe(realm.forgeToken);
+    expect((await reader.forUser(app.user.id)).get('GITLAB_TOKEN')?.value).toBe(realm.forgeToken);
+
+    realm.linked = false;
+    app.clock.advance(600_000);
+
+    expect([...(await reader.forUser(app.user.id)).keys()]).toEqual([]);
+    await expect(reader.find(app.user.id, 'GITLAB_TOKEN')).rejects.toMatchObject({
+      code: 'invalid_git_token',
+    });
+  });
+
+  it('gives the keys of the settings', async () => {
+    await start();
+    const keys = app.app.get(SettingsKeysReader);
+    const nothing = { llm_api_key: null, search_api_key: null, sandbox_api_key: null };
+    expect(await keys.forUser(app.user.id)).toEqual(nothing);
+
+    await request(app.url)
+      .post('/api/settings')
+      .set(app.user.headers)
+      .send({ llm_api_key: 'llm-key', sandbox_api_key: 'sandbox-key' })
+      .expect(200);
+
+    expect(await keys.forUser(app.user.id)).toEqual({
+      ...nothing,
+      llm_api_key: 'llm-key',
+      sandbox_api_key: 'sandbox-key',
+    });
+  });
+});

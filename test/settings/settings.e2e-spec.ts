@@ -1,0 +1,413 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/encrypted-columns.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { SettingsClient } from '../support/settings-client.js';
+
+const STORED = { message: 'Settings stored' };
+
+const EVERYTHING = {
+  language: 'en',
+  agent: 'CodeActAgent',
+  max_iterations: 100,
+  security_analyzer: 'llm',
+  confirmation_mode: true,
+  llm_model: 'provider/model-1',
+  llm_base_url: 'https://llm.example.com/v1',
+  remote_runtime_resource_factor: 2,
+  enable_default_condenser: false,
+  enable_sound_notifications: true,
+  enable_proactive_conversation_starters: false,
+  enable_solvability_analysis: false,
+  user_consents_to_analytics: true,
+  sandbox_base_container_image: 'image:1',
+  sandbox_runtime_container_image: 'image:2',
+  max_budget_per_task: 2.5,
+  email: 'ada@example.com',
+  email_verified: false,
+  git_user_name: 'Ada',
+  git_user_email: 'ada@users.example.com',
+};
+const KEYS = { llm_api_key: 'hush-llm', search_api_key: 'hush-search', sandbox_api_key: 'hush-sandbox' };
+
+const INITIAL = {
+  ...Object.fromEntries(Object.keys(EVERYTHING).map((member) => [member, null])),
+  llm_api_key: null,
+  search_api_key: null,
+  sandbox_api_key: null,
+  secrets_store: { provider_tokens: {}, custom_secrets: {} },
+  enable_default_condenser: true,
+  enable_sound_notifications: false,
+  enable_proactive_conversation_starters: true,
+  enable_solvability_analysis: true,
+  mcp_config: null,
+  llm_api_key_set: false,
+  search_api_key_set: false,
+  sandbox_api_key_set: false,
+  provider_tokens_set: {},
+};
+
+describe('settings', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let client: SettingsClient;
+  let github: { github: { token: string } };
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    github = { github: { token: hosts.worlds.github.token } };
+    app = await createTestApp(hosts.environment);
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    client = new SettingsClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  it('needs a key', async () => {
+    expect((await request(app.url).get('/api/settings')).status).toBe(401);
+    expect((await request(app.url).post('/api/settings').send({ language: 'en' })).status).toBe(401);
+  });
+
+  it('finds nothing before anything was stored', async () => {
+    const response = await client.get();
+
+    expect(response.status).toBe(404);
+    expect(response.body).toMatchObject({
+      code: 'not_found',
+      detail: 'Settings not found',
+      error: 'Settings not found',
+    });
+  });
+
+  it('has the defaults after an empty request', async () => {
+    await client.store({});
+
+    expect(await client.stored()).toEqual(INITIAL);
+  });
+
+  it('shows every member in the order of the API document, and keys only as set', async () => {
+    const response = await client.post({ ...EVERYTHING, ...KEYS });
+
+    expect([response.status, response.body]).toEqual([200, STORED]);
+    const stored = await client.stored();
+    expect(stored).toEqual({
+      ...INITIAL,
+      ...EVERYTHING,
+      llm_api_key_set: true,
+      search_api_key_set: true,
+      sandbox_api_key_set: true,
+    });
+    expect(Object.keys(stored).slice(0, 10)).toEqual([
+      'language',
+      'agent',
+      'max_iterations',
+      'security_analyzer',
+      'confirmation_mode',
+      'llm_model',
+      'llm_api_key',
+      'llm_base_url',
+      'remote_runtime_resource_factor',
+      'secrets_store',
+    ]);
+  });
+
+  it('keeps what a request leaves out', async () => {
+    await client.store({ ...EVERYTHING, ...KEYS });
+    await client.store({ language: 'de' });
+    await client.store({});
+
+    expect(await client.stored()).toMatchObject({
+      ...EVERYTHING,
+      language: 'de',
+      llm_api_key_set: true,
+      search_api_key_set: true,
+      sandbox_api_key_set: true,
+    });
+  });
+
+  it.each([
+    'language',
+    'agent',
+    'max_iterations',
+    'security_analyzer',
+    'confirmation_mode',
+    'remote_runtime_resource_factor',
+    'sandbox_base_container_image',
+    'sandbox_runtime_container_image',
+    'max_budget_per_task',
+    'email',
+    'email_verified',
+    'git_user_name',
+    'git_user_email',
+  ])('clears %s with null', async (member) => {
+    await client.store(EVERYTHING);
+    await client.store({ [member]: null });
+
+    expect(await client.stored()).toEqual({ ...INITIAL, ...EVERYTHING, [member]: null });
+  });
+
+  it('keeps model, address, keys and consent when they are null, and clears them when they are blank', async () => {
+    const sticky = { llm_model: null, llm_base_url: null, user_consents_to_analytics: null };
+    const keys = { llm_api_key: null, search_api_key: null, sandbox_api_key: null };
+    await client.store({ ...EVERYTHING, ...KEYS });
+    await client.store({ ...sticky, ...keys });
+
+    expect(await client.stored()).toMatchObject({
+      ...EVERYTHING,
+      llm_api_key_set: true,
+      search_api_key_set: true,
+    });
+
+    await client.store({
+      llm_model: '',
+      llm_base_url: '',
+      llm_api_key: '  ',
+      search_api_key: '',
+      sandbox_api_key: '',
+    });
+
+    expect(await client.stored()).toEqual({ ...INITIAL, ...EVERYTHING, llm_model: null, llm_base_url: null });
+  });
+
+  it('loses nothing when requests overlap', async () => {
+    const members = Object.entries({ ...EVERYTHING, ...KEYS });
+    const server = { sse_servers: ['https://mcp.example.com'] };
+
+    const responses = await Promise.all([
+      ...members.map(([member, value]) => client.post({ [member]: value })),
+      client.post({ mcp_config: server }),
+      client.post({ secrets_store: { custom_secrets: { A: 'hush-a' } } }),
+    ]);
+
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await client.stored()).toMatchObject({
+      ...EVERYTHING,
+      llm_api_key_set: true,
+      search_api_key_set: true,
+      sandbox_api_key_set: true,
+      mcp_config: { sse_servers: [{ url: 'https://mcp.example.com', api_key: null }] },
+    });
+  });
+
+  it('goes on with more sets of members than there are named statements', async () => {
+    const members = Object.entries(EVERYTHING);
+    for (let size = 1; size <= members.length; size += 1) {
+      await client.store(Object.fromEntries(members.slice(0, size)));
+      await client.store(Object.fromEntries(members.slice(-size)));
+    }
+
+    expect(await client.stored()).toMatchObject(EVERYTHING);
+  });
+
+  it('keeps users apart', async () => {
+    const other = new SettingsClient(app, await app.createUser());
+    await client.store({ ...EVERYTHING, ...KEYS, mcp_config: { sse_servers: ['https://mcp.example.com'] } });
+    expect((await other.get()).status).toBe(404);
+
+    await other.store({ language: 'fr', mcp_config: null });
+
+    expect(await other.stored()).toEqual({ ...INITIAL, language: 'fr' });
+    expect(await client.stored()).toMatchObject({ language: 'en', llm_api_key_set: true });
+  });
+
+  it('answers problems of the body as they are documented, and stores nothing of it', async () => {
+    const response = await client.post({ language: 'en', max_iterations: 'many', email: 5 });
+
+    expect(response.status).toBe(422);
+    expect(response.body).toEqual({
+      detail: [
+        { loc: ['body', 'max_iterations'], msg: expect.any(String), type: 'int_parsing' },
+        { loc: ['body', 'email'], msg: expect.any(String), type: 'string_type' },
+      ],
+    });
+    expect((await client.get()).status).toBe(404);
+  });
+
+  it.each([
+    ['', 'missing'],
+    ['null', 'missing'],
+    ['[]', 'model_attributes_type'],
+    ['"{}"', 'model_attributes_type'],
+    ['{bad', 'json_invalid'],
+    ['{"max_budget_per_task":NaN}', 'json_invalid'],
+    ['{"language":"\\ud800"}', 'string_unicode'],
+    ['{"language":"a\\u0000"}', 'string_unicode'],
+    ['{"language":{"constructor":5}}', 'string_type'],
+  ])('answers the body %j with 422 %s', async (body, type) => {
+    const response = await request(app.url)
+      .post('/api/settings')
+      .set({ ...client.user.headers, 'Content-Type': 'application/json' })
+      .send(body);
+
+    expect(response.status).toBe(422);
+    expect(response.body).toMatchObject({ detail: [{ type }] });
+  });
+
+  it('takes tool servers and settings of concurrent requests without losing or blocking any', async () => {
+    const server = { url: 'https://mcp.example.com/sse', api_key: 'hush-mcp' };
+    const masked = { sse_servers: [{ ...server, api_key: '**********' }] };
+    await client.store({ mcp_config: { sse_servers: [server] } });
+
+    const members = Object.entries(EVERYTHING);
+    const answers = await Promise.all(
+      members.map(([member, value], index) =>
+        client.post({
+          [member]: value,
+          // With a secret, with a mask (which reads what is stored), and without tool servers, in turn.
+          ...[{ mcp_config: { sse_servers: [server] } }, { mcp_config: masked }, {}][index % 3],
+        }),
+      ),
+    );
+
+    expect(answers.map(({ status }) => status)).toEqual(members.map(() => 200));
+    expect(await client.stored()).toMatchObject({ ...EVERYTHING, mcp_config: masked });
+  });
+
+  it('stores nothing of a request whose tool servers are refused', async () => {
+    const response = await client.post({
+      language: 'fr',
+      mcp_config: { sse_servers: [{ url: 'https://mcp.example.com', api_key: '**********' }] },
+    });
+
+    expect(response.status).toBe(422);
+    expect((await client.get()).status).toBe(404);
+  });
+
+  it('refuses a user who is gone while the key is still believed', async () => {
+    await client.store({ language: 'en' });
+    await app.dataSource.query('DELETE FROM users WHERE id = $1', [client.user.id]);
+
+    expect((await client.post({ language: 'de' })).status).toBe(401);
+    expect((await client.post({ mcp_config: {} })).status).toBe(401);
+  });
+
+  describe('with secrets_store', () => {
+    it('merges tokens and secrets into the stored ones', async () => {
+      await client.store({
+        secrets_store: {
+          provider_tokens: github,
+          custom_secrets: { A: { secret: 'hush-1', description: 'first' } },
+        },
+      });
+      await client.store({
+        secrets_store: {
+          provider_tokens: { gitlab: { token: hosts.worlds.gitlab.token } },
+          custom_secrets: { A: 'hush-2', B: { secret: 'hush-3', description: null } },
+        },
+      });
+
+      expect(await client.stored()).toMatchObject({
+        secrets_store: { provider_tokens: {}, custom_secrets: {} },
+        provider_tokens_set: { github: null, gitlab: null },
+      });
+      expect(await client.customSecrets()).toEqual([
+        { name: 'A', value: 'hush-2', description: 'first' },
+        { name: 'B', value: 'hush-3', description: null },
+      ]);
+    });
+
+    it('is found when only tokens are stored', async () => {
+      await request(app.url)
+        .post('/api/add-git-providers')
+        .set(client.user.headers)
+        .send({ provider_tokens: github })
+        .expect(200);
+
+      expect(await client.stored()).toEqual({ ...INITIAL, provider_tokens_set: { github: null } });
+    });
+
+    it('removes a token with null', async () => {
+      await client.store({ language: 'en', secrets_store: { provider_tokens: github } });
+      await client.store({ secrets_store: { provider_tokens: { github: null } } });
+
+      expect(await client.stored()).toMatchObject({ language: 'en', provider_tokens_set: {} });
+    });
+
+    it('stores nothing when a provider rejects its token', async () => {
+      const response = await client.post({
+        language: 'en',
+        mcp_config: {},
+        secrets_store: {
+          provider_tokens: { github: { token: 'ghp_unknown' } },
+          custom_secrets: { A: 'hush-a' },
+        },
+      });
+
+      expect(response.status).toBe(401);
+      expect(response.body).toMatchObject({ code: 'invalid_git_token' });
+      expect((await client.get()).status).toBe(404);
+      expect(await client.customSecrets()).toEqual([]);
+    });
+
+    it('stores nothing when a mask has nothing behind it', async () => {
+      const response = await client.post({
+        language: 'en',
+        mcp_config: { sse_servers: [{ url: 'https://mcp.example.com', api_key: '**********' }] },
+        secrets_store: { provider_tokens: github, custom_secrets: { A: 'hush-a' } },
+      });
+
+      expect(response.status).toBe(422);
+      expect(response.body).toMatchObject({
+        detail: [{ loc: ['body', 'mcp_config', 'sse_servers', '0', 'api_key'], type: 'value_error' }],
+      });
+      expect((await client.get()).status).toBe(404);
+      expect(await client.customSecrets()).toEqual([]);
+      expect(await app.app.get(ProviderTokenRepository).list(client.user.id)).toEqual([]);
+    });
+
+    it('warns of tokens without a verdict', async () => {
+      hosts.github.injectFault({ kind: 'status', status: 503 });
+
+      const response = await client.post({ secrets_store: { provider_tokens: github } });
+
+      expect(response.status).toBe(200);
+      expect(response.body).toMatchObject({
+        message: 'Settings stored',
+        warnings: [{ provider: 'github', code: 'unavailable', detail: expect.any(String) }],
+      });
+      expect(await client.stored()).toMatchObject({ provider_tokens_set: { github: null } });
+    });
+  });
+
+  it('keeps no secret in clear, and every record belongs to its place', async () => {
+    await client.store({
+      ...KEYS,
+      mcp_config: {
+        sse_servers: [{ url: 'https://mcp.example.com', api_key: 'hush-mcp' }],
+        stdio_servers: [{ name: 'a', command: 'b', env: { TOKEN: 'hush-env' } }],
+      },
+      secrets_store: {
+        provider_tokens: { github: { token: hosts.worlds.github.token } },
+        custom_secrets: { A: 'hush-custom' },
+      },
+    });
+
+    const response = await client.get();
+    expect(response.text).not.toMatch(/hush-/);
+    expect(response.text).not.toContain(hosts.worlds.github.token);
+    const dump = await client.dump();
+    expect(dump).toContain('mcp.example.com');
+    expect(dump).not.toMatch(/hush-/);
+    expect(dump).not.toContain(hosts.worlds.github.token);
+    const secrets = await Promise.all(
+      SETTINGS_ENCRYPTED_COLUMNS.map(async (place) => {
+        const keys = place.keyColumns.map((column) => `${column}::text`).join(', ');
+        const [row] = await app.dataSource.query<[Record<string, string>]>(
+          `SELECT ${keys}, ${place.column} AS record FROM ${place.table} WHERE user_id = $1`,
+          [client.user.id],
+        );
+        return app.app.get(SecretCipher).decrypt(row['record'] ?? '', place.binding(row));
+      }),
+    );
+    expect(secrets).toEqual(['hush-llm', 'hush-search', 'hush-sandbox', 'hush-custom']);
+  });
+});

@@ -1,0 +1,363 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+
+const TASKS = '/api/user/suggested-tasks';
+
+/** A machine may be busy: only the tests of hanging providers are to see a deadline pass. */
+const PATIENT = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
+
+interface Task {
+  git_provider: string;
+  task_type: string;
+  repo: string;
+  issue_number: number;
+  title: string;
+}
+
+describe('GET /api/user/suggested-tasks', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp({ ...hosts.environment, ...PATIENT });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    user = await app.createUser();
+  });
+
+  const store = async (owner: TestUser, body: object): Promise<void> => {
+    await request(app.url).post('/api/add-git-providers').set(owner.headers).send(body).expect(200);
+    for (const server of [hosts.github, hosts.gitlab, hosts.bitbucket]) {
+      server.requests.length = 0;
+    }
+  };
+  const storeOnly = async (...providers: ('github' | 'gitlab' | 'bitbucket')[]): Promise<void> =>
+    store(user, {
+      provider_tokens: Object.fromEntries(
+        providers.map((provider) => [provider, hosts.tokens.provider_tokens[provider]]),
+      ),
+    });
+  const find = (query = '', url = app.url): request.Test =>
+    request(url).get(`${TASKS}${query}`).set(user.headers);
+  const ofProvider = (body: Task[], provider: string): Task[] =>
+    body.filter((task) => task.git_provider === provider);
+
+  it('finds the work of all three providers in one order', async () => {
+    await store(user, hosts.tokens);
+
+    const { body, headers, status } = await find();
+
+    expect(status).toBe(200);
+    expect(Object.keys(body[0]).toSorted()).toEqual([
+      'git_provider',
+      'issue_number',
+      'repo',
+      'task_type',
+      'title',
+    ]);
+    const github = [
+      ['MERGE_CONFLICTS', 'octo/app', 12, 'Move the parser to streams'],
+      ['FAILING_CHECKS', 'octo/app', 15, 'fix: "quoted" <b>tags</b> & a back\\slash'],
+      ['OPEN_ISSUE', 'octo/app', 30, 'Crash when the file is empty'],
+      ['CREATE_MICROAGENT', 'octo/app', 0, 'Add agent instructions to octo/app'],
+      ['UNRESOLVED_COMMENTS', 'octo/library', 12, 'Übersetzung für 日本語 🚢'],
+      ['OPEN_ISSUE', 'mona/notes', 2, 'Sort notes by date'],
+      ['OPEN_PR', 'mona/notes', 3, 'Add notes of November'],
+    ];
+    const facts = (provider: string): unknown[] =>
+      ofProvider(body, provider).map((task) => [task.task_type, task.repo, task.issue_number, task.title]);
+    expect(facts('github')).toEqual(github);
+    expect(facts('gitlab')).toEqual(github);
+    expect(facts('bitbucket')).toEqual(github.filter(([type]) => type !== 'OPEN_ISSUE'));
+    expect(headers['x-provider-status']).toBe(
+      'github;status=ok;count=7, gitlab;status=ok;count=7, bitbucket;status=ok;count=5',
+    );
+    const recency = ['octo/app', 'octo/library', 'mona/notes'];
+    const positions = (body as Task[]).map((task) => recency.indexOf(task.repo));
+    expect(positions).toEqual(positions.toSorted((a, b) => a - b));
+  });
+
+  it('answers unchanged data with the same bytes and 304 to its ETag', async () => {
+    await store(user, hosts.tokens);
+
+    const first = await find();
+    const second = await find();
+    expect(second.text).toBe(first.text);
+    expect(first.headers['etag']).toMatch(/^"[\w-]+"$/);
+    expect(first.headers['cache-control']).toBe('private, no-cache');
+
+    const unchanged = await find().set('If-None-Match', first.headers['etag'] ?? '');
+    expect([unchanged.status, unchanged.text]).toEqual([304, '']);
+    // Node's fetch says this along with every If-None-Match.
+    const uncached = await find().set({
+      'If-None-Match': first.headers['etag'] ?? '',
+      'Cache-Control': 'no-cache',
+    });
+    expect(uncached.status).toBe(304);
+    const changed = await find('?limit=1').set('If-None-Match', first.headers['etag'] ?? '');
+    expect(changed.status).toBe(200);
+  });
+
+  it('narrows by type, provider and number, and says what was cut', async () => {
+    await store(user, hosts.tokens);
+
+    const types = await find('?task_types=OPEN_ISSUE,OPEN_PR');
+    expect(new Set((types.body as Task[]).map((task) => task.task_type))).toEqual(
+      new Set(['OPEN_ISSUE', 'OPEN_PR']),
+    );
+    const providers = await find('?providers=gitlab');
+    expect(ofProvider(providers.body, 'gitlab')).toHaveLength(providers.body.length);
+    expect(providers.headers['x-provider-status']).toBe('gitlab;status=ok;count=7');
+    const limited = await find('?limit=1&providers=github');
+    expect(limited.body).toHaveLength(1);
+    expect(limited.headers['x-provider-status']).toBe('github;status=ok;count=1;truncated=1');
+  });
+
+  it('gives the same tasks by pages to clients of V1', async () => {
+    await store(user, hosts.tokens);
+    const { body: whole } = await find();
+    const found: Task[] = [];
+    const sizes: number[] = [];
+    for (let pageId: string | null = ''; pageId !== null;) {
+      const path: string = `/api/v1/git/suggested-tasks/search?limit=7&page_id=${pageId}`;
+      const { body, headers }: request.Response = await request(app.url)
+        .get(path)
+        .set(user.headers)
+        .expect(200);
+      expect(headers['x-provider-status']).toContain('github;status=ok');
+      found.push(...body.items);
+      sizes.push(body.items.length);
+      pageId = body.next_page_id;
+    }
+
+    expect(found).toEqual(whole);
+    expect(sizes.slice(0, -1).every((size) => size === 7)).toBe(true);
+    await request(app.url).get('/api/v1/git/suggested-tasks/search?limit=0').set(user.headers).expect(422);
+  });
+
+  it('leaves the status header out when no provider was asked: an empty list has no form of its own', async () => {
+    await storeOnly('github');
+
+    const { body, headers, status } = await find('?providers=gitlab');
+
+    expect([status, body]).toEqual([200, []]);
+    expect(headers).not.toHaveProperty('x-provider-status');
+  });
+
+  it.each([
+    ['task_types=NONSENSE', 'enum', 'task_types'],
+    ['providers=github,sourceforge', 'enum', 'providers'],
+    ['limit=0', 'greater_than_equal', 'limit'],
+    ['limit=201', 'less_than_equal', 'limit'],
+    ['limit=many', 'int_parsing', 'limit'],
+    ['limit=1&limit=2', 'int_type', 'limit'],
+  ])('refuses ?%s', async (query, type, member) => {
+    const { body, status } = await find(`?${query}`);
+
+    expect(status).toBe(422);
+    expect(body.detail).toMatchObject([{ loc: ['query', member], type }]);
+  });
+
+  it('says that no provider is set', async () => {
+    const { body, status } = await find();
+
+    expect(status).toBe(401);
+    expect(body).toMatchObject({
+      code: 'no_git_provider',
+      detail: 'No providers set.',
+      error: 'No providers set.',
+    });
+  });
+
+  it('keeps users apart', async () => {
+    await store(user, hosts.tokens);
+    await find().expect(200);
+
+    const stranger = await app.createUser();
+    await request(app.url).get(TASKS).set(stranger.headers).expect(401);
+  });
+
+  it('asks the providers once for fifty concurrent cold callers', async () => {
+    await store(user, hosts.tokens);
+
+    const answers = await Promise.all(Array.from({ length: 50 }, () => find()));
+
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect(hosts.github.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
+    expect(hosts.gitlab.requests).toHaveLength(2);
+  });
+
+  it('forgets what it knew when the token changes', async () => {
+    await storeOnly('github');
+    await find().expect(200);
+    hosts.worlds.github.token = 'ghp_second4217token';
+    try {
+      await store(user, { provider_tokens: { github: { token: 'ghp_second4217token' } } });
+      await find().expect(200);
+      expect(hosts.github.requests.length).toBeGreaterThan(0);
+    } finally {
+      hosts.worlds.github.token = hosts.tokens.provider_tokens.github.token;
+    }
+  });
+
+  it('forgets what it knew when the same token is stored anew', async () => {
+    await storeOnly('github');
+    await find().expect(200);
+    await storeOnly('github');
+
+    await find().expect(200);
+    expect(hosts.github.requests.length).toBeGreaterThan(0);
+  });
+
+  describe('when a provider fails', () => {
+    it.each([
+      [{ kind: 'status', status: 401 }, 'gitlab;status=error;code=unauthorized'],
+      [
+        { kind: 'status', status: 429, headers: { 'retry-after': '41' } },
+        'gitlab;status=error;code=rate_limited;retry_after=41',
+      ],
+      [{ kind: 'status', status: 502 }, 'gitlab;status=error;code=unavailable'],
+      [{ kind: 'reset' }, 'gitlab;status=error;code=unavailable'],
+      [{ kind: 'truncate' }, 'gitlab;status=error;code=unavailable'],
+      [{ kind: 'huge', bytes: 10_000_000 }, 'gitlab;status=error;code=unavailable'],
+    ] as const)('answers with the others: %j', async (fault, expected) => {
+      await storeOnly('github', 'gitlab');
+      hosts.gitlab.injectFault(fault);
+
+      const { body, headers, status } = await find();
+
+      expect(status).toBe(200);
+      expect(ofProvider(body, 'github')).toHaveLength(7);
+      expect(headers['x-provider-status']).toBe(`github;status=ok;count=7, ${expected}`);
+    });
+
+    it.each([
+      [{ kind: 'status', status: 401 }, 401, 'unauthorized'],
+      [{ kind: 'status', status: 429, headers: { 'retry-after': '41' } }, 429, 'rate_limited'],
+      [{ kind: 'status', status: 503 }, 502, 'unavailable'],
+    ] as const)('answers with a problem when all fail: %j is %d', async (fault, expected, code) => {
+      await storeOnly('github', 'gitlab');
+      hosts.github.injectFault(fault);
+      hosts.gitlab.injectFault(fault);
+
+      const { body, headers, status } = await find();
+
+      expect(status).toBe(expected);
+      expect(headers['content-type']).toContain('application/problem+json');
+      expect(body.code).toBe('git_providers_failed');
+      const retryAfter = code === 'rate_limited' ? 41 : null;
+      expect(body.errors).toEqual([
+        { provider: 'github', code, retry_after: retryAfter },
+        { provider: 'gitlab', code, retry_after: retryAfter },
+      ]);
+      expect(headers['retry-after']).toBe(code === 'rate_limited' ? '41' : undefined);
+    });
+
+    it('serves what it knew while the provider is down, and says how old it is', async () => {
+      await storeOnly('github');
+      const before = await find();
+      hosts.github.injectFault({ kind: 'status', status: 503 });
+      app.clock.advance(20 * 60_000);
+
+      const during = await find();
+
+      expect(during.status).toBe(200);
+      expect(during.text).toBe(before.text);
+      expect(during.headers['x-provider-status']).toMatch(/^github;status=stale;count=7;age=12\d\d$/);
+    });
+
+    it('counts partial data as success', async () => {
+      await storeOnly('gitlab');
+      hosts.gitlab.injectFault(
+        { kind: 'status', status: 403 },
+        { match: ({ path }) => path.includes('/v4/issues') },
+      );
+
+      const { body, headers, status } = await find();
+
+      expect(status).toBe(200);
+      expect((body as Task[]).map((task) => task.task_type)).not.toContain('OPEN_ISSUE');
+      expect(headers['x-provider-status']).toBe('gitlab;status=partial;code=insufficient_scope;count=5');
+    });
+
+    it('never shows a token or an upstream answer', async () => {
+      await storeOnly('github', 'gitlab');
+      const body = `secret upstream text ${hosts.worlds.github.token}`;
+      hosts.github.injectFault({ kind: 'status', status: 500, body });
+      hosts.gitlab.injectFault({ kind: 'status', status: 500, body });
+
+      const { text } = await find();
+
+      expect(text).not.toContain('secret upstream text');
+      expect(text).not.toContain(hosts.worlds.github.token);
+    });
+  });
+
+  describe('when a provider hangs', () => {
+    let impatient: TestApp;
+
+    beforeAll(async () => {
+      impatient = await createTestApp(
+        { ...hosts.environment, GIT_REQUEST_TIMEOUT_SECONDS: '8', SUGGESTED_TASKS_TIMEOUT_SECONDS: '12' },
+        app.databaseUrl,
+      );
+    });
+
+    afterAll(async () => {
+      await impatient.close();
+    });
+
+    it('answers with the others', async () => {
+      await storeOnly('github', 'gitlab');
+      hosts.gitlab.injectFault({ kind: 'hang' });
+
+      const { body, headers, status } = await find('', impatient.url);
+
+      expect(status).toBe(200);
+      expect(ofProvider(body, 'github')).toHaveLength(7);
+      expect(headers['x-provider-status']).toBe('github;status=ok;count=7, gitlab;status=error;code=timeout');
+    });
+
+    it('answers with a problem when all hang', async () => {
+      await storeOnly('github', 'gitlab');
+      hosts.github.injectFault({ kind: 'hang' });
+      hosts.gitlab.injectFault({ kind: 'hang' });
+
+      const { body, status } = await find('', impatient.url);
+
+      expect(status).toBe(504);
+      expect(body.errors).toEqual([
+        { provider: 'github', code: 'timeout', retry_after: null },
+        { provider: 'gitlab', code: 'timeout', retry_after: null },
+      ]);
+    });
+  });
+
+  it('exposes its headers to browsers of allowed origins', async () => {
+    const web = await createTestApp(
+      { ...hosts.environment, CORS_ORIGINS: 'https://app.example.com' },
+      app.databaseUrl,
+    );
+    try {
+      const { headers } = await request(web.url)
+        .get(TASKS)
+        .set({ ...user.headers, Origin: 'https://app.example.com' });
+
+      expect(headers['access-control-allow-origin']).toBe('https://app.example.com');
+      expect(headers['access-control-expose-headers']).toContain('X-Provider-Status');
+    } finally {
+      await web.close();
+    }
+  });
+});

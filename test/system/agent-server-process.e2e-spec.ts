@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { jsonAt } from '../../src/common/json-access.js';
+import { AgentServerClient, SESSION_KEY } from '../support/agent-server-client.js';
+import { inheritedEnvironment } from '../support/service-process.js';
+import { until } from '../support/until.js';
+
+const ENTRY = fileURLToPath(new URL('../fakes/fake-agent-server.ts', import.meta.url));
+const HOOKS = pathToFileURL(
+  fileURLToPath(new URL('../../scripts/lib/typescript-hooks.mjs', import.meta.url)),
+).href;
+const LOADER = `import(${JSON.stringify(HOOKS)}).then(({ resolveTypescript }) => {
+  resolveTypescript();
+  return import(${JSON.stringify(pathToFileURL(ENTRY).href)});
+});`;
+
+describe('the process of the agent server', () => {
+  let folder: string;
+  let child: ChildProcess;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'agent-server-process-'));
+  });
+
+  afterEach(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  async function start(): Promise<AgentServerClient> {
+    const portFile = path.join(folder, 'port');
+    await rm(portFile, { force: true });
+    const args = [
+      '--port',
+      '0',
+      '--port-file',
+      portFile,
+      '--workspace',
+      path.join(folder, 'work'),
+      '--secrets-stdin',
+    ];
+    // The program's name comes before its arguments.
+    child = spawn(
+      process.execPath,
+      ['--input-type=module', '--eval', LOADER, '--', 'agent-server', ...args],
+      {
+        env: inheritedEnvironment(),
+        stdio: ['pipe', 'inherit', 'inherit'],
+      },
+    );
+    child.stdin?.end(`${JSON.stringify({ session_api_key: SESSION_KEY })}\n`);
+    let port = '';
+    await until(async () => {
+      port = await readFile(portFile, 'utf8').catch(() => '');
+      return port !== '' || child.exitCode !== null;
+    });
+    return new AgentServerClient(Number(port));
+  }
+
+  async function killed(): Promise<void> {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+
+  it('loses nothing when it is killed: the open call is closed and the conversation paused', async () => {
+    const first = await start();
+    const id = await first.start();
+    await first.say(id, 'call x');
+    await until(async () => (await first.kinds(id)).includes('ActionEvent'));
+    const before = await first.events(id);
+    await killed();
+    const log = path.join(folder, 'work/conversations', id.replaceAll('-', ''), 'events.jsonl');
+    await appendFile(log, '{"kind":"MessageEvent","id":"half');
+    const second = await start();
+    expect(await second.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: { was_running: true },
+    });
+    const after = await second.events(id);
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(after.slice(before.length)).toMatchObject([
+      { kind: 'AgentErrorEvent', tool_name: 'think', error: expect.stringContaining('interrupted') },
+      { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'paused' },
+    ]);
+    expect(await second.say(id, 'say hello')).toMatchObject({ status: 400 });
+    await second.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key-of-a-test' });
+    await second.say(id, 'say hello');
+    await second.untilStatus(id, 'finished');
+    expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
+  });
+
+  it('keeps a question open when it is killed', async () => {
+    const first = await start();
+    const id = await first.start();
+    await first.say(id, 'ask x');
+    await first.untilStatus(id, 'waiting_for_confirmation');
+    await killed();
+    const second = await start();
+    expect(await second.status(id)).toBe('waiting_for_confirmation');
+    await second.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key-of-a-test' });
+    await second.post(`/api/conversations/${id}/events/respond_to_confirmation`, { accept: true });
+    await second.untilStatus(id, 'finished');
+  });
+
+  it('checkpoints and ends when it is asked to', async () => {
+    const first = await start();
+    const id = await first.start();
+    await first.say(id, 'step');
+    await first.untilStatus(id, 'running');
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    const second = await start();
+    expect(await second.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: { was_running: true },
+    });
+  });
+
+  it('has its key in no place that a tool can read', async () => {
+    const client = await start();
+    const places = ['environ', 'cmdline'].map((name) => `cat /proc/${child.pid}/${name}`).join('; ');
+    const { body } = await client.post('/api/bash/execute_bash_command', { command: `${places}; env` });
+    expect(jsonAt(body, 'exit_code')).toBe(0);
+    expect(jsonAt(body, 'stdout')).not.toMatch(/session-key|secret-hidden/);
+  });
+});

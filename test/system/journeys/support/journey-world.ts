@@ -1,0 +1,187 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Client } from 'pg';
+import { ascending } from '../../../../src/common/compare.js';
+import { endProcesses } from '../../../../src/common/processes/end-processes.js';
+import { startFakeGithub } from '../../../fakes/fake-github.js';
+import type { FakeServer } from '../../../fakes/fake-server.js';
+import type { FakeWorld } from '../../../fakes/fake-world.js';
+import { type GitHttpServer, startGitHttpServer } from '../../../fakes/git-http-server.js';
+import { sampleWorld } from '../../../fakes/sample-world.js';
+import { ScriptedLlm } from '../../../fakes/scripted-llm.js';
+import { type ServiceProcess, startServiceProcess } from '../../../support/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/test-database.js';
+import { ApiClient, text } from './api-client.js';
+import { script } from './script.js';
+
+const ENCRYPTION_KEYS = `journey:${Buffer.alloc(32, 3).toString('base64')}`;
+/** What the model's provider wants; nothing in a sandbox may see it. */
+export const LLM_KEY = 'sk-of-a-journey-93417';
+
+/**
+ * The built service as processes of their own, real sandboxes, a real git server, and what they talk to: everything of
+ * it goes with `close`.
+ */
+export class JourneyWorld {
+  /** Processes of sandboxes carry it. */
+  readonly instanceId = `journey-${randomBytes(6).toString('hex')}`;
+  /** Of the service that was started last. */
+  url = '';
+  adminKey = `administrator-${randomBytes(12).toString('hex')}`;
+  private readonly services = new Set<ServiceProcess>();
+
+  private constructor(
+    readonly dataDir: string,
+    /** Null: the service has its own, in its data folder. */
+    private readonly database: TestDatabase | null,
+    readonly llm: ScriptedLlm,
+    readonly git: GitHttpServer,
+    readonly github: FakeServer,
+    readonly hub: FakeWorld,
+  ) {}
+
+  static async open({ embedded = false } = {}): Promise<JourneyWorld> {
+    const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
+    // Sandboxes run as other users where we are root.
+    await chmod(folder, 0o711);
+    const hub = sampleWorld();
+    return new JourneyWorld(
+      path.join(folder, 'data'),
+      embedded ? null : await createTestDatabase(),
+      await ScriptedLlm.start(script),
+      await startGitHttpServer(`x-access-token:${hub.token}`),
+      await startFakeGithub(hub),
+      hub,
+    );
+  }
+
+  get admin(): ApiClient {
+    return new ApiClient(() => this.url, this.adminKey);
+  }
+
+  /** @throws Error when the service has its own database */
+  get databaseUrl(): string {
+    if (!this.database) {
+      throw new Error('the database of the service is its own');
+    }
+    return this.database.url;
+  }
+
+  /** Starts the service, on the same database and folder each time. */
+  async start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
+    const service = await startServiceProcess({
+      cwd: path.dirname(this.dataDir),
+      environment: {
+        ...(this.database && {
+          DATABASE_URL: this.database.url,
+          ENCRYPTION_KEYS,
+          BOOTSTRAP_API_KEY: this.adminKey,
+        }),
+        DATABASE_POOL_SIZE: '8',
+        DATA_DIR: this.dataDir,
+        INSTANCE_ID: this.instanceId,
+        RATE_LIMIT_PER_MINUTE: '0',
+        LOG_REQUESTS: 'false',
+        MAX_RUNNING_SANDBOXES: '20',
+        ALLOW_UNSANDBOXED: 'true',
+        GITHUB_API_URL: this.github.origin,
+        GITHUB_CLONE_URL: this.git.origin,
+        ...environment,
+      },
+    });
+    this.services.add(service);
+    this.url = service.url;
+    if (!this.database) {
+      this.adminKey = (await readFile(path.join(this.dataDir, 'api-key'), 'utf8')).trim();
+    }
+    return service;
+  }
+
+  /** Ends it as an outage does: at once. */
+  async kill(service: ServiceProcess): Promise<void> {
+    process.kill(service.pid, 'SIGKILL');
+    await this.stop(service);
+  }
+
+  async stop(service: ServiceProcess): Promise<void> {
+    this.services.delete(service);
+    await service.stop();
+  }
+
+  /** A user with a model, ready to start conversations. */
+  async createUser(settings: object = {}): Promise<ApiClient> {
+    const email = `${randomBytes(6).toString('hex')}@example.com`;
+    const userId = text(await this.admin.post('/api/v1/users', { email }), 'id');
+    const issued = await this.admin.post('/api/v1/api-keys', { name: 'journey', user_id: userId });
+    const client = new ApiClient(() => this.url, text(issued, 'key'));
+    await client.saveSettings({
+      llm_model: 'openai/gpt-4o',
+      llm_base_url: this.llm.url,
+      llm_api_key: LLM_KEY,
+      ...settings,
+    });
+    return client;
+  }
+
+  /** Gives a user the token of the git host. */
+  async giveToken(user: ApiClient): Promise<void> {
+    const tokens = { provider_tokens: { github: { token: this.hub.token } } };
+    await user.post('/api/add-git-providers', tokens);
+  }
+
+  /** Runs one statement. */
+  async query(sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+    const client = new Client({ connectionString: this.databaseUrl });
+    await client.connect();
+    try {
+      const { rows } = await client.query<Record<string, unknown>>(sql, values);
+      return rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Rows of a table. */
+  async count(table: string): Promise<number> {
+    const [row] = await this.query(`SELECT count(*)::integer AS rows FROM ${table}`);
+    return Number(row?.['rows']);
+  }
+
+  /** Living processes of sandboxes: of one, or of all. */
+  sandboxProcesses(sandboxId = ''): number[] {
+    const marker = `SLIPWAY_SANDBOX=${this.instanceId}/${sandboxId}`;
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && environmentOf(name).some((entry) => entry.startsWith(marker)))
+      .map(Number);
+  }
+
+  /** Names of the folders of sandboxes. */
+  async sandboxFolders(): Promise<string[]> {
+    return (await readdir(path.join(this.dataDir, 'sandboxes')).catch(() => [])).toSorted(ascending);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.services].map((service) => this.stop(service)));
+    for (const id of await this.sandboxFolders()) {
+      const marker = `SLIPWAY_SANDBOX=${this.instanceId}/${id}`;
+      await endProcesses({ root: null, marker, user: null });
+    }
+    await this.llm.close();
+    await this.git.close();
+    await this.github.close();
+    await this.database?.drop();
+    await rm(path.dirname(this.dataDir), { recursive: true, force: true });
+  }
+}
+
+/** Processes end while they are looked at, and those of other users may not be read. */
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}

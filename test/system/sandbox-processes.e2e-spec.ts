@@ -1,0 +1,142 @@
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { readdir, readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-folder.js';
+import { RunningSandboxes } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxClient } from '../support/sandbox-client.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { until } from '../support/until.js';
+
+/** The service with real processes: what the scripted machine only pretends. */
+describe('sandboxes as processes', () => {
+  jest.setTimeout(90_000);
+  let harness: ProcessHarness;
+  let app: TestApp;
+  let me: SandboxesClient;
+
+  beforeAll(async () => {
+    harness = await processHarness('auto');
+    app = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, undefined, { sandboxBackend: harness.backend });
+    me = new SandboxesClient(app.url, app.user);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await harness.close();
+  });
+
+  async function inside(id: string, from: TestApp = app): Promise<SandboxClient> {
+    const target = await from.app.get(RunningSandboxes).target(id);
+    if (!target) {
+      throw new Error(`${id} does not run`);
+    }
+    return new SandboxClient(target.address, target.sessionKey);
+  }
+
+  /** Of the process that everything in the sandbox ends with. */
+  async function pidOf(id: string): Promise<number> {
+    const { program } = sandboxPaths(harness.options.folder, id, 'workspace');
+    return jsonNumber(JSON.parse(await readFile(program, 'utf8')), 'pid') ?? 0;
+  }
+
+  it('keep their files over a pause, at another address', async () => {
+    const { id } = await me.running();
+    const before = await inside(id);
+    await before.run('echo kept > file');
+    await me.pause(id);
+    await until(async () => !(await before.isAlive()));
+    await me.resume(id);
+    await me.reach(id, 'RUNNING');
+    const after = await inside(id);
+
+    expect((await after.run('cat file')).stdout).toBe('kept\n');
+    await me.remove(id);
+    await until(async () => !(await readdir(harness.options.folder)).includes(id));
+  });
+
+  it('show what runs in them at an address that stays the same', async () => {
+    const { id } = await me.running();
+    const page = async () => {
+      const running = await me.reach(id, 'RUNNING');
+      const link = new URL(jsonText(jsonList(running, 'exposed_urls')[1], 'url') ?? '');
+      const pages = `require('http').createServer((_, answer) => answer.end('page')).listen(process.env.WORKER_1)`;
+      // Ended with the sandbox.
+      (await inside(id)).run(`node -e "${pages}"`).catch(() => undefined);
+      await until(async () => (await throughService(link)) === 'page');
+      return link.href;
+    };
+    const before = await page();
+    await me.pause(id);
+    await me.reach(id, 'PAUSED');
+    await me.resume(id);
+
+    expect(await page()).toBe(before);
+    await me.remove(id);
+  });
+
+  /** Whatever the host name resolves to here. */
+  async function throughService({ host, pathname, search }: URL): Promise<string> {
+    const request = get(`${app.url}${pathname}${search}`, { headers: { host } });
+    const [response] = await once(request, 'response');
+    let text = '';
+    for await (const chunk of response) {
+      text += String(chunk);
+    }
+    return text;
+  }
+
+  it('outlive the service, and are adopted by the next one', async () => {
+    const first = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, app.databaseUrl, {
+      sandboxBackend: await harness.reopen(),
+    });
+    const { id } = await new SandboxesClient(first.url, app.user).running();
+    const before = await inside(id, first);
+    await before.run('echo alive > file');
+    await first.close();
+    expect(await before.isAlive()).toBe(true);
+    const second = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, app.databaseUrl, {
+      sandboxBackend: await harness.reopen(),
+    });
+    try {
+      const target = await second.app.get(RunningSandboxes).target(id);
+
+      expect(target).toMatchObject({ address: before.address, generation: 1 });
+      expect((await (await inside(id, second)).run('cat file')).stdout).toBe('alive\n');
+    } finally {
+      await second.close();
+      await me.remove(id);
+    }
+  });
+
+  it('listen at the address of the machine where other machines have to reach them', async () => {
+    const elsewhere = await processHarness('auto', { listenAddress: '127.0.0.2' });
+    const reachable = await createTestApp({}, undefined, { sandboxBackend: elsewhere.backend });
+    try {
+      const { id } = await new SandboxesClient(reachable.url, reachable.user).running();
+      const client = await inside(id, reachable);
+
+      expect(client.address).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
+      expect(await client.isAlive()).toBe(true);
+    } finally {
+      await reachable.close();
+      await elsewhere.close();
+    }
+  });
+
+  it('show an error when their program is killed, without anybody asking for it', async () => {
+    const { id } = await me.running();
+    const client = await inside(id);
+    process.kill(await pidOf(id), 'SIGKILL');
+
+    const { status_detail: detail } = await me.reach(id, 'ERROR');
+    expect(detail).toContain('ended by itself');
+    expect(await client.isAlive()).toBe(false);
+    expect(await me.resume(id)).toBe(200);
+    await me.reach(id, 'RUNNING');
+    await me.remove(id);
+  });
+});

@@ -1,0 +1,167 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import request from 'supertest';
+import { AppLogger } from '../../src/common/logging/app-logger.js';
+import { parseConfig } from '../../src/config/load-config.js';
+import { startFakeGithub } from '../fakes/fake-github.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { until } from '../support/until.js';
+import { startService, type RunningService } from '../../src/program/start-service.js';
+
+// A cluster is made with all its files on the disk.
+jest.setTimeout(120_000);
+
+const quiet = new AppLogger({ level: 'error', format: 'json' });
+
+describe('the service on its embedded database', () => {
+  let folder: string;
+  let dataDir: string;
+  let running: RunningService | undefined;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'slipway-service-'));
+    // Under root PostgreSQL runs as another user, who has to get through.
+    await chmod(folder, 0o711);
+    dataDir = path.join(folder, 'data');
+  });
+
+  afterEach(async () => {
+    await running?.stop();
+    running = undefined;
+  });
+
+  afterAll(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const start = async (environment: Record<string, string> = {}): Promise<string> => {
+    const config = parseConfig(
+      { PORT: '0', DATA_DIR: dataDir, LOG_FORMAT: 'json', LOG_REQUESTS: 'false', ...environment },
+      false,
+    );
+    running = await startService(config, quiet);
+    return `http://127.0.0.1:${running.port}`;
+  };
+  const firstKey = async (): Promise<string> =>
+    (await readFile(path.join(dataDir, 'api-key'), 'utf8')).trim();
+
+  it('writes a first key that works, and keeps everything over a restart', async () => {
+    const first = await start();
+    const headers = { 'X-Session-API-Key': await firstKey() };
+    expect(await firstKey()).toMatch(/^slw_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/);
+    expect((await stat(path.join(dataDir, 'api-key'))).mode & 0o777).toBe(0o600);
+    expect((await stat(path.join(dataDir, 'encryption-keys'))).mode & 0o777).toBe(0o600);
+    await request(first)
+      .post('/api/settings')
+      .set(headers)
+      .send({ language: 'en', llm_api_key: 'sk-secret', max_iterations: 7 })
+      .expect(200, { message: 'Settings stored' });
+    await running?.stop();
+
+    const second = await start();
+    expect(await firstKey()).toBe(headers['X-Session-API-Key']);
+    const { body } = await request(second).get('/api/settings').set(headers).expect(200);
+    expect(body).toMatchObject({
+      language: 'en',
+      max_iterations: 7,
+      llm_api_key: null,
+      llm_api_key_set: true,
+    });
+  });
+
+  it('refuses to start with encryption keys that do not fit the stored secrets', async () => {
+    const other = `other:${Buffer.alloc(32, 1).toString('base64')}`;
+
+    await expect(start({ ENCRYPTION_KEYS: other })).rejects.toThrow(/^ENCRYPTION_KEYS: /);
+    await start();
+  });
+
+  it('says in one line that the port is taken, and leaves nothing running', async () => {
+    const blocker = await listen();
+    const { port } = blocker.address() as AddressInfo;
+    try {
+      await expect(start({ PORT: String(port) })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    } finally {
+      blocker.close();
+    }
+    await start();
+  });
+
+  it('lets a request in flight finish while it stops', async () => {
+    let release: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const world = sampleWorld();
+    let held = false;
+    const github = await startFakeGithub(world, {
+      gate: async ({ body }) => {
+        // The token check passes; what suggested tasks ask for is held back.
+        if (body.includes('pullRequests')) {
+          held = true;
+          await gate;
+        }
+      },
+    });
+    try {
+      const url = await start({ GITHUB_API_URL: github.origin });
+      const headers = { 'X-Session-API-Key': await firstKey() };
+      const tokens = { provider_tokens: { github: { token: world.token } } };
+      await request(url).post('/api/add-git-providers').set(headers).send(tokens).expect(200);
+      const inFlight = request(url)
+        .get('/api/user/suggested-tasks')
+        .set(headers)
+        .then((response) => response);
+      await until(() => held);
+
+      const stopped = running?.stop();
+      await until(async () => (await fetch(`${url}/alive`).catch(() => null)) === null);
+      release();
+
+      const { status, body } = await inFlight;
+      expect(status).toBe(200);
+      expect(body).toHaveLength(7);
+      await stopped;
+      running = undefined;
+    } finally {
+      release();
+      await github.close();
+    }
+  });
+
+  it('says who it is', async () => {
+    const { body } = await request(await start())
+      .get('/server_info')
+      .expect(200);
+
+    expect(body).toEqual({
+      title: 'Slipway',
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      uptime: expect.any(Number),
+      instance_id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+    });
+  });
+
+  it('says by its instance id that it was started anew', async () => {
+    const instanceId = async (url: string): Promise<string> =>
+      (await request(url).get('/server_info').expect(200)).body.instance_id;
+    const url = await start();
+    const first = await instanceId(url);
+    expect(await instanceId(url)).toBe(first);
+    await running?.stop();
+
+    expect(await instanceId(await start())).not.toBe(first);
+  });
+});
+
+async function listen(): Promise<Server> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return server;
+}

@@ -1,0 +1,137 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
+import { until } from '../support/until.js';
+
+let service: TestApp;
+let agent: FakeConversationServer & { address: string };
+let id: string;
+
+beforeAll(async () => {
+  service = await createTestApp();
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+beforeEach(async () => {
+  agent = await FakeConversationServer.start();
+  id = randomUUID();
+  agent.open(id);
+  const sandbox = await insertRunningSandbox(service, service.user.id, agent);
+  await openLog(service, service.user.id, sandbox, id);
+  // With a socket, the log is looked at every fifteen seconds only.
+  await until(() => agent.watchers === 1);
+  agent.socketsWork = false;
+});
+
+afterEach(async () => {
+  await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
+  await agent.close();
+});
+
+async function post(
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = { 'X-Session-API-Key': agent.key },
+): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${service.url}/api/v1/webhooks/${path}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+async function count(): Promise<unknown> {
+  const response = await fetch(`${service.url}/api/v1/conversation/${id}/events/count`, {
+    headers: service.user.headers,
+  });
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  return await response.json();
+}
+
+const ACCEPTED = { status: 200, body: { success: true } };
+
+describe('webhooks of agent servers', () => {
+  it('make the service read the log, which is what counts', async () => {
+    agent.append(id);
+    expect(await post(`events/${id.replaceAll('-', '')}`, [{ id: 'never happened' }])).toEqual(ACCEPTED);
+    await until(async () => (await count()) === 1);
+    agent.append(id);
+    expect(await post('conversations', { id, execution_status: 'running' })).toEqual(ACCEPTED);
+    await until(async () => (await count()) === 2);
+  }, 10_000);
+
+  it('accept conversations that the service does not know', async () => {
+    const unknown = randomUUID();
+
+    expect(await post(`events/${unknown}`, [])).toEqual(ACCEPTED);
+    expect(await post('conversations', { id: unknown })).toEqual(ACCEPTED);
+  });
+
+  it.each(['events', 'conversations'])('tell other sandboxes nothing of it (%s)', async (kind) => {
+    const key = randomUUID();
+    await insertRunningSandbox(service, service.user.id, { address: agent.address, key });
+    const answer = await post(kind === 'events' ? `events/${id}` : kind, kind === 'events' ? [] : { id }, {
+      'X-Session-API-Key': key,
+    });
+
+    expect(answer).toEqual(ACCEPTED);
+  });
+
+  it.each(['events/garbage', 'conversations'])(
+    'know no conversation with a garbled id (%s)',
+    async (path) => {
+      expect(await post(path, path === 'conversations' ? { id: 'garbage' } : [])).toMatchObject({
+        status: 404,
+      });
+    },
+  );
+
+  it.each([
+    ['no key', {}],
+    ['an unknown key', { 'X-Session-API-Key': 'unknown' }],
+  ])('refuse %s, before a body is read', async (_name, headers) => {
+    const answer = await post(`events/${id}`, `["${'x'.repeat(2_000_000)}"]`, headers);
+
+    expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized', detail: 'Unauthorized' } });
+  });
+
+  it("refuse a user's key", async () => {
+    expect(await post(`events/${id}`, [], service.user.headers)).toMatchObject({ status: 401 });
+  });
+
+  it('take large bodies with any text in them', async () => {
+    expect(await post(`events/${id}`, [{ text: 'x'.repeat(20_000_000), nul: '\0\uD800' }])).toEqual(ACCEPTED);
+  });
+
+  it('refuse bodies that are too large', async () => {
+    expect(await post(`events/${id}`, `["${'x'.repeat(34_000_000)}"]`)).toMatchObject({
+      status: 413,
+      body: { code: 'payload_too_large', detail: 'The request body may have at most 32 MiB.' },
+    });
+  });
+
+  it.each([
+    ['conversations', {}, ['body', 'id'], 'missing'],
+    ['conversations', [], ['body', 'id'], 'missing'],
+    ['conversations', '{', ['body'], 'json_invalid'],
+    ['conversations', { id: 5 }, ['body', 'id'], 'missing'],
+    ['events', {}, ['body'], 'list_type'],
+    ['events', '[', ['body'], 'json_invalid'],
+  ])('refuse %s with the body %j', async (kind, body, loc, type) => {
+    const answer = await post(kind === 'events' ? `events/${id}` : kind, body);
+
+    expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc, type }] } });
+  });
+
+  it('refuse what is no JSON', async () => {
+    expect(
+      await post(`events/${id}`, '[]', { 'Content-Type': 'text/plain', 'X-Session-API-Key': agent.key }),
+    ).toMatchObject({ status: 415 });
+  });
+});
