@@ -7,8 +7,9 @@ import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { SandboxWorkerSignal } from './sandbox-leases.js';
-import { deadlineSeconds, type SandboxOverrides } from './sandbox.entity.js';
+import { deadlineSeconds } from './sandbox.entity.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
+import type { SandboxOverrides } from './user-overrides.js';
 
 const INSERT = new NamedStatement(
   'sandbox_insert',
@@ -24,7 +25,7 @@ interface NewSandbox {
   userId: string;
   spec: SandboxSpec;
   /** What the user's settings ask for; null: nothing. */
-  wishes: SandboxOverrides | null;
+  overrides: SandboxOverrides | null;
   /** The host that is to look after it; this one by default. */
   hostId?: string;
   /** It does not count as idle for so long. */
@@ -61,7 +62,7 @@ export class SandboxCreation {
       sandbox.hostId ?? this.host.id,
       this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
       sessionKeyHash(sessionKey),
-      sandbox.wishes === null ? null : JSON.stringify(sandbox.wishes),
+      sandbox.overrides === null ? null : JSON.stringify(sandbox.overrides),
       seconds === null ? null : secondsAfter(now, seconds),
       sandbox.heldSeconds > 0 ? secondsAfter(now, sandbox.heldSeconds) : null,
       now,

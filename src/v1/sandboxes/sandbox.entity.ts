@@ -9,6 +9,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
+import type { SandboxOverrides } from './user-overrides.js';
 
 /** Statuses of a row. Those of the wire are fewer: see `toWireStatus`. */
 export const SANDBOX_ROW_STATUSES = [
@@ -115,16 +116,6 @@ export function deadlineSeconds(status: SandboxRowStatus, startTimeoutSeconds: n
   }
 }
 
-/** What the user's settings ask of a sandbox, kept so that each resume has the same. */
-export interface SandboxOverrides {
-  /** `remote_runtime_resource_factor`: multiplies the specification's processor and memory. */
-  resourceFactor: number | null;
-  /** `sandbox_runtime_container_image`, else `sandbox_base_container_image`. */
-  image: string | null;
-  /** `sandbox_base_container_image`, where the other one is set too. */
-  unusedImage?: string;
-}
-
 /** A sandbox: this row is the truth about what should be; the backend tells what is. */
 @Entity('sandboxes')
 @Index('sandboxes_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
@@ -227,26 +218,4 @@ export function currentPorts(
   generation: number,
 ): Readonly<Record<string, string>> {
   return portAddresses?.generation === generation ? portAddresses.addresses : {};
-}
-
-/** Members of the settings that ask something of sandboxes. */
-interface SandboxSettings {
-  remote_runtime_resource_factor: number | null;
-  sandbox_base_container_image: string | null;
-  sandbox_runtime_container_image: string | null;
-}
-
-/** What a user's settings ask of a new sandbox; null when that is nothing. */
-export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
-  if (settings === null) {
-    return null;
-  }
-  const { sandbox_base_container_image: base, sandbox_runtime_container_image: runtime } = settings;
-  const wishes = {
-    resourceFactor: settings.remote_runtime_resource_factor,
-    // An image that is ready to run wins over one that would have to be made ready.
-    image: runtime || base || null,
-    ...(runtime && base && runtime !== base && { unusedImage: base }),
-  };
-  return wishes.resourceFactor === null && wishes.image === null ? null : wishes;
 }

@@ -20,7 +20,7 @@ import { SandboxIdleness } from './lifecycle/idleness.js';
 import { SandboxWorkerSignal, SandboxLeases } from './sandbox-leases.js';
 import { SandboxEvents } from './sandbox-events.js';
 import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
-import { SandboxResume, SandboxOrders, SandboxesService, UserOverrides } from './sandboxes.service.js';
+import { SandboxResume, SandboxOrders, SandboxesService } from './sandboxes.service.js';
 import { ExitDiagnosis } from './lifecycle/failure-messages.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -36,6 +36,7 @@ import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { Sandbox } from './sandbox.entity.js';
+import { UserOverrides } from './user-overrides.js';
 
 /** Sandboxes: rows that say what should be, and workers that make it so. */
 @Module({

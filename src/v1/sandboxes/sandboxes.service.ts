@@ -3,36 +3,17 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
-import { SettingsService } from '../../settings/settings.service.js';
-import { IdempotentRequests } from '../idempotency/idempotent-requests.js';
+import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { pausedNotes, SandboxCreation } from './sandbox-creation.js';
 import { SandboxWorkerSignal } from './sandbox-leases.js';
 import { SandboxQuota, unknownSandbox } from './sandbox-quota.js';
-import { type SandboxOverrides, statusAfter, toOverrides } from './sandbox.entity.js';
+import { statusAfter } from './sandbox.entity.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId } from './session-key.js';
-
-/** What users' settings ask of sandboxes. */
-@Injectable()
-export class UserOverrides {
-  constructor(private readonly settings: SettingsService) {}
-
-  /** Null when the user asks for nothing special. */
-  async find(userId: string): Promise<SandboxOverrides | null> {
-    try {
-      return toOverrides(await this.settings.find(userId));
-    } catch (error) {
-      // Most users of the API alone never store any settings.
-      if (error instanceof DomainError && error.kind === 'not_found') {
-        return null;
-      }
-      throw error;
-    }
-  }
-}
+import { UserOverrides } from './user-overrides.js';
 
 const SCOPE = 'POST /api/v1/sandboxes';
 
@@ -41,10 +22,10 @@ const SCOPE = 'POST /api/v1/sandboxes';
 export class SandboxOrders {
   constructor(
     private readonly store: SandboxRepository,
-    private readonly requests: IdempotentRequests,
+    private readonly requests: IdempotencyService,
     private readonly places: SandboxQuota,
     private readonly creation: SandboxCreation,
-    private readonly wishes: UserOverrides,
+    private readonly overrides: UserOverrides,
   ) {}
 
   /**
@@ -54,13 +35,16 @@ export class SandboxOrders {
    * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
    */
   async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
-    const [wishes, spare] = await Promise.all([this.wishes.find(userId), this.places.findEvictable(userId)]);
+    const [overrides, spare] = await Promise.all([
+      this.overrides.find(userId),
+      this.places.findEvictable(userId),
+    ]);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const { resourceId } = await this.store.transaction((manager) =>
       this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
         const paused = await this.places.require(manager, userId, spare);
         const id = newSandboxId();
-        await this.creation.insert(manager, { id, userId, spec, wishes, heldSeconds: 0, paused });
+        await this.creation.insert(manager, { id, userId, spec, overrides, heldSeconds: 0, paused });
         return id;
       }),
     );

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../../../config/app-config.js';
-import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxCreation } from '../../sandboxes/sandbox-creation.js';
 import { type SandboxPlace, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
-import { type Sandbox, type SandboxOverrides, toOverrides } from '../../sandboxes/sandbox.entity.js';
+import type { Sandbox } from '../../sandboxes/sandbox.entity.js';
+import { type SandboxOverrides, UserOverrides } from '../../sandboxes/user-overrides.js';
 import { toLaunch } from '../../sandboxes/lifecycle/launch-plan.js';
 
 /** A conversation that is being started is no idle sandbox: it is held again and again for so long. */
@@ -15,8 +15,8 @@ export const HELD_SECONDS = 120;
 /** A sandbox as it is going to be. */
 export interface SandboxPlan {
   spec: SandboxSpec;
-  wishes: SandboxOverrides | null;
-  /** Wishes of the settings that cannot be met here. */
+  overrides: SandboxOverrides | null;
+  /** What of the settings has no effect here. */
   notes: string[];
   /** Which sandboxes could make room for it (`SandboxQuota.findSpare`). */
   spare: Sandbox[] | null;
@@ -29,20 +29,19 @@ export class StartSandboxes {
     private readonly places: SandboxQuota,
     private readonly creation: SandboxCreation,
     private readonly specs: SandboxSpecs,
-    private readonly settings: SettingsRepository,
+    private readonly userOverrides: UserOverrides,
     private readonly config: AppConfig,
   ) {}
 
   /** @param specId null: the default one */
   async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
-    const [settings, spare] = await Promise.all([
-      this.settings.find(userId),
+    const [overrides, spare] = await Promise.all([
+      this.userOverrides.find(userId),
       this.places.findEvictable(userId),
     ]);
-    const wishes = toOverrides(settings);
-    const { notes } = toLaunch(spec, wishes, this.config.sandboxes.backend);
-    return { spec, wishes, notes, spare };
+    const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
+    return { spec, overrides, notes, spare };
   }
 
   /**
@@ -54,7 +53,7 @@ export class StartSandboxes {
   async make(
     manager: EntityManager,
     { id, userId, hostId }: { id: string; userId: string; hostId: string },
-    { spec, wishes, spare }: SandboxPlan,
+    { spec, overrides, spare }: SandboxPlan,
   ): Promise<SandboxPlace> {
     const place = await this.places.claim(manager, userId, spare, id);
     if (place !== 'busy') {
@@ -63,7 +62,7 @@ export class StartSandboxes {
         id,
         userId,
         spec,
-        wishes,
+        overrides,
         hostId,
         heldSeconds: HELD_SECONDS,
         paused,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { builtInSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { toOverrides } from '../sandbox.entity.js';
 import { specsProblem, toLaunch } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
@@ -98,36 +97,5 @@ describe('toLaunch', () => {
       expect(notes[index]).toContain('has no effect');
     }
     expect(launch.program).toEqual(spec.program);
-  });
-});
-
-describe('toWishes', () => {
-  const none = {
-    remote_runtime_resource_factor: null,
-    sandbox_base_container_image: null,
-    sandbox_runtime_container_image: null,
-  };
-
-  it.each([
-    [null, null],
-    [none, null],
-    [
-      { ...none, remote_runtime_resource_factor: 2 },
-      { resourceFactor: 2, image: null },
-    ],
-    [
-      { ...none, sandbox_base_container_image: 'base' },
-      { resourceFactor: null, image: 'base' },
-    ],
-    [
-      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: 'run' },
-      { resourceFactor: null, image: 'run', unusedImage: 'base' },
-    ],
-    [
-      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: '' },
-      { resourceFactor: null, image: 'base' },
-    ],
-  ])('%j: %j', (settings, wishes) => {
-    expect(toOverrides(settings)).toEqual(wishes);
   });
 });

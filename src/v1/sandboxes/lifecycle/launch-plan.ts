@@ -6,8 +6,9 @@ import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError, type SandboxLaunch } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
-import type { Sandbox, SandboxOverrides } from '../sandbox.entity.js';
+import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
+import type { SandboxOverrides } from '../user-overrides.js';
 
 /** What a container gets whose specification says nothing. */
 export const CONTAINER_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
