@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { errorMessage } from './errors/error-message.js';
 
 /** Lets at most `max` tasks run at the same time; the others wait in the order they came. */
 export class ConcurrencyLimit {
@@ -146,7 +147,7 @@ export class RepeatedWork {
   }
 
   private tell(error: unknown): void {
-    const failure = error instanceof Error ? error.message : String(error);
+    const failure = errorMessage(error);
     if (failure !== this.lastFailure) {
       this.lastFailure = failure;
       this.onError(error);

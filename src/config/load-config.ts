@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
+import { errorMessage } from '../common/errors/error-message.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig, type EnterpriseSsoConfig, type SandboxConfig } from './app-config.js';
 import { ConfigError } from './config.error.js';
@@ -226,7 +227,7 @@ function parseHosts(variable: string, entries: string[]): string[] {
   try {
     HostAllowlist.parse(entries);
   } catch (error) {
-    throw new ConfigError(`${variable}: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new ConfigError(`${variable}: ${errorMessage(error)}`, {
       cause: error,
     });
   }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { errorStack } from '../common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 import type { MetricsRegistry } from './metrics-registry.js';
@@ -60,7 +61,7 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
       const text = await registry.text();
       response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
     } catch (error) {
-      this.logger.error('metrics could not be told', error instanceof Error ? error.stack : error);
+      this.logger.error('metrics could not be told', errorStack(error));
       response
         .writeHead(500, { 'Content-Type': 'text/plain' })
         .end('Metrics could not be told; see the log.\n');

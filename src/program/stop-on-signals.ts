@@ -1,5 +1,6 @@
 import type { LoggerService } from '@nestjs/common';
 import type { RunningService } from './start-service.js';
+import { errorStack } from '../common/errors/error-message.js';
 
 /** After this long a stop that hangs (a client that never ends its request) is cut short. */
 const PATIENCE_MS = 25_000;
@@ -23,7 +24,7 @@ export function stopOnSignals(service: RunningService, logger: LoggerService): v
         process.exit(0);
       },
       (error: unknown) => {
-        logger.error('the stop failed', error instanceof Error ? error.stack : String(error), 'Service');
+        logger.error('the stop failed', errorStack(error), 'Service');
         process.exit(1);
       },
     );

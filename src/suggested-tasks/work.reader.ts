@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
+import { errorStack } from '../common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import {
   GitProviderError,
@@ -111,7 +112,7 @@ export class WorkReader {
       code: failure.code,
       retry_after: failure.retryAfterSeconds,
       // A defect of ours rather than the provider's failure: worth its stack.
-      ...(failure !== error && { stack: error instanceof Error ? error.stack : String(error) }),
+      ...(failure !== error && { stack: errorStack(error) }),
     });
     return failure;
   }

@@ -9,6 +9,7 @@ import {
   MalformedBodyError,
   type MalformedBodyReason,
 } from './domain-error.js';
+import { errorStack } from './error-message.js';
 import { problem, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;
@@ -65,7 +66,7 @@ export class ProblemFilter implements ExceptionFilter {
         retryAfter(1),
       );
     }
-    this.logger.error('unexpected error', error instanceof Error ? error.stack : String(error));
+    this.logger.error('unexpected error', errorStack(error));
     return withStatus(
       problem(500, 'internal', 'Something went wrong here; the log has it under this request id.', requestId),
     );

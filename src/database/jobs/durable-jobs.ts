@@ -9,6 +9,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
 import { HEARTBEAT_SECONDS, type JobHandler, JobLoop, type JobQueue } from './job-loop.js';
 
@@ -140,7 +141,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       await task();
     } catch (error) {
       if (!this.stopping) {
-        this.logger.error('jobs cannot be worked on', error instanceof Error ? error.stack : error);
+        this.logger.error('jobs cannot be worked on', errorStack(error));
       }
     }
   }

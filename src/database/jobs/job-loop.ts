@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { JobWithMetadata, PgBoss } from 'pg-boss';
+import { errorMessage, errorStack } from '../../common/errors/error-message.js';
 import { jsonText } from '../../common/json-access.js';
 
 /** A queue of jobs that survive the process that sent them. */
@@ -136,7 +137,7 @@ export class JobLoop {
       });
     } catch (error) {
       // The database is away; the next round asks again.
-      this.#logger.warn(`jobs cannot be fetched: ${describe(error)}`);
+      this.#logger.warn(`jobs cannot be fetched: ${errorMessage(error)}`);
       return [];
     }
   }
@@ -161,19 +162,16 @@ export class JobLoop {
   async #giveUp(job: JobWithMetadata, isLost: boolean, error: unknown): Promise<void> {
     try {
       if (isLost) {
-        this.#logger.warn(`a job was given to another worker: ${describe(error)}`);
+        this.#logger.warn(`a job was given to another worker: ${errorMessage(error)}`);
       } else if (this.#stopping.signal.aborted) {
         await this.#returns.handBack(job);
       } else {
-        this.#logger.error(
-          `a job failed (${this.#queue.name})`,
-          error instanceof Error ? error.stack : error,
-        );
-        await this.#boss.fail(this.#queue.name, job, { message: describe(error) });
+        this.#logger.error(`a job failed (${this.#queue.name})`, errorStack(error));
+        await this.#boss.fail(this.#queue.name, job, { message: errorMessage(error) });
       }
     } catch (failure) {
       // Nobody vouches for it any more, so it is somebody's again after the heartbeat's time.
-      this.#logger.warn(`a job could not be given back: ${describe(failure)}`);
+      this.#logger.warn(`a job could not be given back: ${errorMessage(failure)}`);
     }
   }
 
@@ -184,11 +182,7 @@ export class JobLoop {
         lost.abort(new Error('the job is not ours any more'));
       }
     } catch (error) {
-      this.#logger.warn(`a job's heartbeat failed: ${describe(error)}`);
+      this.#logger.warn(`a job's heartbeat failed: ${errorMessage(error)}`);
     }
   }
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -5,6 +5,7 @@ import { Client } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { KeyedQueue } from '../../common/async.js';
+import { errorStack } from '../../common/errors/error-message.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
 /** A connection that hangs is noticed after at most this and the time that an answer may take. */
@@ -162,7 +163,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     try {
       call();
     } catch (error) {
-      this.logger.error('a listener failed', error instanceof Error ? error.stack : String(error));
+      this.logger.error('a listener failed', errorStack(error));
     }
   }
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Agent, Dispatcher, FormData } from 'undici';
+import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText } from '../../common/json-access.js';
 
 /** An agent server that runs right now, and what it wants to see. */
@@ -168,7 +169,7 @@ function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
     return 'the time was over';
   }
-  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL);
+  return errorMessage(error).slice(0, MAX_DETAIL);
 }
 
 const NO_REASON = 'no reason given';

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { errorStack } from '../../common/errors/error-message.js';
 import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
@@ -155,7 +156,7 @@ export class SandboxSockets {
       socket.on('error', () => socket.destroy());
       const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
       proxy.upgrade(request, socket, head).catch((error: unknown) => {
-        this.logger.error('upgrade failed', error instanceof Error ? error.stack : String(error));
+        this.logger.error('upgrade failed', errorStack(error));
         refuseUpgrade(socket, '500 Internal Server Error');
       });
     });

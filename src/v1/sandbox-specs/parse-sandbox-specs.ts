@@ -1,6 +1,7 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
+import { errorMessage } from '../../common/errors/error-message.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const LONGEST_START_SECONDS = 3600;
@@ -137,6 +138,6 @@ function toProgram({ agent_server: speaks, image, command, args = [] }: Entry): 
 }
 
 function firstLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   return message.split('\n', 1)[0]?.replace(/:$/, '') ?? message;
 }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { errorMessage } from '../../common/errors/error-message.js';
 import { ConfigError } from '../../config/config.error.js';
 import { DEFAULT_PORTS, type SandboxSpec } from './sandbox-spec.js';
 
@@ -69,7 +70,7 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   try {
     return parseSandboxSpecs(await readFile(file, 'utf8'), now);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new ConfigError(`SANDBOX_SPECS_FILE: ${file}: ${reason}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { errorStack } from '../../common/errors/error-message.js';
 
 type Listener = (sandboxId: string) => void | Promise<void>;
 
@@ -47,11 +48,7 @@ export class SandboxEvents {
         try {
           await listener(sandboxId);
         } catch (error) {
-          this.logger.error(
-            `a listener failed (${name})`,
-            { sandbox_id: sandboxId },
-            error instanceof Error ? error.stack : String(error),
-          );
+          this.logger.error(`a listener failed (${name})`, { sandbox_id: sandboxId }, errorStack(error));
         }
       }),
     );

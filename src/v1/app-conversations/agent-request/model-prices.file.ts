@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { ConfigError } from '../../../config/config.error.js';
 import type { ModelPrice } from './model-catalogue.js';
 
@@ -26,7 +27,7 @@ export async function readModelPrices(file: string): Promise<Map<string, ModelPr
     }
     return new Map(Object.entries(parsed.data));
   } catch (error) {
-    const [reason] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+    const [reason] = errorMessage(error).split('\n', 1);
     throw new ConfigError(`MODEL_PRICES_FILE: ${file}: ${reason}`, { cause: error });
   }
 }

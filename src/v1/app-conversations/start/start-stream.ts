@@ -1,5 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationPresenter } from '../api/conversation.presenter.js';
 import { START_TASKS_CHANNEL, type StartTaskRow, StartTaskQueries } from '../start-task.repository.js';
@@ -100,7 +101,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
       await this.write(first, response, stream.wakeup);
     } catch (error) {
       // The array that was begun is ended: the client has what is known, and asks for the rest.
-      this.logger.error('a stream of a start broke', error instanceof Error ? error.stack : String(error));
+      this.logger.error('a stream of a start broke', errorStack(error));
     } finally {
       this.streams.delete(stream);
       response.end('\n]');

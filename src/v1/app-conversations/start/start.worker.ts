@@ -8,6 +8,7 @@ import {
 import { RepeatedWork } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
 import type { JobAttempt } from '../../../database/jobs/job-loop.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
@@ -30,10 +31,7 @@ export class AbandonedStarts implements OnApplicationBootstrap, BeforeApplicatio
     LOOK_MS,
     () => this.giveUp(),
     (error) => {
-      this.logger.error(
-        'looking for starts of hosts that are gone failed',
-        error instanceof Error ? error.stack : String(error),
-      );
+      this.logger.error('looking for starts of hosts that are gone failed', errorStack(error));
     },
   );
 
@@ -114,7 +112,7 @@ export class StartWorker implements OnModuleInit {
         throw error;
       }
       // Whatever the last attempt fails with is shown to the user: nothing from inside.
-      this.logger.error('a start failed', error instanceof Error ? error.stack : String(error));
+      this.logger.error('a start failed', errorStack(error));
       throw new Error('Something went wrong in the service; its log says what.', { cause: error });
     }
   }

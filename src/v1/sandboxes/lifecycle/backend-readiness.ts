@@ -4,6 +4,7 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
@@ -27,7 +28,7 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
       this.logger.error(
-        `sandboxes cannot run: ${error instanceof Error ? error.message : String(error)}`,
+        `sandboxes cannot run: ${errorMessage(error)}`,
         error instanceof Error && !(error instanceof SandboxBackendError) ? error.stack : undefined,
       );
     });

@@ -6,6 +6,7 @@ import {
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { HostIdentity } from '../host-identity.js';
@@ -182,10 +183,7 @@ export class IdleReaperLoop implements OnApplicationBootstrap, BeforeApplication
       Math.min(Math.max(everyMs, SHORTEST_MS), LONGEST_MS),
       () => this.look(),
       (error) => {
-        this.logger.error(
-          'looking for idle sandboxes failed',
-          error instanceof Error ? error.stack : String(error),
-        );
+        this.logger.error('looking for idle sandboxes failed', errorStack(error));
       },
     );
   }

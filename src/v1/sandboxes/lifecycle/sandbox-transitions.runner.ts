@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { LatestWrite } from '../../../common/async.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
@@ -89,7 +90,7 @@ export class SandboxTransitionsRunner {
       if (deadlineAt !== null && this.clock.now() < deadlineAt.getTime()) {
         throw error;
       }
-      await this.fail(sandbox, `It could not be stopped: ${messageOf(error)}`);
+      await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }
     if (await this.store.move(id, 'paused', {}, { leaseOwner: leaseOwner ?? '' })) {
@@ -150,7 +151,7 @@ export class SandboxTransitionsRunner {
       // The monitor tries again for as long as it runs.
       this.logger.warn('a sandbox that failed could not be stopped', {
         sandbox_id: id,
-        error: messageOf(error),
+        error: errorMessage(error),
       });
     }
   }
@@ -165,12 +166,8 @@ export class SandboxTransitionsRunner {
           { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
         ),
       (error) => {
-        this.logger.warn('progress was not written', { sandbox_id: id, error: messageOf(error) });
+        this.logger.warn('progress was not written', { sandbox_id: id, error: errorMessage(error) });
       },
     );
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

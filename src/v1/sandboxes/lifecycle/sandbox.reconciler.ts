@@ -5,6 +5,7 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { SandboxBackend } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxLeases } from '../sandbox-leases.js';
@@ -126,10 +127,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     EVERY_MS,
     () => this.compare(),
     (error) => {
-      this.logger.error(
-        'sandboxes could not be compared with their rows',
-        error instanceof Error ? error.stack : String(error),
-      );
+      this.logger.error('sandboxes could not be compared with their rows', errorStack(error));
     },
   );
 

@@ -6,6 +6,7 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxWorkerSignal, SandboxLeases } from '../sandbox-leases.js';
 import { isTransitional, type Sandbox, TRANSITIONAL_STATUSES } from '../sandbox.entity.js';
@@ -141,7 +142,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     SWEEP_MS,
     () => this.sweep(),
     (error) => {
-      this.logger.error('looking for work failed', error instanceof Error ? error.stack : String(error));
+      this.logger.error('looking for work failed', errorStack(error));
     },
   );
 
@@ -234,11 +235,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
       steps: this.steps,
       processId: this.host.processId,
       onError: (message, sandboxId, error) => {
-        this.logger.error(
-          message,
-          { sandbox_id: sandboxId },
-          error instanceof Error ? error.stack : String(error),
-        );
+        this.logger.error(message, { sandbox_id: sandboxId }, errorStack(error));
       },
     });
   }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { errorMessage } from '../../../../common/errors/error-message.js';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
 import { toolWrapper } from './isolation.js';
 import type { Platform } from './platform.js';
@@ -85,7 +86,7 @@ async function run(
     await endProcesses({ root: null, marker, user: null });
     await closed;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
   if (child.exitCode === 0) {
     return null;
