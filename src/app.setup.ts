@@ -11,7 +11,7 @@ import { AppConfig } from './config/app-config.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
-import { SandboxPortProxy, SandboxSockets } from './v1/sandbox-proxy/sandbox-port.proxy.js';
+import { SandboxPortProxy, SandboxWebSockets } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 /** A client that stops in the middle of its headers or of a body for us is cut after this. */
@@ -62,7 +62,7 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  app.get(SandboxSockets).attach(server);
+  app.get(SandboxWebSockets).attach(server);
   app.use(app.get(AgentServerProxy).middleware());
   app.use(
     jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { connectEngine } from '../../src/v1/sandboxes/backends/docker/engine.js';
-import type { DockerSandboxOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
+import type { DockerBackendOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
 import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.backend.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
@@ -26,18 +26,18 @@ export class DockerHarness implements SandboxBackendHarness {
   backend: SandboxBackend;
   /** What our own agent server is launched in; null: the backend's default. */
   image: string | null = null;
-  readonly #options: Partial<DockerSandboxOptions>;
+  readonly #options: Partial<DockerBackendOptions>;
   readonly #broken: string;
   readonly #folder: string;
 
-  private constructor(broken: string, folder: string, options: Partial<DockerSandboxOptions>) {
+  private constructor(broken: string, folder: string, options: Partial<DockerBackendOptions>) {
     this.#broken = broken;
     this.#folder = folder;
     this.#options = options;
     this.backend = this.another();
   }
 
-  static async make(broken: string, options: Partial<DockerSandboxOptions> = {}): Promise<DockerHarness> {
+  static async make(broken: string, options: Partial<DockerBackendOptions> = {}): Promise<DockerHarness> {
     const folder = await mkdtemp(path.join(tmpdir(), 'docker-backend-'));
     const harness = new DockerHarness(broken, folder, options);
     await writeFile(harness.hidden.file, harness.hidden.text);
@@ -49,7 +49,7 @@ export class DockerHarness implements SandboxBackendHarness {
     return { file: path.join(this.#folder, 'hidden'), text: 'not for tools' };
   }
 
-  another(options: Partial<DockerSandboxOptions> = {}): DockerSandboxBackend {
+  another(options: Partial<DockerBackendOptions> = {}): DockerSandboxBackend {
     return new DockerSandboxBackend({
       dockerHost: DOCKER_HOST,
       instanceId: this.instanceId,

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   PROCESS_BACKEND_DEFAULTS,
-  type Isolation,
+  type ProcessIsolation,
   type ProcessBackendOptions,
-} from '../../src/v1/sandboxes/backends/process/process-backend-options.js';
+} from '../../src/v1/sandboxes/backends/process/process-options.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch, SandboxProgram } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
@@ -24,7 +24,7 @@ export interface ProcessHarness extends SandboxBackendHarness {
 }
 
 export async function processHarness(
-  isolation: 'auto' | Isolation,
+  isolation: 'auto' | ProcessIsolation,
   changes: Partial<ProcessBackendOptions> = {},
 ): Promise<ProcessHarness> {
   const dataDir = await realpath(await mkdtemp(path.join(tmpdir(), 'process-backend-')));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ShellSession } from '../../src/agent-server/tools/shell-session.js';
 import { toolWrapper } from '../../src/v1/sandboxes/backends/process/isolation.js';
-import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-folder.js';
+import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 

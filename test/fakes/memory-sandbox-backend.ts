@@ -5,7 +5,7 @@ import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
 import { type RunningAgentServer, startAgentServer } from '../../src/agent-server/start-agent-server.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
-import { freePort } from '../../src/v1/sandboxes/backends/process/port-allotments.js';
+import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import {
   portVariables,
   SandboxBackendError,

@@ -3,8 +3,8 @@ import { get } from 'node:http';
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
-import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-folder.js';
-import { RunningSandboxes } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxClient } from '../support/sandbox-client.js';
@@ -30,7 +30,7 @@ describe('sandboxes as processes', () => {
   });
 
   async function inside(id: string, from: TestApp = app): Promise<SandboxClient> {
-    const target = await from.app.get(RunningSandboxes).target(id);
+    const target = await from.app.get(RunningSandboxQueries).target(id);
     if (!target) {
       throw new Error(`${id} does not run`);
     }
@@ -102,7 +102,7 @@ describe('sandboxes as processes', () => {
       sandboxBackend: await harness.reopen(),
     });
     try {
-      const target = await second.app.get(RunningSandboxes).target(id);
+      const target = await second.app.get(RunningSandboxQueries).target(id);
 
       expect(target).toMatchObject({ address: before.address, generation: 1 });
       expect((await (await inside(id, second)).run('cat file')).stdout).toBe('alive\n');

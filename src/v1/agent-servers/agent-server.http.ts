@@ -33,10 +33,10 @@ export class AgentServerError extends Error {
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures in them is large; more than this is not a page. */
-const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
 const MAX_DETAIL = 500;
 /** `detail` of the error about an answer that was cut off. */
-export const ANSWER_TOO_LARGE = 'its answer was too large';
+export const RESPONSE_TOO_LARGE = 'its answer was too large';
 
 interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -157,8 +157,8 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > MAX_ANSWER_BYTES) {
-      throw new AgentServerError(null, ANSWER_TOO_LARGE);
+    if (size > MAX_RESPONSE_BYTES) {
+      throw new AgentServerError(null, RESPONSE_TOO_LARGE);
     }
     chunks.push(bytes);
   }

@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
-import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
-import { type Passage, refuseUpgrade, SandboxForwarder } from './forwarder.js';
+import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
+import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
+import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 /** Of the service, never of the agent server: a client may send them by habit, and they are not for what runs in there. */
 const OWN_HEADERS = ['authorization', 'cookie', 'x-access-token'];
@@ -29,8 +29,8 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
 
   constructor(
-    private readonly running: RunningSandboxes,
-    private readonly activity: SandboxActivity,
+    private readonly running: RunningSandboxQueries,
+    private readonly activity: SandboxActivityRepository,
   ) {}
 
   /** Middleware for plain requests; must come before anything that reads bodies. */
@@ -54,11 +54,11 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       refuseUpgrade(socket, '404 Not Found');
       return;
     }
-    await this.forwarder.socket(request, socket, head, passage(sandbox.address, path.rest));
+    await this.forwarder.forwardUpgrade(request, socket, head, passage(sandbox.address, path.rest));
   }
 
   beforeApplicationShutdown(): void {
-    this.forwarder.endSockets();
+    this.forwarder.closeSockets();
   }
 
   private async passOn(request: Request, response: Response, id: string, rest: string): Promise<void> {
@@ -77,16 +77,16 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         this.activity.touch(id);
       }
     });
-    await this.forwarder.web(request, response, passage(sandbox.address, rest));
+    await this.forwarder.forwardRequest(request, response, passage(sandbox.address, rest));
   }
 }
 
-function passage(target: string, path: string): Passage {
+function passage(target: string, path: string): ProxiedRequest {
   return {
     target,
     path,
-    toProgram: (headers) => remove(headers, OWN_HEADERS),
-    toClient: (headers) => remove(headers, FOREIGN_HEADERS),
+    rewriteRequestHeaders: (headers) => remove(headers, OWN_HEADERS),
+    rewriteResponseHeaders: (headers) => remove(headers, FOREIGN_HEADERS),
   };
 }
 

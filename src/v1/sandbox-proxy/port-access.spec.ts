@@ -1,14 +1,14 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { portToken } from '../sandboxes/session-key.js';
-import { judgeVisit, portPassage, type PortVisit, readPortVisit } from './port-access.js';
+import { judgePortAccess, proxyToPort, type PortRequest, parsePortRequest } from './port-access.js';
 
 const KEY = 'session-key';
 const TOKEN = portToken(KEY);
 const ORIGIN = 'https://worker-1-a.apps.example.com';
 const SIBLING = 'https://worker-1-b.apps.example.com';
 
-it.each<[string, Partial<PortVisit>, string]>([
+it.each<[string, Partial<PortRequest>, string]>([
   ['nothing', {}, 'closed'],
   ['the token', { token: TOKEN }, 'open'],
   ['the key', { key: KEY }, 'open'],
@@ -32,7 +32,7 @@ it.each<[string, Partial<PortVisit>, string]>([
   ['a wrong cookie, from a page elsewhere', { cookies: ['x'], site: 'cross-site' }, 'closed'],
   ['the token, from a page elsewhere', { token: TOKEN, site: 'cross-site' }, 'open'],
 ])('with %s', (_, presented, expected) => {
-  const visit: PortVisit = {
+  const visit: PortRequest = {
     url: '/',
     token: null,
     key: null,
@@ -44,11 +44,11 @@ it.each<[string, Partial<PortVisit>, string]>([
     isPage: false,
     ...presented,
   };
-  expect(judgeVisit(visit, KEY, ORIGIN)).toBe(expected);
+  expect(judgePortAccess(visit, KEY, ORIGIN)).toBe(expected);
 });
 
 const INNER = 'http://127.0.0.1:20001';
-const passage = portPassage(INNER, ORIGIN, { url: '/x', otherCookies: 'a=1' });
+const passage = proxyToPort(INNER, ORIGIN, { url: '/x', otherCookies: 'a=1' });
 
 it.each<[string, OutgoingHttpHeaders, object]>([
   ['what opened the port', { 'x-session-api-key': 'k', cookie: 'slipway_port=t; a=1' }, { cookie: 'a=1' }],
@@ -65,7 +65,7 @@ it.each<[string, OutgoingHttpHeaders, object]>([
   ['no other address of it', { 'x-forwarded-host': 'a', 'x-forwarded-proto': 'https' }, {}],
   ['what else there is', { authorization: 'Basic x' }, { authorization: 'Basic x' }],
 ])('tells the program: %s', (_, headers, expected) => {
-  passage.toProgram(headers);
+  passage.rewriteRequestHeaders(headers);
   expect(headers).toEqual({ cookie: 'a=1', ...expected });
 });
 
@@ -82,12 +82,12 @@ it.each<[string, OutgoingHttpHeaders, object]>([
   ],
   ['nothing of others', { 'clear-site-data': '"*"', 'strict-transport-security': 'max-age=1' }, {}],
 ])('tells the client: %s', (_, headers, expected) => {
-  passage.toClient(headers);
+  passage.rewriteResponseHeaders(headers);
   expect(headers).toEqual(expected);
 });
 
 describe('readPortVisit', () => {
-  it.each<[string, Partial<PortVisit>]>([
+  it.each<[string, Partial<PortRequest>]>([
     ['/', { url: '/', token: null }],
     ['/a%2F../b?x=%20&y', { url: '/a%2F../b?x=%20&y', token: null }],
     ['/a?slipway_token=t', { url: '/a', token: 't' }],
@@ -98,7 +98,7 @@ describe('readPortVisit', () => {
     ['http://elsewhere/x', { url: '/', token: null }],
     ['*', { url: '/', token: null }],
   ])('%s', (url, expected) => {
-    expect(readPortVisit({ url, method: 'GET', headers: {} }, false)).toMatchObject(expected);
+    expect(parsePortRequest({ url, method: 'GET', headers: {} }, false)).toMatchObject(expected);
   });
 
   it.each([
@@ -106,7 +106,7 @@ describe('readPortVisit', () => {
     [true, ['c']],
   ])('over TLS (%s) takes only cookies that no other host can set', (isSecure, expected) => {
     const cookie = 'slipway_port=a; x=1; __Host-slipway_port=c;slipway_port=b; slipway_portal=2';
-    const visit = readPortVisit({ url: '/', method: 'GET', headers: { cookie } }, isSecure);
+    const visit = parsePortRequest({ url: '/', method: 'GET', headers: { cookie } }, isSecure);
     expect(visit.cookies).toEqual(expected);
     expect(visit.otherCookies).toBe('x=1; slipway_portal=2');
   });
@@ -121,6 +121,6 @@ describe('readPortVisit', () => {
     ['GET', 'cors', 'empty', false],
   ])('%s with Sec-Fetch-Mode %s and -Dest %s is a navigation: %s', (method, mode, dest, expected) => {
     const headers = { 'sec-fetch-mode': mode, ...(dest !== undefined && { 'sec-fetch-dest': dest }) };
-    expect(readPortVisit({ url: '/', method, headers }, true).isNavigation).toBe(expected);
+    expect(parsePortRequest({ url: '/', method, headers }, true).isNavigation).toBe(expected);
   });
 });

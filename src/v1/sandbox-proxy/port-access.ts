@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
-import type { Passage } from './forwarder.js';
+import type { ProxiedRequest } from './sandbox-forwarder.js';
 
 const PLAIN_COOKIE: string = 'slipway_port';
 /** Over TLS: browsers take a cookie of such a name from its very host only (RFC 6265bis, 4.1.3.2). */
@@ -15,7 +15,7 @@ export function portCookie(token: string, isSecure: boolean): string {
 }
 
 /** A request to a port of a sandbox, taken apart. */
-export interface PortVisit {
+export interface PortRequest {
   /** Path and query without the token. */
   url: string;
   /** Of the query. */
@@ -41,10 +41,10 @@ export interface PortVisit {
  *
  * @param isSecure whether clients use TLS: then only the cookie counts that no other host can set
  */
-export function readPortVisit(
+export function parsePortRequest(
   { url = '/', method, headers }: Pick<IncomingMessage, 'url' | 'method' | 'headers'>,
   isSecure: boolean,
-): PortVisit {
+): PortRequest {
   const [path = '/', ...rest] = (url.startsWith('/') ? url : '/').split('?');
   const parameters = rest.length === 0 ? [] : rest.join('?').split('&');
   const others = parameters.filter((parameter) => !isToken(parameter));
@@ -93,8 +93,8 @@ function textOf(header: string | string[] | undefined): string | null {
  *
  * @param origin of the port's own pages
  */
-export function judgeVisit(
-  visit: PortVisit,
+export function judgePortAccess(
+  visit: PortRequest,
   sessionKey: string,
   origin: string,
 ): 'open' | 'closed' | 'foreign' {
@@ -108,7 +108,7 @@ export function judgeVisit(
   return isForeign(visit, origin) ? 'foreign' : 'open';
 }
 
-function isForeign({ site, origin: from, isNavigation }: PortVisit, origin: string): boolean {
+function isForeign({ site, origin: from, isNavigation }: PortRequest, origin: string): boolean {
   if (isNavigation) {
     return false;
   }
@@ -126,16 +126,16 @@ const FOREIGN_HEADERS = ['clear-site-data', 'strict-transport-security'];
  * @param target where the service reaches the program
  * @param origin where clients reach it
  */
-export function portPassage(
+export function proxyToPort(
   target: string,
   origin: string,
-  visit: Pick<PortVisit, 'url' | 'otherCookies'>,
-): Passage {
+  visit: Pick<PortRequest, 'url' | 'otherCookies'>,
+): ProxiedRequest {
   const inner = new URL(target).origin;
   return {
     target,
     path: visit.url,
-    toProgram: (headers) => {
+    rewriteRequestHeaders: (headers) => {
       // What opened the port is not for what listens there.
       delete headers['x-session-api-key'];
       delete headers['cookie'];
@@ -148,7 +148,7 @@ export function portPassage(
       move(headers, 'origin', origin, inner);
       move(headers, 'referer', origin, inner);
     },
-    toClient: (headers) => {
+    rewriteResponseHeaders: (headers) => {
       for (const name of FOREIGN_HEADERS) {
         delete headers[name];
       }

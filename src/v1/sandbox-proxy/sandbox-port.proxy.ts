@@ -4,13 +4,19 @@ import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/comm
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
-import { SandboxActivity } from '../sandboxes/sandbox-activity.queries.js';
+import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
-import { type RunningSandbox, RunningSandboxes } from '../sandboxes/sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { portToken } from '../sandboxes/session-key.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { refuseUpgrade, SandboxForwarder } from './forwarder.js';
-import { judgeVisit, portCookie, portPassage, type PortVisit, readPortVisit } from './port-access.js';
+import { refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
+import {
+  judgePortAccess,
+  portCookie,
+  proxyToPort,
+  type PortRequest,
+  parsePortRequest,
+} from './port-access.js';
 
 const STATUS_LINES = new Map([
   ['unauthorized', '401 Unauthorized'],
@@ -25,7 +31,7 @@ interface Way {
   target: string;
   /** Where clients do. */
   origin: string;
-  visit: PortVisit;
+  visit: PortRequest;
 }
 
 /**
@@ -41,8 +47,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
 
   constructor(
     private readonly addresses: SandboxUrls,
-    private readonly running: RunningSandboxes,
-    private readonly activity: SandboxActivity,
+    private readonly running: RunningSandboxQueries,
+    private readonly activity: SandboxActivityRepository,
   ) {}
 
   /** Middleware for plain requests; must come before all that speaks for the service itself. */
@@ -67,8 +73,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       const { visit, target, origin, sandbox } = await this.find(request);
       const onUse = (): void => this.activity.touch(sandbox.sandboxId);
       onUse();
-      const passage = { ...portPassage(target, origin, visit), onUse };
-      await this.forwarder.socket(request, socket, head, passage);
+      const passage = { ...proxyToPort(target, origin, visit), onUse };
+      await this.forwarder.forwardUpgrade(request, socket, head, passage);
     } catch (error) {
       const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
       if (line === undefined) {
@@ -79,7 +85,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   }
 
   beforeApplicationShutdown(): void {
-    this.forwarder.endSockets();
+    this.forwarder.closeSockets();
   }
 
   private async passOn(request: Request, response: Response): Promise<void> {
@@ -90,7 +96,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       return;
     }
     this.activity.touch(sandbox.sandboxId);
-    await this.forwarder.web(request, response, portPassage(target, origin, visit));
+    await this.forwarder.forwardRequest(request, response, proxyToPort(target, origin, visit));
   }
 
   /** @throws DomainError not_found where there is nothing; unauthorized or forbidden for whoever may not */
@@ -110,8 +116,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
         `No running sandbox has this id and a port ${name}. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
       );
     }
-    const visit = readPortVisit(request, isSecure(origin));
-    switch (judgeVisit(visit, sandbox.sessionKey, origin)) {
+    const visit = parsePortRequest(request, isSecure(origin));
+    switch (judgePortAccess(visit, sandbox.sessionKey, origin)) {
       case 'open':
         return { sandbox, target, origin, visit };
       case 'foreign':
@@ -140,8 +146,8 @@ function isSecure(origin: string): boolean {
 
 /** Takes in WebSockets: all are for sandboxes, the service itself has none. */
 @Injectable()
-export class SandboxSockets {
-  private readonly logger = new Logger(SandboxSockets.name);
+export class SandboxWebSockets {
+  private readonly logger = new Logger(SandboxWebSockets.name);
 
   constructor(
     private readonly agentServers: AgentServerProxy,

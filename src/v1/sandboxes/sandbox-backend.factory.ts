@@ -59,7 +59,7 @@ export async function createSandboxBackend(
     });
   }
   const { ProcessSandboxBackend } = await import('./backends/process/process.backend.js');
-  const { PROCESS_BACKEND_DEFAULTS } = await import('./backends/process/process-backend-options.js');
+  const { PROCESS_BACKEND_DEFAULTS } = await import('./backends/process/process-options.js');
   return new ProcessSandboxBackend({
     ...PROCESS_BACKEND_DEFAULTS,
     folder: path.join(dataDir, 'sandboxes'),

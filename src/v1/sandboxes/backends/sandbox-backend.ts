@@ -72,7 +72,7 @@ export interface SandboxFacts {
 export type SandboxIsolation = 'none' | 'bwrap' | 'container';
 
 /** What every backend is told about the machine and the installation; part of each backend's options. */
-export interface SandboxMachine {
+export interface SandboxBackendOptions {
   /** Marks what is ours (the label `slipway.instance`, or a file of the sandbox's folder). */
   instanceId: string;
   /**
@@ -137,7 +137,7 @@ export abstract class SandboxBackend {
 }
 
 /** Ports by name, of a document that was written earlier; empty for what is none. */
-export function portNumbers(value: unknown): Record<string, number> {
+export function parsePorts(value: unknown): Record<string, number> {
   if (typeof value !== 'object' || value === null) {
     return {};
   }

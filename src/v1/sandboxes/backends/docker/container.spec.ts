@@ -3,7 +3,7 @@ import type { SandboxLaunch } from '../sandbox-backend.js';
 import {
   containerFacts,
   containerOptions,
-  handOnVariables,
+  exposeImageVariables,
   type InspectedContainer,
   sandboxLayout,
   type SandboxReach,
@@ -297,7 +297,7 @@ it.each([
     ['SLIPWAY_TOOL_VARIABLES=B'],
   ],
 ])('%j and of the image %j', (Env, variables, expected) => {
-  expect(handOnVariables({ Image: 'i', Env }, variables)).toEqual({ Image: 'i', Env: expected });
+  expect(exposeImageVariables({ Image: 'i', Env }, variables)).toEqual({ Image: 'i', Env: expected });
 });
 
 it.each([

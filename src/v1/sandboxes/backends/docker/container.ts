@@ -1,16 +1,16 @@
 import { isIP, isIPv6 } from 'node:net';
 import path from 'node:path';
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode';
-import { proxyVariables } from '../proxy-variables.js';
+import { proxyVariables } from '../launch-variables.js';
 import {
-  portNumbers,
+  parsePorts,
   portVariables,
   SandboxBackendError,
   type SandboxExit,
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
-import type { DockerSandboxOptions } from './docker-options.js';
+import type { DockerBackendOptions } from './docker-options.js';
 import type { EngineFacts } from './engine.js';
 
 /** How the service gets to the agent server in a container. */
@@ -27,7 +27,7 @@ const EVERY_ADDRESS = '0.0.0.0';
 export function sandboxReach({
   network,
   listenAddress,
-}: Pick<DockerSandboxOptions, 'network' | 'listenAddress'>): SandboxReach {
+}: Pick<DockerBackendOptions, 'network' | 'listenAddress'>): SandboxReach {
   if (network !== null) {
     return { by: 'name' };
   }
@@ -93,7 +93,7 @@ export function containerFacts(container: InspectedContainer, reach: SandboxReac
 
 function addresses(container: InspectedContainer, id: string, reach: SandboxReach): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(portNumbers(parsed(container.Config.Labels[PORTS_LABEL]))).flatMap(([name, port]) => {
+    Object.entries(parsePorts(parsed(container.Config.Labels[PORTS_LABEL]))).flatMap(([name, port]) => {
       const url = address(container, id, reach, port);
       return url === null ? [] : [[name, url]];
     }),
@@ -225,7 +225,7 @@ export function containerOptions(
   launch: SandboxLaunch,
   layout: SandboxLayout,
   options: Pick<
-    DockerSandboxOptions,
+    DockerBackendOptions,
     'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
   >,
   reach: SandboxReach,
@@ -309,7 +309,7 @@ const KEPT_BACK = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIA
  *
  * @param variables of the image, as `NAME=value`
  */
-export function handOnVariables(
+export function exposeImageVariables(
   options: ContainerCreateOptions,
   variables: readonly string[],
 ): ContainerCreateOptions {

@@ -1,10 +1,10 @@
-import type { SandboxMachine } from '../sandbox-backend.js';
+import type { SandboxBackendOptions } from '../sandbox-backend.js';
 
 /** The image that `npm run image:agent-server` makes. It is built here, never pulled: a registry could have anything under that name. */
 export const DEFAULT_AGENT_IMAGE = 'slipway-agent-server';
 
 /** What the docker backend is told by the configuration. */
-export interface DockerSandboxOptions extends SandboxMachine {
+export interface DockerBackendOptions extends SandboxBackendOptions {
   /** `unix:///path` or `tcp://host:port`; null: the engine's default socket. */
   dockerHost: string | null;
   /** Image of sandboxes whose specification names none. */

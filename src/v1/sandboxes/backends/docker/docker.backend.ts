@@ -7,11 +7,16 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
-import { AgentServerVolumes, hasMountedServer, mountAgentServer, volumeOwner } from './agent-server-mount.js';
+import {
+  AgentServerVolumes,
+  hasMountedAgentServer,
+  mountAgentServer,
+  volumeOwner,
+} from './agent-server-volumes.js';
 import {
   containerFacts,
   containerOptions,
-  handOnVariables,
+  exposeImageVariables,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
   sandboxLayout,
@@ -19,20 +24,20 @@ import {
   type SandboxReach,
   sandboxReach,
 } from './container.js';
-import type { DockerSandboxOptions } from './docker-options.js';
+import type { DockerBackendOptions } from './docker-options.js';
 import {
   connectEngine,
   type EngineFacts,
   engineFailure,
-  inTime,
+  withDeadline,
   isLocalEngine,
   isSocketEngine,
   readEngineFacts,
   removeContainer,
-  unlessStatus,
+  nullOnStatus,
 } from './engine.js';
-import { ensureImage, findImage, imageLack } from './images.js';
-import { SandboxVolumes } from './volumes.js';
+import { ensureImage, findImage, explainIncompatibleImage } from './images.js';
+import { SandboxVolumes } from './sandbox-volumes.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -46,7 +51,7 @@ const RUNNING = new Set(['running', 'paused', 'restarting']);
 export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
-  readonly #options: DockerSandboxOptions;
+  readonly #options: DockerBackendOptions;
   readonly #docker: Docker;
   readonly #volumes: SandboxVolumes;
   readonly #agentServers: AgentServerVolumes;
@@ -55,7 +60,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
   #engine: EngineFacts | null = null;
 
-  constructor(options: DockerSandboxOptions) {
+  constructor(options: DockerBackendOptions) {
     super();
     this.#options = options;
     this.#docker = connectEngine(options.dockerHost);
@@ -124,9 +129,9 @@ export class DockerSandboxBackend extends SandboxBackend {
     // What the engine says of a program that it could not start.
     const text = lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
     const lack =
-      container.State.Running || !hasMountedServer(container)
+      container.State.Running || !hasMountedAgentServer(container)
         ? null
-        : imageLack(text, container.Config.Image);
+        : explainIncompatibleImage(text, container.Config.Image);
     return lack === null ? text : `${text}${lack}\n`;
   }
 
@@ -197,7 +202,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     signal.throwIfAborted();
     const createdAt = await this.#volumes.create(launch.id);
     const plain = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
-    const options = launch.program.kind === 'native' ? handOnVariables(plain, image.variables) : plain;
+    const options = launch.program.kind === 'native' ? exposeImageVariables(plain, image.variables) : plain;
     if (found !== null) {
       await this.#removeContainer(found);
     }
@@ -235,7 +240,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   /** The container under the name of a sandbox, if it is ours. */
   async #find(id: string): Promise<ContainerInspectInfo | null> {
     const container = await this.#call('the sandbox cannot be looked at', () =>
-      unlessStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
+      nullOnStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
     );
     const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.#options.instanceId;
     return container && isOurs ? container : null;
@@ -244,7 +249,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   async #stop({ Id }: ContainerInspectInfo): Promise<void> {
     await this.#call('the sandbox cannot be stopped', () =>
       // 304: it has stopped already.
-      unlessStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
+      nullOnStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
     );
   }
 
@@ -261,7 +266,7 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
     try {
-      return await inTime(ask());
+      return await withDeadline(ask());
     } catch (error) {
       throw engineFailure(what, error);
     }

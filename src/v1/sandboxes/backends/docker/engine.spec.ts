@@ -8,7 +8,7 @@ import {
   engineEndpoint,
   engineFailure,
   engineStatus,
-  inTime,
+  withDeadline,
   isLocalEngine,
   isSocketEngine,
 } from './engine.js';
@@ -67,14 +67,16 @@ describe('inTime', () => {
     await once(engine, 'listening');
     const docker = connectEngine(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`);
 
-    await expect(inTime(docker.info(), 20)).rejects.toThrow('the Docker engine did not answer within 0.02 s');
+    await expect(withDeadline(docker.info(), 20)).rejects.toThrow(
+      'the Docker engine did not answer within 0.02 s',
+    );
     engine.closeAllConnections();
     engine.close();
   });
 
   it('hands on what comes in time, failures too', async () => {
-    await expect(inTime(Promise.resolve(1))).resolves.toBe(1);
-    await expect(inTime(Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(withDeadline(Promise.resolve(1))).resolves.toBe(1);
+    await expect(withDeadline(Promise.reject(new Error('no')))).rejects.toThrow('no');
   });
 });
 

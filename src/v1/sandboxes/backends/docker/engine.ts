@@ -63,7 +63,7 @@ const DEADLINE_MS = 60_000;
  *
  * @throws Error in words for people when the time is over
  */
-export async function inTime<T>(answer: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
+export async function withDeadline<T>(answer: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     late.reject(new Error(`the Docker engine did not answer within ${deadlineMs / 1000} s`));
@@ -144,7 +144,7 @@ function reasonOf(cause: unknown): string {
 }
 
 /** What the engine answers, or null when it answers with one of the statuses. */
-export async function unlessStatus<T>(statuses: number[], answer: Promise<T>): Promise<T | null> {
+export async function nullOnStatus<T>(statuses: number[], answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;
   } catch (error) {
@@ -161,12 +161,12 @@ export async function removeContainer(docker: Docker, id: string): Promise<void>
   const container = docker.getContainer(id);
   try {
     // `v`: volumes that the image itself asked for.
-    await unlessStatus([404], container.remove({ v: true }));
+    await nullOnStatus([404], container.remove({ v: true }));
   } catch (error) {
-    if (engineStatus(error) !== 409 || (await unlessStatus([404], container.inspect()))?.State.Running) {
+    if (engineStatus(error) !== 409 || (await nullOnStatus([404], container.inspect()))?.State.Running) {
       throw error;
     }
     // Somebody else is at it already.
-    await unlessStatus([404], container.wait({ condition: 'removed' }));
+    await nullOnStatus([404], container.wait({ condition: 'removed' }));
   }
 }

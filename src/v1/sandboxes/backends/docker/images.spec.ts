@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { connectEngine } from './engine.js';
-import { ensureImage, imageLack, PullProgress } from './images.js';
+import { ensureImage, explainIncompatibleImage, PullProgress } from './images.js';
 
 const NODE = '/opt/slipway/bin/node';
 
@@ -20,7 +20,7 @@ it.each([
     'its libraries are too old, they lack GLIBC_2.27',
   ],
 ])('reads %j', (log, lack) => {
-  expect(imageLack(`${log}\n`, 'a:1')).toContain(
+  expect(explainIncompatibleImage(`${log}\n`, 'a:1')).toContain(
     `The image a:1 cannot run our agent server: ${lack}. It takes`,
   );
 });
@@ -28,7 +28,7 @@ it.each([
 it.each(['', 'listening on 8000\n', 'python: error while loading shared libraries: libz.so.1\n'])(
   'blames no image for %j',
   (log) => {
-    expect(imageLack(log, 'a:1')).toBeNull();
+    expect(explainIncompatibleImage(log, 'a:1')).toBeNull();
   },
 );
 

@@ -2,7 +2,7 @@ import type Docker from 'dockerode';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_SERVER_LABEL } from './container.js';
-import { engineFailure, inTime, unlessStatus } from './engine.js';
+import { engineFailure, withDeadline, nullOnStatus } from './engine.js';
 
 const MEGABYTE = 1e6;
 /** Often enough to see that it goes on over a slow line, seldom enough to be kept in a row. */
@@ -84,7 +84,7 @@ interface FoundImage {
 /** @returns null when the engine does not have it */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   try {
-    const found = await inTime(unlessStatus([404], docker.getImage(image).inspect()));
+    const found = await withDeadline(nullOnStatus([404], docker.getImage(image).inspect()));
     return (
       found && {
         id: found.Id,
@@ -123,7 +123,7 @@ const SIGNS: [sign: RegExp, lack: (found: string) => string][] = [
  *
  * @param log the program's last lines
  */
-export function imageLack(log: string, image: string): string | null {
+export function explainIncompatibleImage(log: string, image: string): string | null {
   for (const [sign, lack] of SIGNS) {
     const found = sign.exec(log);
     if (found !== null) {

@@ -6,9 +6,9 @@ import { errorMessage } from '../../../../common/errors/error-message.js';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
 import { toolWrapper } from './isolation.js';
 import type { Platform } from './platform.js';
-import type { ProcessBackendOptions } from './process-backend-options.js';
+import type { ProcessBackendOptions } from './process-options.js';
 import { sandboxMarker, programWrapper, spawnIdentity } from './program-command.js';
-import { SandboxFiles, removeTree } from './sandbox-folder.js';
+import { SandboxFiles, removeTree } from './sandbox-files.js';
 
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { existing, programFiles, visibleFiles } from './isolation.js';
+import { existingPaths, programFiles, visibleFiles } from './isolation.js';
 
 const folder = (path: string) => ({ path, folder: true });
 
@@ -48,7 +48,7 @@ describe('programFiles', () => {
 });
 
 it('knows what exists', async () => {
-  expect(await existing(['/etc/passwd', '/no/such/file', '/usr'])).toEqual([
+  expect(await existingPaths(['/etc/passwd', '/no/such/file', '/usr'])).toEqual([
     { path: '/etc/passwd', folder: false },
     { path: '/usr', folder: true },
   ]);

@@ -1,6 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { SandboxPaths } from './sandbox-folder.js';
+import type { SandboxPaths } from './sandbox-files.js';
 
 /** What a sandbox sees of the machine's files beside its own: all but what is hidden, read-only. */
 export interface VisibleFiles {
@@ -37,7 +37,7 @@ export function visibleFiles({ hidden, needed }: VisibilityInput): VisibleFiles 
 }
 
 /** Those paths that exist, links followed. */
-export async function existing(paths: readonly string[]): Promise<{ path: string; folder: boolean }[]> {
+export async function existingPaths(paths: readonly string[]): Promise<{ path: string; folder: boolean }[]> {
   const found = await Promise.all(
     paths.map(async (name) => {
       const real = await realpath(name).catch(() => null);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { chooseUser, isOfRange, usableUsers } from './platform.js';
+import { chooseUser, isInRange, usableUserRange } from './platform.js';
 
 const WHOLE = '         0          0 4294967295\n';
 const CONTAINER = '0 100000 65536\n';
@@ -13,7 +13,7 @@ describe('usableUsers', () => {
     ['a namespace of one user', ['0 1000 1\n', '0 1000 1\n'], undefined],
     ['nothing known', ['', ''], undefined],
   ])('%s', (_, maps, first) => {
-    expect(usableUsers(...maps)?.first).toBe(first);
+    expect(usableUserRange(...maps)?.first).toBe(first);
   });
 });
 
@@ -23,7 +23,7 @@ describe('chooseUser', () => {
   it('is stable and of the range', () => {
     const user = chooseUser('a', range, new Set());
     expect(chooseUser('a', range, new Set())).toBe(user);
-    expect(isOfRange(user, range)).toBe(true);
+    expect(isInRange(user, range)).toBe(true);
   });
 
   it('takes another one where it is taken, until none is left', () => {
@@ -42,5 +42,5 @@ it.each([
   [102, true],
   [103, false],
 ])('knows whether %d is of the range', (user, expected) => {
-  expect(isOfRange(user, { first: 100, count: 3 })).toBe(expected);
+  expect(isInRange(user, { first: 100, count: 3 })).toBe(expected);
 });

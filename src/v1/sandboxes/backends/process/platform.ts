@@ -4,7 +4,7 @@ import path from 'node:path';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { probeBubblewrap, probePlain } from './isolation-probe.js';
 import type { BubblewrapPrograms } from './isolation.js';
-import type { ProcessBackendOptions } from './process-backend-options.js';
+import type { ProcessBackendOptions } from './process-options.js';
 
 /** Where programs of the system lie, beside what PATH says. */
 const USUAL = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
@@ -49,7 +49,7 @@ const RANGES: readonly UserRange[] = [
  * @param maps texts of `/proc/self/uid_map` and `/proc/self/gid_map`
  * @returns null when there is none
  */
-export function usableUsers(...maps: string[]): UserRange | null {
+export function usableUserRange(...maps: string[]): UserRange | null {
   return RANGES.find((range) => maps.every((map) => parseMap(map).some(contains(range)))) ?? null;
 }
 
@@ -65,7 +65,7 @@ export function chooseUser(id: string, { first, count }: UserRange, taken: Reado
   throw new RangeError('every user of the range is taken');
 }
 
-export function isOfRange(user: number, { first, count }: UserRange): boolean {
+export function isInRange(user: number, { first, count }: UserRange): boolean {
   return user >= first && user < first + count;
 }
 
@@ -95,7 +95,7 @@ export type Platform = {
  * @returns how sandboxes run, and lines for the log
  * @throws SandboxBackendError when they cannot run in that way
  */
-export async function findPlatform(
+export async function detectPlatform(
   options: ProcessBackendOptions,
 ): Promise<{ platform: Platform; notices: string[] }> {
   const users = process.getuid?.() === 0 ? await sandboxUsers() : null;
@@ -138,7 +138,7 @@ function missing(bwrap: string | null, setpriv: string | null): string | null {
 
 async function sandboxUsers(): Promise<UserRange> {
   const maps = ['/proc/self/uid_map', '/proc/self/gid_map'].map(async (file) => await readFile(file, 'utf8'));
-  const users = usableUsers(...(await Promise.all(maps)));
+  const users = usableUserRange(...(await Promise.all(maps)));
   if (users === null) {
     throw new SandboxBackendError(
       'The service runs as root where no other user exists that sandboxes could run as: run it as another user.',

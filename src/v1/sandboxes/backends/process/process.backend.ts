@@ -9,22 +9,22 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
-import { type EndInput, endSandbox } from './end-sandbox.js';
-import { findPlatform } from './platform.js';
-import type { Isolation, ProcessBackendOptions } from './process-backend-options.js';
+import { type TerminationInput, terminateSandbox } from './sandbox-termination.js';
+import { detectPlatform } from './platform.js';
+import type { ProcessIsolation, ProcessBackendOptions } from './process-options.js';
 import { programAddress, programAddresses, programMarker, sandboxMarker } from './program-command.js';
-import { lives, parseExit, parseStatus } from './program-record.js';
+import { isProgramAlive, parseExit, parseBubblewrapStatus } from './program-record.js';
 import {
   removeTree,
   isSandboxId,
-  readIfThere,
+  readIfExists,
   REMOVED_PREFIX,
   SandboxFiles,
   sandboxIds,
-  capLog,
+  rotateLog,
   readLogTail,
-} from './sandbox-folder.js';
-import { ProgramStarter, type StartedProgram } from './program-launcher.js';
+} from './sandbox-files.js';
+import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
 
 /**
  * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; all that is known of
@@ -39,7 +39,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #programs = new Map<string, StartedProgram & { written: Promise<void> }>();
   /** Sandboxes that are just being ended, with all that their programs leave behind. */
   readonly #ending = new Set<string>();
-  #prepared: { isolation: Isolation; starter: ProgramStarter } | null = null;
+  #prepared: { isolation: ProcessIsolation; starter: ProgramLauncher } | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
@@ -51,7 +51,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
    *
    * @throws SandboxBackendError before `prepare` has found out
    */
-  get isolation(): Isolation {
+  get isolation(): ProcessIsolation {
     return this.#ready().isolation;
   }
 
@@ -63,10 +63,10 @@ export class ProcessSandboxBackend extends SandboxBackend {
       );
     }
     await mkdir(folder, { recursive: true, mode: 0o711 });
-    const { platform, notices } = await findPlatform(this.#options);
+    const { platform, notices } = await detectPlatform(this.#options);
     this.#prepared = {
       isolation: platform.isolation,
-      starter: new ProgramStarter(this.#options, platform),
+      starter: new ProgramLauncher(this.#options, platform),
     };
     const leftovers = (await readdir(folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
     await Promise.all(leftovers.map(async (name) => await removeTree(path.join(folder, name))));
@@ -84,7 +84,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   async inspect(id: string): Promise<SandboxFacts> {
     const files = this.#files(id);
     const nothing = { id, address: null, ports: {}, exit: null };
-    if (!(await files.exist())) {
+    if (!(await files.exists())) {
       return { ...nothing, state: 'missing', createdAt: null };
     }
     const [label, record] = await Promise.all([files.label(), files.program()]);
@@ -92,8 +92,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
     if (record === null) {
       return { ...nothing, state: 'stopped', createdAt };
     }
-    if (lives(record)) {
-      await capLog(files.paths.log, this.#options.fileLimits.logBytes);
+    if (isProgramAlive(record)) {
+      await rotateLog(files.paths.log, this.#options.fileLimits.logBytes);
       const port = record.port ?? (await files.reportedPort());
       const { listenAddress } = this.#options;
       const address = port === null ? null : programAddress(listenAddress, port);
@@ -102,8 +102,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
     await this.#programs.get(id)?.written;
     const exit =
-      parseStatus(await readIfThere(files.paths.status)) ??
-      parseExit(await readIfThere(files.paths.exit), record);
+      parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
+      parseExit(await readIfExists(files.paths.exit), record);
     return { ...nothing, state: 'stopped', exit, createdAt };
   }
 
@@ -153,14 +153,15 @@ export class ProcessSandboxBackend extends SandboxBackend {
   async #end(id: string, graceMs: number): Promise<void> {
     const known = this.#programs.get(id);
     // Of several processes of this host, another one may have started it since.
-    const program = known !== undefined && lives(known.record) ? known : await this.#find(this.#files(id));
+    const program =
+      known !== undefined && isProgramAlive(known.record) ? known : await this.#find(this.#files(id));
     if (program === null) {
       return;
     }
     const ended = known?.ended ?? null;
     this.#ending.add(id);
     try {
-      await endSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
+      await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
       await ended;
     } finally {
       this.#ending.delete(id);
@@ -168,8 +169,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   /** What the files say of a sandbox's program; null when there is no such sandbox. */
-  async #find(files: SandboxFiles): Promise<Pick<EndInput, 'record' | 'user'> | null> {
-    if (!(await files.exist())) {
+  async #find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
+    if (!(await files.exists())) {
       return null;
     }
     const { starter } = this.#ready();
@@ -194,7 +195,9 @@ export class ProcessSandboxBackend extends SandboxBackend {
       // Not the next start's, which another process may have begun already. What cannot be ended now is ended before
       // the next start, or with the sandbox.
       const marker = programMarker(this.#options.instanceId, id, record.run);
-      await endSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(() => undefined);
+      await terminateSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(
+        () => undefined,
+      );
     };
     const program = { ...started, written: write() };
     this.#programs.set(id, program);
@@ -211,7 +214,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return sandboxMarker(this.#options.instanceId, id);
   }
 
-  #ready(): { isolation: Isolation; starter: ProgramStarter } {
+  #ready(): { isolation: ProcessIsolation; starter: ProgramLauncher } {
     if (this.#prepared === null) {
       throw new SandboxBackendError('The process backend is not prepared.');
     }

@@ -1,14 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '../sandbox-backend.js';
 import {
-  isToldItsPort,
+  needsAssignedPort,
   programAddress,
   programCommand,
   programMarker,
   sandboxEnvironment,
   unsupportedOverrides,
 } from './program-command.js';
-import { sandboxPaths } from './sandbox-folder.js';
+import { sandboxPaths } from './sandbox-files.js';
 
 describe('programAddress', () => {
   it.each([
@@ -84,7 +84,7 @@ describe('programCommand', () => {
       command: ['p', '--port=4000', '--host=127.0.0.1', 'x'],
       input: null,
     });
-    expect([program, NATIVE].map(isToldItsPort)).toEqual([true, false]);
+    expect([program, NATIVE].map(needsAssignedPort)).toEqual([true, false]);
   });
 
   it('refuses an image', () => {

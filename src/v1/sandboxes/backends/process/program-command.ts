@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import path from 'node:path';
-import { proxyVariables } from '../proxy-variables.js';
+import { proxyVariables } from '../launch-variables.js';
 import {
   portVariables,
   SandboxBackendError,
@@ -10,15 +10,15 @@ import {
 } from '../sandbox-backend.js';
 import {
   asUser,
-  existing,
+  existingPaths,
   programFiles,
   sandboxWrapper,
   type VisibleFiles,
   visibleFiles,
 } from './isolation.js';
 import type { Platform } from './platform.js';
-import type { ProcessBackendOptions } from './process-backend-options.js';
-import type { SandboxPaths } from './sandbox-folder.js';
+import type { ProcessBackendOptions } from './process-options.js';
+import type { SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
 
@@ -80,7 +80,7 @@ export function programCommand(input: ProgramInput): ProgramCommand {
 }
 
 /** Whether a program has to be told on which port it shall listen. */
-export function isToldItsPort(program: SandboxProgram): boolean {
+export function needsAssignedPort(program: SandboxProgram): boolean {
   return program.kind === 'command';
 }
 
@@ -152,8 +152,8 @@ async function filesSeen(options: ProcessBackendOptions): Promise<VisibleFiles> 
   const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
   const named = [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
   const [hidden, needed] = await Promise.all([
-    existing([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
-    existing(named),
+    existingPaths([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
+    existingPaths(named),
   ]);
   const there = await Promise.all(named.map(async (name) => ((await exists(name)) ? [name] : [])));
   return visibleFiles({ hidden, needed: [...there.flat(), ...needed.map((entry) => entry.path)] });

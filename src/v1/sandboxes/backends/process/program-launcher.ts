@@ -4,13 +4,13 @@ import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
-import { endSandbox } from './end-sandbox.js';
+import { terminateSandbox } from './sandbox-termination.js';
 import { toolWrapper } from './isolation.js';
-import { chooseUser, isOfRange, type Platform } from './platform.js';
-import { freePort, PortAllotments } from './port-allotments.js';
-import type { ProcessBackendOptions } from './process-backend-options.js';
+import { chooseUser, isInRange, type Platform } from './platform.js';
+import { freePort, PortReservations } from './port-reservations.js';
+import type { ProcessBackendOptions } from './process-options.js';
 import {
-  isToldItsPort,
+  needsAssignedPort,
   LOOPBACK,
   programCommand,
   programMarker,
@@ -20,8 +20,8 @@ import {
   spawnIdentity,
   unsupportedOverrides,
 } from './program-command.js';
-import { identify, lives, type ProgramRecord } from './program-record.js';
-import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-folder.js';
+import { identifyProcess, isProgramAlive, type ProgramRecord } from './program-record.js';
+import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
 
 export interface StartedProgram extends SpawnedProgram {
   /** The user that nothing but this sandbox runs as; null when there is none. */
@@ -29,15 +29,15 @@ export interface StartedProgram extends SpawnedProgram {
 }
 
 /** Starts programs of sandboxes, and makes their folders. */
-export class ProgramStarter {
+export class ProgramLauncher {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
-  readonly #allotments: PortAllotments;
+  readonly #allotments: PortReservations;
 
   constructor(options: ProcessBackendOptions, platform: Platform) {
     this.#options = options;
     this.#platform = platform;
-    this.#allotments = new PortAllotments(options.folder, options.listenAddress ?? LOOPBACK);
+    this.#allotments = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
   /**
@@ -52,11 +52,11 @@ export class ProgramStarter {
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
     const { paths } = files;
     const before = await files.program();
-    if (before !== null && lives(before)) {
+    if (before !== null && isProgramAlive(before)) {
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
-    const port = isToldItsPort(launch.program) ? await freePort(host) : null;
+    const port = needsAssignedPort(launch.program) ? await freePort(host) : null;
     const isolated = this.#platform.isolation === 'bwrap';
     const { command, input } = programCommand({
       launch,
@@ -75,7 +75,7 @@ export class ProgramStarter {
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
-    const spawned = await this.#allotments.using(launch.id, Object.keys(launch.ports), (ports) =>
+    const spawned = await this.#allotments.reserve(launch.id, Object.keys(launch.ports), (ports) =>
       spawnProgram({
         command: [...wrapper, ...command],
         cwd: isolated ? '/' : paths.box,
@@ -96,7 +96,7 @@ export class ProgramStarter {
 
   #own(owner: number | null): number | null {
     const { users } = this.#platform;
-    return users !== null && owner !== null && isOfRange(owner, users) ? owner : null;
+    return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
   /** @returns the user that the sandbox runs as */
@@ -107,7 +107,7 @@ export class ProgramStarter {
     create: boolean,
   ): Promise<number | null> {
     const { instanceId, hostId } = this.#options;
-    const existed = await files.exist();
+    const existed = await files.exists();
     if (!existed && !create) {
       throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
     }
@@ -118,9 +118,15 @@ export class ProgramStarter {
     if (existed) {
       // Left by a program that died, or whose start was cut off before it was written down.
       const marker = sandboxMarker(instanceId, id);
-      await endSandbox({ record: null, ended: null, marker, user: await this.ownUser(files), graceMs: 0 });
+      await terminateSandbox({
+        record: null,
+        ended: null,
+        marker,
+        user: await this.ownUser(files),
+        graceMs: 0,
+      });
     }
-    await files.forgetReports();
+    await files.clearReports();
     return await this.#userOf(files);
   }
 
@@ -194,7 +200,7 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
     return await refusal(failed, input.command);
   }
   // In the same turn: the process is not waited for before, so that its identity is still to be had if it ended.
-  const record = { ...identify(pid), ...input.record };
+  const record = { ...identifyProcess(pid), ...input.record };
   try {
     writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
     renameSync(`${input.paths.program}.new`, input.paths.program);

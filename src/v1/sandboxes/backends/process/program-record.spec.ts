@@ -2,17 +2,17 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import {
-  identify,
-  lives,
+  identifyProcess,
+  isProgramAlive,
   parseExit,
   parsePort,
   parseProgramRecord,
-  parseStatus,
+  parseBubblewrapStatus,
   type ProgramRecord,
 } from './program-record.js';
 
 function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
-  return { ...identify(process.pid), run: 'a', port: null, ports: {}, namespaced: false, ...changes };
+  return { ...identifyProcess(process.pid), run: 'a', port: null, ports: {}, namespaced: false, ...changes };
 }
 
 describe('lives', () => {
@@ -21,16 +21,16 @@ describe('lives', () => {
     ['one that has its pid since a later time', { startTime: '1' }, false],
     ['one of before the machine started', { bootId: 'earlier' }, false],
   ])('%s', (_, changes, expected) => {
-    expect(lives(record(changes))).toBe(expected);
+    expect(isProgramAlive(record(changes))).toBe(expected);
   });
 
   it('is false for a process that ended', async () => {
     const child = spawn('sleep', ['1000']);
-    const ended = record(identify(child.pid ?? 0));
-    expect(lives(ended)).toBe(true);
+    const ended = record(identifyProcess(child.pid ?? 0));
+    expect(isProgramAlive(ended)).toBe(true);
     child.kill('SIGKILL');
     await once(child, 'exit');
-    expect(lives(ended)).toBe(false);
+    expect(isProgramAlive(ended)).toBe(false);
   });
 });
 
@@ -59,11 +59,11 @@ it.each([
   ['{ "exit-code": 137 }', { code: null, signal: 'SIGKILL' }],
   ['{ "exit-code": 255 }', { code: 255, signal: null }],
 ])('understands the report %j', (text, expected) => {
-  expect(parseStatus(text)).toEqual({ ...expected, outOfMemory: false });
+  expect(parseBubblewrapStatus(text)).toEqual({ ...expected, outOfMemory: false });
 });
 
 it.each(['', '{ "child-pid": 7 }\n', '{ "exit-'])('knows no end from %j', (text) => {
-  expect(parseStatus(text)).toBeNull();
+  expect(parseBubblewrapStatus(text)).toBeNull();
 });
 
 it('takes only the end of the same start', () => {

@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { jsonAt, jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
-import { portNumbers, type SandboxExit } from '../sandbox-backend.js';
+import { parsePorts, type SandboxExit } from '../sandbox-backend.js';
 
 /** Names the process of a sandbox so that no other one is ever taken for it. */
 export interface ProgramRecord {
@@ -32,18 +32,18 @@ export function parseProgramRecord(text: string): ProgramRecord | null {
     bootId: jsonText(value, 'bootId') ?? '',
     run,
     port: jsonNumber(value, 'port'),
-    ports: portNumbers(jsonAt(value, 'ports')),
+    ports: parsePorts(jsonAt(value, 'ports')),
     namespaced: jsonAt(value, 'namespaced') === true,
   };
 }
 
 /** The identity of a process that was just started by us and is not waited for yet; it may have ended. */
-export function identify(pid: number): Pick<ProgramRecord, 'pid' | 'startTime' | 'bootId'> {
+export function identifyProcess(pid: number): Pick<ProgramRecord, 'pid' | 'startTime' | 'bootId'> {
   return { pid, startTime: startTimeOf(pid) ?? '', bootId: bootId() };
 }
 
 /** Whether this very process lives; one that ended and is not waited for yet does not. */
-export function lives(record: ProgramRecord): boolean {
+export function isProgramAlive(record: ProgramRecord): boolean {
   const found = readProcess(record.pid);
   return found !== null && found.startTime === record.startTime && bootId() === record.bootId;
 }
@@ -55,7 +55,7 @@ export function parsePort(text: string): number | null {
 }
 
 /** How a program ended, from bubblewrap's reports: one JSON document a line, the last of them with the exit code. */
-export function parseStatus(text: string): SandboxExit | null {
+export function parseBubblewrapStatus(text: string): SandboxExit | null {
   for (const line of text.split('\n').toReversed()) {
     const code = jsonNumber(parseDocument(line), 'exit-code');
     if (code !== null) {

@@ -1,15 +1,53 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { endProcesses, sendSignal } from '../../../../common/processes/end-processes.js';
-import { type ProcessFacts, readProcess } from '../../../../common/processes/process-table.js';
+import {
+  childrenOf,
+  namespacePids,
+  type ProcessFacts,
+  readProcess,
+} from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { findNamespace } from './program-namespace.js';
-import { lives, type ProgramRecord } from './program-record.js';
+import { isProgramAlive, type ProgramRecord } from './program-record.js';
+
+/** Most processes between the one that was started and the namespace's first: two bubblewraps. */
+const MOST_STAGES = 4;
+
+/** The pid namespace that a sandbox's program runs in. */
+interface ProgramNamespace {
+  /** Its first process, bubblewrap: with this one the kernel ends everything in it (pid_namespaces(7)). */
+  init: ProcessFacts;
+  /** Its second process, the program. */
+  program: number;
+}
+
+/** The namespace below the process that was started; null while it is still being made, and when it is gone. */
+function findNamespace(root: number): ProgramNamespace | null {
+  const ours = namespacePids(process.pid).length;
+  let stages = [root];
+  for (let stage = 0; stage < MOST_STAGES; stage += 1) {
+    const children = stages.flatMap((pid) => childrenOf(pid));
+    const first = children.find((pid) => isNumberInside(pid, ours, 1));
+    const init = first === undefined ? null : readProcess(first);
+    if (init !== null) {
+      const program = childrenOf(init.pid).find((pid) => isNumberInside(pid, ours, 2));
+      return program === undefined ? null : { init, program };
+    }
+    stages = children;
+  }
+  return null;
+}
+
+/** Whether a process has this number in a namespace directly below ours. */
+function isNumberInside(pid: number, ours: number, number: number): boolean {
+  const pids = namespacePids(pid);
+  return pids.length === ours + 1 && pids.at(-1) === number;
+}
 
 const POLL_MS = 5;
 /** The kernel needs this long at most for what was killed. */
 const KILL_MS = 5_000;
 
-export interface EndInput {
+export interface TerminationInput {
   /** Which program runs; null when none was ever written down. */
   record: ProgramRecord | null;
   /** Resolves when the program has ended, where this process started it; null: it is looked for. */
@@ -27,11 +65,11 @@ export interface EndInput {
  *
  * @throws SandboxBackendError when some of them do not go
  */
-export async function endSandbox(input: EndInput): Promise<void> {
+export async function terminateSandbox(input: TerminationInput): Promise<void> {
   const { record, marker, user } = input;
-  const isGone = record !== null && lives(record) && (await endProgram(input, record));
+  const isGone = record !== null && isProgramAlive(record) && (await endProgram(input, record));
   // A pid whose process is gone may be another's by now.
-  const root = record !== null && lives(record) ? record.pid : null;
+  const root = record !== null && isProgramAlive(record) ? record.pid : null;
   if (!isGone && !(await endProcesses({ root, marker, user }))) {
     throw new SandboxBackendError('Processes of the sandbox cannot be ended.');
   }
@@ -42,12 +80,12 @@ export async function endSandbox(input: EndInput): Promise<void> {
  *
  * @returns whether nothing can be left of it; false where there is no namespace that would say so
  */
-async function endProgram({ ended, graceMs }: EndInput, record: ProgramRecord): Promise<boolean> {
+async function endProgram({ ended, graceMs }: TerminationInput, record: ProgramRecord): Promise<boolean> {
   const namespace = record.namespaced ? findNamespace(record.pid) : null;
   // In a namespace that is still being made there is none to ask.
   const program = record.namespaced ? (namespace?.program ?? null) : record.pid;
   if (graceMs > 0 && program !== null && sendSignal(program, 'SIGTERM')) {
-    await Promise.race([until(() => !lives(record), graceMs), ...(ended === null ? [] : [ended])]);
+    await Promise.race([until(() => !isProgramAlive(record), graceMs), ...(ended === null ? [] : [ended])]);
   }
   if (namespace === null) {
     return false;
@@ -57,7 +95,7 @@ async function endProgram({ ended, graceMs }: EndInput, record: ProgramRecord): 
     sendSignal(init.pid, 'SIGKILL');
   }
   // The processes around the namespace end when it has.
-  return await until(() => !isAlive(init) && !lives(record), KILL_MS);
+  return await until(() => !isAlive(init) && !isProgramAlive(record), KILL_MS);
 }
 
 function isAlive({ pid, startTime }: ProcessFacts): boolean {

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { inTime, engineFailure, unlessStatus } from './engine.js';
+import { withDeadline, engineFailure, nullOnStatus } from './engine.js';
 import { CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './container.js';
 
 /** The files of sandboxes: a volume each, there from the first start to the removal. */
@@ -19,7 +19,7 @@ export class SandboxVolumes {
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
     try {
-      await inTime(
+      await withDeadline(
         this.docker.createVolume({
           Name: name,
           // Of one that is there already the labels stay as they are.
@@ -43,7 +43,9 @@ export class SandboxVolumes {
   /** Epoch milliseconds; null when there is none of ours. */
   async createdAt(id: string): Promise<number | null> {
     try {
-      const volume = await inTime(unlessStatus([404], this.docker.getVolume(sandboxName(id)).inspect()));
+      const volume = await withDeadline(
+        nullOnStatus([404], this.docker.getVolume(sandboxName(id)).inspect()),
+      );
       if (volume === null || volume.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
         return null;
       }
@@ -62,7 +64,7 @@ export class SandboxVolumes {
       return;
     }
     try {
-      await inTime(unlessStatus([404], this.docker.getVolume(sandboxName(id)).remove()));
+      await withDeadline(nullOnStatus([404], this.docker.getVolume(sandboxName(id)).remove()));
     } catch (error) {
       throw engineFailure('the files of the sandbox cannot be removed', error);
     }
@@ -71,7 +73,7 @@ export class SandboxVolumes {
   /** Ids of the sandboxes that have one. */
   async list(): Promise<string[]> {
     try {
-      const { Volumes } = await inTime(
+      const { Volumes } = await withDeadline(
         this.docker.listVolumes({
           filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] },
         }),

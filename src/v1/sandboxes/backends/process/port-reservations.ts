@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { ConcurrencyLimit } from '../../../../common/async.js';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { lives } from './program-record.js';
-import { SandboxFiles, sandboxIds } from './sandbox-folder.js';
+import { isProgramAlive } from './program-record.js';
+import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 
 /**
  * Below the numbers that Linux gives to outgoing connections (32768 to 60999), which would be taken from a program that
@@ -15,7 +15,7 @@ const FIRST = 20_000;
 const COUNT = 10_000;
 
 /** Gives sandboxes ports of this machine that no other sandbox has. */
-export class PortAllotments {
+export class PortReservations {
   /** Of this process; with others of the same host only the choice by hash keeps starts at the same moment apart. */
   readonly #turn = new ConcurrencyLimit(1);
   readonly #folder: string;
@@ -32,7 +32,7 @@ export class PortAllotments {
    *
    * @throws SandboxBackendError when all are taken
    */
-  async using<T>(
+  async reserve<T>(
     id: string,
     names: readonly string[],
     write: (ports: Record<string, number>) => Promise<T>,
@@ -71,7 +71,9 @@ export class PortAllotments {
       others.map(async (other) => await new SandboxFiles(this.#folder, other).program()),
     );
     return new Set(
-      records.flatMap((record) => (record !== null && lives(record) ? Object.values(record.ports) : [])),
+      records.flatMap((record) =>
+        record !== null && isProgramAlive(record) ? Object.values(record.ports) : [],
+      ),
     );
   }
 }

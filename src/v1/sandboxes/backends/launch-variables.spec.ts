@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { proxyVariables } from './proxy-variables.js';
+import { proxyVariables } from './launch-variables.js';
 
 const LAUNCH = { env: {}, callbackUrl: 'http://service.example:3000/api/v1/webhooks' };
 

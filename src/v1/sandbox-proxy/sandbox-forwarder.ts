@@ -15,17 +15,17 @@ import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 
 /** A request on its way to a program in a sandbox. */
-export interface Passage {
+export interface ProxiedRequest {
   /** Base address of the program. */
   target: string;
   /** Path and query as the program gets them. */
   path: string;
   /** Changes what the program is told. */
-  toProgram: (headers: OutgoingHttpHeaders) => void;
+  rewriteRequestHeaders: (headers: OutgoingHttpHeaders) => void;
   /** Changes what the client is told. */
-  toClient: (headers: OutgoingHttpHeaders) => void;
+  rewriteResponseHeaders: (headers: OutgoingHttpHeaders) => void;
   /** Called whenever the client sends something over a WebSocket. */
-  onUse?: () => void;
+  onClientData?: () => void;
 }
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
@@ -70,7 +70,7 @@ export class SandboxForwarder {
    *
    * @throws DomainError bad_gateway when there is no answer that can be passed on
    */
-  async web(request: Request, response: Response, passage: Passage): Promise<void> {
+  async forwardRequest(request: Request, response: Response, passage: ProxiedRequest): Promise<void> {
     if (response.destroyed) {
       // The client left meanwhile; nobody would end what is begun for it.
       return;
@@ -104,7 +104,12 @@ export class SandboxForwarder {
   }
 
   /** Passes a WebSocket on; closes the socket, with a status where it can, when that is not possible. */
-  async socket(request: IncomingMessage, socket: Socket, head: Buffer, passage: Passage): Promise<void> {
+  async forwardUpgrade(
+    request: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    passage: ProxiedRequest,
+  ): Promise<void> {
     if (socket.destroyed) {
       return;
     }
@@ -125,7 +130,7 @@ export class SandboxForwarder {
       if (program) {
         const lines = switching({ ...headersOf(answer, passage), ...headers });
         socket.write(lines, 'latin1');
-        this.#join({ socket, head }, program, passage.onUse);
+        this.#join({ socket, head }, program, passage.onClientData);
       } else {
         const status = statusOf(answer);
         outgoing.destroy();
@@ -138,7 +143,7 @@ export class SandboxForwarder {
   }
 
   /** An open WebSocket would hold the stop of the HTTP server. */
-  endSockets(): void {
+  closeSockets(): void {
     this.#isStopping = true;
     for (const socket of this.#sockets) {
       socket.destroy();
@@ -183,7 +188,7 @@ export class SandboxForwarder {
 
 function open(
   request: IncomingMessage,
-  { target, path, toProgram }: Passage,
+  { target, path, rewriteRequestHeaders: toProgram }: ProxiedRequest,
   further: OutgoingHttpHeaders,
   timeoutMs: number,
 ): ClientRequest {
@@ -237,7 +242,10 @@ function statusOf({ statusCode = 0 }: IncomingMessage): number {
 }
 
 /** @throws TypeError for what would not be let out again */
-function headersOf(answer: IncomingMessage, { toClient }: Passage): OutgoingHttpHeaders {
+function headersOf(
+  answer: IncomingMessage,
+  { rewriteResponseHeaders: toClient }: ProxiedRequest,
+): OutgoingHttpHeaders {
   const headers = endToEndHeaders(answer.headers);
   toClient(headers);
   for (const [name, value] of Object.entries(headers)) {

@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { capLog, readLogTail, relativeWorkingDir } from './sandbox-folder.js';
+import { rotateLog, readLogTail, relativeWorkingDir } from './sandbox-files.js';
 
 let folder: string;
 let log: string;
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 it('has no tail where there is no log', async () => {
   expect(await readLogTail(log)).toBe('');
-  await capLog(log, 10);
+  await rotateLog(log, 10);
 });
 
 it('ends with the last whole lines', async () => {
@@ -30,9 +30,9 @@ it('ends with the last whole lines', async () => {
 
 it('is put aside when it is too large, and goes on', async () => {
   await writeFile(log, 'before\n');
-  await capLog(log, 100);
+  await rotateLog(log, 100);
   expect(await readFile(log, 'utf8')).toBe('before\n');
-  await capLog(log, 3);
+  await rotateLog(log, 3);
   await appendFile(log, 'after\n');
   expect(await readFile(log, 'utf8')).toBe('after\n');
   expect(await readFile(`${log}.1`, 'utf8')).toBe('before\n');

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../../test/support/until.js';
-import { endToEndHeaders, type Passage, SandboxForwarder } from './forwarder.js';
+import { endToEndHeaders, type ProxiedRequest, SandboxForwarder } from './sandbox-forwarder.js';
 
 it.each<[string, IncomingHttpHeaders, object]>([
   [
@@ -54,7 +54,7 @@ describe('SandboxForwarder', () => {
   /** What the program got, each connection for itself. */
   let received: string[];
   let programs: Socket[];
-  let passage: Passage;
+  let passage: ProxiedRequest;
 
   beforeEach(async () => {
     received = [];
@@ -62,7 +62,7 @@ describe('SandboxForwarder', () => {
     forwarder = new SandboxForwarder('No answer.');
     const app = express();
     app.use(async (request: Request, response: Response) => {
-      await forwarder.web(request, response, { ...passage, path: request.url });
+      await forwarder.forwardRequest(request, response, { ...passage, path: request.url });
     });
     app.use((error: Error, _request: Request, response: Response, _next: NextFunction) => {
       response.status(502).json({ detail: error.message });
@@ -70,14 +70,14 @@ describe('SandboxForwarder', () => {
     service = createHttpServer(app);
     service.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on('error', () => socket.destroy());
-      void forwarder.socket(request, socket, head, { ...passage, path: request.url ?? '/' });
+      void forwarder.forwardUpgrade(request, socket, head, { ...passage, path: request.url ?? '/' });
     });
     service.listen(0, '127.0.0.1');
     await once(service, 'listening');
   });
 
   afterEach(() => {
-    forwarder.endSockets();
+    forwarder.closeSockets();
     service.closeAllConnections();
     service.close();
     programs.forEach((socket) => socket.destroy());
@@ -106,8 +106,8 @@ describe('SandboxForwarder', () => {
     passage = {
       target: `http://127.0.0.1:${portOf(server)}`,
       path: '/',
-      toProgram: nothing,
-      toClient: nothing,
+      rewriteRequestHeaders: nothing,
+      rewriteResponseHeaders: nothing,
     };
   }
 
@@ -255,7 +255,7 @@ describe('SandboxForwarder', () => {
       });
       await listen(http);
       let uses = 0;
-      passage.onUse = () => {
+      passage.onClientData = () => {
         uses += 1;
       };
       const socket = new WebSocket(`ws://127.0.0.1:${portOf(service)}/s`);
@@ -270,7 +270,7 @@ describe('SandboxForwarder', () => {
 
     it('filters the headers of the handshake as those of answers', async () => {
       await answering((socket) => socket.end(`${SWITCHING}Set-Cookie: a=1\r\nX-Other: 1\r\n\r\n`));
-      passage.toClient = (headers) => delete headers['set-cookie'];
+      passage.rewriteResponseHeaders = (headers) => delete headers['set-cookie'];
       const text = await raw(handshake);
       expect(text).toMatch(/^HTTP\/1\.1 101 /);
       expect(text).toContain('x-other: 1');
@@ -331,7 +331,7 @@ describe('SandboxForwarder', () => {
       const underWay = connect(portOf(service), '127.0.0.1');
       underWay.write(handshake);
       await once(underWay, 'data');
-      forwarder.endSockets();
+      forwarder.closeSockets();
       await once(underWay, 'close');
       expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 503 /);
       await until(() => programs.every(({ closed }) => closed));
@@ -343,7 +343,7 @@ describe('SandboxForwarder', () => {
       await once(client, 'connect');
       client.destroy();
       const request = { method: 'GET', headers: { upgrade: 'websocket' }, socket: client };
-      await forwarder.socket(request as IncomingMessage, client, Buffer.alloc(0), passage);
+      await forwarder.forwardUpgrade(request as IncomingMessage, client, Buffer.alloc(0), passage);
       expect(received).toEqual([]);
     });
 

@@ -1,7 +1,7 @@
 import { MIN_FREE_BYTES } from '../disk-space.js';
 
 /** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
-export type Isolation = 'bwrap' | 'none';
+export type ProcessIsolation = 'bwrap' | 'none';
 
 /** Everything that the process backend is told. Paths are absolute. */
 export interface ProcessBackendOptions {
@@ -10,10 +10,10 @@ export interface ProcessBackendOptions {
   /** Names the installation: sandboxes of another one in the same folder are not touched. */
   instanceId: string;
   hostId: string;
-  /** Where programs listen, and what their addresses name; null: loopback only. See `SandboxMachine`. */
+  /** Where programs listen, and what their addresses name; null: loopback only. See `SandboxBackendOptions`. */
   listenAddress: string | null;
   /** `auto`: bubblewrap where it works. */
-  isolation: 'auto' | Isolation;
+  isolation: 'auto' | ProcessIsolation;
   /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
   /** Our own agent server: `node ARGS entry`, where the entry lies at `dist/agent-server/main.js` of the product. */

@@ -40,7 +40,7 @@ export class SandboxFiles {
     this.paths = sandboxPaths(folder, id, workingDir);
   }
 
-  async exist(): Promise<boolean> {
+  async exists(): Promise<boolean> {
     return (await stat(this.paths.root).catch(nullIfMissing)) !== null;
   }
 
@@ -71,7 +71,7 @@ export class SandboxFiles {
 
   /** Null when the folder carries none. */
   async label(): Promise<SandboxLabel | null> {
-    const value = parseDocument(await readIfThere(this.paths.label));
+    const value = parseDocument(await readIfExists(this.paths.label));
     const instanceId = jsonText(value, 'instanceId');
     const hostId = jsonText(value, 'hostId');
     const createdAt = jsonNumber(value, 'createdAt');
@@ -86,7 +86,7 @@ export class SandboxFiles {
   }
 
   async program(): Promise<ProgramRecord | null> {
-    return parseProgramRecord(await readIfThere(this.paths.program));
+    return parseProgramRecord(await readIfExists(this.paths.program));
   }
 
   /** The port that the program says it listens on. The file is the sandbox's: whatever stands there, it is not trusted. */
@@ -105,7 +105,7 @@ export class SandboxFiles {
   }
 
   /** Forgets what an earlier program reported. */
-  async forgetReports(): Promise<void> {
+  async clearReports(): Promise<void> {
     const { portFile, exit, status } = this.paths;
     await Promise.all([portFile, exit, status].map(async (file) => await rm(file, { force: true })));
   }
@@ -147,7 +147,7 @@ async function usersWith(user: number, home: string): Promise<string> {
 }
 
 /** The text of a file, empty when it is missing. */
-export async function readIfThere(file: string): Promise<string> {
+export async function readIfExists(file: string): Promise<string> {
   return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
 }
 
@@ -274,7 +274,7 @@ export async function readLogTail(file: string): Promise<string> {
  * Puts a log aside that has grown large, in place of the one before, and begins anew. The program goes on writing to
  * the same file, which it has open for appending; what it writes in between may be lost.
  */
-export async function capLog(file: string, maxBytes: number): Promise<void> {
+export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
     await copyFile(file, `${file}.1`);
     await truncate(file);

@@ -7,8 +7,8 @@ import Docker, {
 import { KeyedQueue } from '../../../../common/async.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL } from './container.js';
-import type { DockerSandboxOptions } from './docker-options.js';
-import { engineFailure, inTime, removeContainer, unlessStatus } from './engine.js';
+import type { DockerBackendOptions } from './docker-options.js';
+import { engineFailure, withDeadline, removeContainer, nullOnStatus } from './engine.js';
 import { findImage } from './images.js';
 
 /** Where our agent server and its Node.js are in the images that have them, and are mounted in others. */
@@ -64,7 +64,7 @@ export function volumeOwner(options: ContainerCreateOptions, image: string): Con
 }
 
 /** Whether a container runs our agent server in an image that has none. */
-export function hasMountedServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
+export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }
 
@@ -82,11 +82,11 @@ interface AgentServerSource {
 /** The files of our agent server, taken out of its image once into a volume that all sandboxes may share. */
 export class AgentServerVolumes {
   readonly #docker: Docker;
-  readonly #options: Pick<DockerSandboxOptions, 'instanceId' | 'defaultImage'>;
+  readonly #options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>;
   /** A volume for each of many sandboxes that start at the same time would be a waste. */
   readonly #turns = new KeyedQueue();
 
-  constructor(docker: Docker, options: Pick<DockerSandboxOptions, 'instanceId' | 'defaultImage'>) {
+  constructor(docker: Docker, options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>) {
     this.#docker = docker;
     this.#options = options;
   }
@@ -125,7 +125,7 @@ export class AgentServerVolumes {
     try {
       await this.#call('files of earlier agent servers cannot be removed', async () => {
         await this.#removeLeftContainers();
-        const left = leftAgentFiles(await this.#list(), image, Date.now());
+        const left = staleVolumes(await this.#list(), image, Date.now());
         await Promise.all(left.map(async (name) => await this.#removeVolume(name)));
       });
       return [];
@@ -143,14 +143,15 @@ export class AgentServerVolumes {
     const now = Date.now();
     const left = containers.filter(
       // Containers have the labels of their images as well, and any image may name these.
-      ({ Labels }) => !(SANDBOX_LABEL in Labels) && isLeft({ createdAt: Number(Labels[CREATED_LABEL]) }, now),
+      ({ Labels }) =>
+        !(SANDBOX_LABEL in Labels) && isStale({ createdAt: Number(Labels[CREATED_LABEL]) }, now),
     );
     await Promise.all(left.map(async ({ Id }) => await removeContainer(this.#docker, Id)));
   }
 
   /** Nothing happens when a container uses it. */
   async #removeVolume(name: string): Promise<void> {
-    await unlessStatus([404, 409], this.#docker.getVolume(name).remove());
+    await nullOnStatus([404, 409], this.#docker.getVolume(name).remove());
   }
 
   #labels(): string[] {
@@ -170,7 +171,7 @@ export class AgentServerVolumes {
       try {
         await this.#docker.createVolume({ Name: name, Labels: labels });
         await this.#copy(image, name, labels);
-        await this.#docker.createVolume({ Name: markOf(name), Labels: labels });
+        await this.#docker.createVolume({ Name: readyMarkOf(name), Labels: labels });
       } catch (error) {
         // What is left of it here is never used; another start of the service removes it.
         await this.#removeVolume(name).catch(() => undefined);
@@ -207,7 +208,7 @@ export class AgentServerVolumes {
     }
   }
 
-  async #list(): Promise<AgentFiles[]> {
+  async #list(): Promise<AgentServerVolume[]> {
     const { Volumes } = await this.#call('the volumes of agent servers cannot be listed', () =>
       this.#docker.listVolumes({ filters: { label: this.#labels() } }),
     );
@@ -220,7 +221,7 @@ export class AgentServerVolumes {
 
   async #call<T>(what: string, ask: () => Promise<T>, deadlineMs?: number): Promise<T> {
     try {
-      return await inTime(ask(), deadlineMs);
+      return await withDeadline(ask(), deadlineMs);
     } catch (error) {
       throw engineFailure(what, error);
     }
@@ -242,7 +243,7 @@ const OLD_MS = 60 * 60 * 1000;
 const MARK = '-ready';
 
 /** A volume with the files of an agent server, or the mark of one. */
-export interface AgentFiles {
+export interface AgentServerVolume {
   name: string;
   /** Id of the image that they are of. */
   image: string;
@@ -255,19 +256,19 @@ export interface AgentFiles {
  * with: it copies into a volume while others may already use it, and one that was killed meanwhile finds the container
  * for which it copied as if all had gone well. So each attempt has a volume of its own, and what is not marked is not used.
  */
-export function markOf(name: string): string {
+export function readyMarkOf(name: string): string {
   return `${name}${MARK}`;
 }
 
 /** Whether something was made so long ago that nobody is at it any more. */
-function isLeft({ createdAt }: Pick<AgentFiles, 'createdAt'>, now: number): boolean {
+function isStale({ createdAt }: Pick<AgentServerVolume, 'createdAt'>, now: number): boolean {
   return now - createdAt >= OLD_MS;
 }
 
 /** The volume to use of those that have an image's files; null when none is ready. The same one for all who ask. */
-export function readyVolume(volumes: readonly AgentFiles[], image: string): string | null {
+export function readyVolume(volumes: readonly AgentServerVolume[], image: string): string | null {
   const names = new Set(volumes.filter((volume) => volume.image === image).map(({ name }) => name));
-  const [first = null] = [...names].filter((name) => names.has(markOf(name))).toSorted();
+  const [first = null] = [...names].filter((name) => names.has(readyMarkOf(name))).toSorted();
   return first;
 }
 
@@ -277,10 +278,14 @@ export function readyVolume(volumes: readonly AgentFiles[], image: string): stri
  *
  * @param image whose files are wanted; null when the engine has no such image
  */
-export function leftAgentFiles(volumes: readonly AgentFiles[], image: string | null, now: number): string[] {
+export function staleVolumes(
+  volumes: readonly AgentServerVolume[],
+  image: string | null,
+  now: number,
+): string[] {
   const ready = image === null ? null : readyVolume(volumes, image);
-  const kept = new Set(ready === null ? [] : [ready, markOf(ready)]);
+  const kept = new Set(ready === null ? [] : [ready, readyMarkOf(ready)]);
   return volumes
-    .filter(({ name, createdAt }) => !kept.has(name) && isLeft({ createdAt }, now))
+    .filter(({ name, createdAt }) => !kept.has(name) && isStale({ createdAt }, now))
     .map(({ name }) => name);
 }

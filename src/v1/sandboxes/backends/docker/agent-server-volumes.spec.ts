@@ -2,25 +2,29 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import {
   AGENT_SERVER_COMMAND,
-  type AgentFiles,
-  leftAgentFiles,
-  markOf,
+  type AgentServerVolume,
+  staleVolumes,
+  readyMarkOf,
   mountAgentServer,
   readyVolume,
   volumeOwner,
-} from './agent-server-mount.js';
+} from './agent-server-volumes.js';
 
 const NOW = 10_000_000;
-const files = (name: string, image = 'sha256:new', createdAt = 0): AgentFiles => ({ name, image, createdAt });
-const marked = (name: string, image?: string, createdAt?: number): AgentFiles[] => [
-  files(markOf(name), image, createdAt),
+const files = (name: string, image = 'sha256:new', createdAt = 0): AgentServerVolume => ({
+  name,
+  image,
+  createdAt,
+});
+const marked = (name: string, image?: string, createdAt?: number): AgentServerVolume[] => [
+  files(readyMarkOf(name), image, createdAt),
   files(name, image, createdAt),
 ];
 
 it.each([
   ['nothing', [], null],
   ['files that nobody marked', [files('a')], null],
-  ['a mark whose files are gone', [files(markOf('a'))], null],
+  ['a mark whose files are gone', [files(readyMarkOf('a'))], null],
   ['what is marked', [files('a'), ...marked('b')], 'b'],
   ['one of two, always the same', [...marked('b'), ...marked('a')], 'a'],
   ['no files of another image', marked('a', 'sha256:old'), null],
@@ -36,7 +40,7 @@ it.each([
   ['the second of two', [...marked('b'), ...marked('a')], 'sha256:new', ['b-ready', 'b']],
   ['nothing that may be just being filled', [files('b', 'sha256:new', NOW - 1000)], 'sha256:new', []],
 ])('leftAgentFiles lists %s', (_, volumes, image, expected) => {
-  expect(leftAgentFiles(volumes, image, NOW)).toEqual(expected);
+  expect(staleVolumes(volumes, image, NOW)).toEqual(expected);
 });
 
 const OPTIONS = {
