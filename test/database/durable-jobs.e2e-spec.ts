@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { DatabaseModule } from '../../src/database/database.module.js';
 import { DurableJobs } from '../../src/database/jobs/durable-jobs.js';
-import type { JobHandler, JobQueue } from '../../src/database/jobs/job-loop.js';
+import type { JobHandler, JobQueue } from '../../src/database/jobs/job-queue.worker.js';
 import { JobsModule } from '../../src/database/jobs/jobs.module.js';
 import { SecretCipher, CryptoModule } from '../../src/common/crypto/secret-cipher.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
@@ -105,6 +105,33 @@ describe('DurableJobs', () => {
     expect(waiting.size).toBe(20);
 
     waiting.forEach((finish) => finish());
+  });
+
+  it('takes the next job as soon as one is done, and never more at once than the queue allows', async () => {
+    const waiting: (() => void)[] = [];
+    let most = 0;
+    let running = 0;
+    let done = 0;
+    const app = await start([
+      [
+        { ...QUEUE, concurrency: 2 },
+        async () => {
+          running += 1;
+          most = Math.max(most, running);
+          await new Promise<void>((resolve) => waiting.push(resolve));
+          running -= 1;
+          done += 1;
+        },
+      ],
+    ]);
+
+    await Promise.all(Array.from({ length: 7 }, (_, index) => send(app, `guest ${index}`)));
+    await until(() => {
+      waiting.splice(0, running === 2 || done >= 6 ? 1 : 0).forEach((finish) => finish());
+      return done === 7;
+    });
+
+    expect(most).toBe(2);
   });
 
   it('is heard by other processes at once', async () => {

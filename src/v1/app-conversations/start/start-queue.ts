@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { jsonText } from '../../../common/json-access.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
-import type { JobQueue } from '../../../database/jobs/job-loop.js';
+import type { JobQueue } from '../../../database/jobs/job-queue.worker.js';
 import type { StartTask } from '../start-task.entity.js';
 
 /** Much of a start is waiting: for a place, for a sandbox, for a clone. */

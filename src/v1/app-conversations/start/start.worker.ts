@@ -10,7 +10,7 @@ import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
-import type { JobAttempt } from '../../../database/jobs/job-loop.js';
+import type { JobAttempt } from '../../../database/jobs/job-queue.worker.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';

@@ -1,0 +1,167 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@nestjs/common';
+import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
+import { errorMessage, errorStack } from '../../common/errors/error-message.js';
+import { jsonText } from '../../common/json-access.js';
+
+/** A queue of jobs that survive the process that sent them. */
+export interface JobQueue {
+  /** Letters, digits, `-`, `_`, `.`. */
+  name: string;
+  /** Where a job goes whose attempts all failed; a queue without one keeps it as failed. */
+  deadLetter: string | null;
+  /** Further attempts after the first one. */
+  retryLimit: number;
+  /** Seconds before the second attempt; doubled for each further one. */
+  retryDelaySeconds: number;
+  /** How many jobs of this queue one process works on at the same time. */
+  concurrency: number;
+  /** How often a process looks for jobs that nobody announced: retries that fall due, lost notifications. */
+  pollMs: number;
+}
+
+/** One attempt at a job. */
+export interface JobAttempt {
+  /** As it was sent. */
+  data: unknown;
+  /**
+   * Aborts when the process stops, and when the job has been given to another worker. The handler ends as soon as it
+   * can; the job begins anew elsewhere.
+   */
+  signal: AbortSignal;
+  /** In a dead-letter queue: the error of the last attempt. */
+  failure: string | null;
+}
+
+/** Does a job. When it throws, the job is tried again later. */
+export type JobHandler = (attempt: JobAttempt) => Promise<void>;
+
+/** Without a heartbeat for this long, pg-boss gives a job to another worker. Its minimum. */
+export const HEARTBEAT_SECONDS = 10;
+const HEARTBEAT_REFRESH_SECONDS = 3;
+/** Workers are woken; their own polling is off. */
+const NO_POLLING_SECONDS = 24 * 3600;
+/** How long `stop` waits for handlers. A job that has not ended by then is another worker's. */
+const STOP_GRACE_MS = 10_000;
+
+/**
+ * Works on the jobs of one queue with pg-boss's workers, which fetch, settle and keep the heartbeat.
+ *
+ * Each pg-boss worker does one job at a time and fetches for itself, so waking all of them would cost a query for each
+ * one. Instead one idle worker is woken at a time; a worker that finds a job wakes the next one, and workers are added
+ * as jobs need them. So a lone job costs two queries, whatever the concurrency.
+ */
+export class JobQueueWorker {
+  readonly #boss: PgBoss;
+  readonly #queue: JobQueue;
+  readonly #handler: JobHandler;
+  readonly #handBack: (job: JobWithMetadata) => Promise<void>;
+  readonly #logger: Logger;
+  readonly #stopping = new AbortController();
+  readonly #idle = new Set<string>();
+  #workers = 0;
+  #poll: NodeJS.Timeout | undefined;
+
+  /** @param handBack gives a job back without counting the attempt, because the process stops */
+  constructor(
+    boss: PgBoss,
+    queue: JobQueue,
+    handler: JobHandler,
+    handBack: (job: JobWithMetadata) => Promise<void>,
+    logger: Logger,
+  ) {
+    this.#boss = boss;
+    this.#queue = queue;
+    this.#handler = handler;
+    this.#handBack = handBack;
+    this.#logger = logger;
+  }
+
+  start(): void {
+    this.#poll ??= setInterval(() => this.wake(), this.#queue.pollMs).unref();
+    this.wake();
+  }
+
+  /** Looks for jobs now, unless as many are being worked on as may be. */
+  wake(): void {
+    const [idle] = this.#idle;
+    if (this.#stopping.signal.aborted) {
+      return;
+    }
+    if (idle !== undefined) {
+      this.#boss.notifyWorker(idle);
+    } else if (this.#workers < this.#queue.concurrency) {
+      this.#workers += 1;
+      this.#addWorker().catch((error: unknown) => {
+        this.#workers -= 1;
+        this.#logger.error('failed to add job worker', errorStack(error));
+      });
+    }
+  }
+
+  /** Takes no more jobs, aborts those in work, and hands back what was not finished. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearInterval(this.#poll);
+    const ended = new AbortController();
+    const grace = delay(STOP_GRACE_MS, undefined, { signal: ended.signal }).catch(() => undefined);
+    await Promise.race([this.#boss.offWork(this.#queue.name), grace]);
+    ended.abort();
+  }
+
+  async #addWorker(): Promise<void> {
+    const id: string = await this.#boss.work<object, unknown, typeof WORK_OPTIONS>(
+      this.#queue.name,
+      WORK_OPTIONS,
+      async ([job]) => {
+        this.#idle.delete(id);
+        this.wake();
+        try {
+          return job === undefined ? [] : [await this.#attempt(job)];
+        } finally {
+          this.#idle.add(id);
+          // There may be more: it fetches again once this job is settled.
+          this.#boss.notifyWorker(id);
+        }
+      },
+    );
+    this.#idle.add(id);
+  }
+
+  /** Settled through the result, which keeps the message alone: stacks and causes do not belong in the database. */
+  async #attempt(job: JobWithMetadata): Promise<JobResult> {
+    const signal = AbortSignal.any([this.#stopping.signal, job.signal]);
+    try {
+      signal.throwIfAborted();
+      await this.#handler({
+        data: job.data,
+        signal,
+        failure: jsonText(job.sourceOutput, 'message') ?? jsonText(job.sourceOutput, 'value', 'message'),
+      });
+      return { id: job.id, status: 'completed' };
+    } catch (error) {
+      return await this.#settleFailure(job, error);
+    }
+  }
+
+  async #settleFailure(job: JobWithMetadata, error: unknown): Promise<JobResult> {
+    const fields = { queue: this.#queue.name, job_id: job.id };
+    if (job.signal.aborted) {
+      // Nothing that pg-boss writes for this attempt counts any more.
+      this.#logger.warn('job was given to another worker', { ...fields, error: errorMessage(error) });
+    } else if (this.#stopping.signal.aborted) {
+      await this.#handBack(job);
+      return { id: job.id, status: 'completed' };
+    } else {
+      this.#logger.error('failed to do job', { ...fields, stack: errorStack(error) });
+    }
+    return { id: job.id, status: 'failed', output: { message: errorMessage(error) } };
+  }
+}
+
+const WORK_OPTIONS = {
+  includeMetadata: true,
+  perJobResults: true,
+  heartbeatRefreshSeconds: HEARTBEAT_REFRESH_SECONDS,
+  pollingIntervalSeconds: NO_POLLING_SECONDS,
+} as const;
