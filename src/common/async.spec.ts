@@ -1,17 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { ConcurrencyLimit, KeyedQueue, LatestWrite, RepeatedWork } from './async.js';
+import { KeyedLimit, LatestWrite, RepeatedWork } from './async.js';
 import { currentRequest, runInRequestContext } from './requests/request-context.js';
 
-describe('ConcurrencyLimit', () => {
-  it('never runs more than its maximum, starts in order and finishes everything', async () => {
-    const limit = new ConcurrencyLimit(3);
+describe('KeyedLimit', () => {
+  it('runs the tasks of a key in order, and no more than its maximum at once', async () => {
+    const limit = new KeyedLimit(3);
     const started: number[] = [];
     let running = 0;
     let peak = 0;
     const results = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
-        limit.run(async () => {
+        limit.run('a', async () => {
           started.push(index);
           running += 1;
           peak = Math.max(peak, running);
@@ -21,36 +21,47 @@ describe('ConcurrencyLimit', () => {
         }),
       ),
     );
+
     expect(peak).toBe(3);
     expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(results).toEqual(started);
   });
 
-  it('gives the place of a failed task to the next one', async () => {
-    const limit = new ConcurrencyLimit(1);
-    const failing = limit.run(() => Promise.reject(new Error('broken')));
-    const next = limit.run(() => Promise.resolve('done'));
+  it('lets no key wait for another one', async () => {
+    const limit = new KeyedLimit(2);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const begun: number[] = [];
+    const hanging = [1, 2, 3].map((number) =>
+      limit.run('a', async () => {
+        begun.push(number);
+        await promise;
+      }),
+    );
+
+    await expect(limit.run('b', async () => 'done')).resolves.toBe('done');
+    expect(begun).toEqual([1, 2]);
+
+    resolve();
+    await Promise.all(hanging);
+    expect(begun).toEqual([1, 2, 3]);
+  });
+
+  it('goes on after a task that failed', async () => {
+    const limit = new KeyedLimit(1);
+    const failing = limit.run('a', () => Promise.reject(new Error('broken')));
+    const next = limit.run('a', async () => 'done');
+
     await expect(failing).rejects.toThrow('broken');
     await expect(next).resolves.toBe('done');
-    await expect(limit.run(() => Promise.resolve('again'))).resolves.toBe('again');
   });
-});
 
-it('runs one thing after the other under a key, also after a failure, and keys side by side', async () => {
-  const queue = new KeyedQueue();
-  const order: string[] = [];
-  const gate = Promise.withResolvers<void>();
-  const first = queue.run('a', async () => {
-    await gate.promise;
-    order.push('a1');
-    throw new Error('failed');
+  it('forgets keys without tasks, after a failure too', async () => {
+    const limit = new KeyedLimit(1);
+
+    await expect(limit.run('a', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+
+    expect(limit.size).toBe(0);
   });
-  const second = queue.run('a', async () => order.push('a2'));
-  await queue.run('b', async () => order.push('b'));
-  gate.resolve();
-  await expect(first).rejects.toThrow('failed');
-  expect(await second).toBe(3);
-  expect(order).toEqual(['b', 'a1', 'a2']);
 });
 
 describe('LatestWrite', () => {
@@ -145,7 +156,7 @@ describe('RepeatedWork', () => {
     expect(errors).toEqual([new Error('no')]);
   });
 
-  it('tells a failure once, until it is another or was over in between', async () => {
+  it('reports a failure once, until another one or a success comes between', async () => {
     const failures = ['a', 'a', 'b', 'a', null, 'a'];
     const errors: unknown[] = [];
     const work = new RepeatedWork(

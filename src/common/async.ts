@@ -1,60 +1,34 @@
 import { AsyncResource } from 'node:async_hooks';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { errorMessage } from './errors/error-message.js';
 
-/** Lets at most `max` tasks run at the same time; the others wait in the order they came. */
-export class ConcurrencyLimit {
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
-  private readonly max: number;
+/** Limits how many tasks of each key run at once; keys do not wait for each other. */
+export class KeyedLimit {
+  private readonly limits = new Map<string, LimitFunction>();
 
-  constructor(max: number) {
-    this.max = max;
+  constructor(private readonly max: number) {}
+
+  /** Keys with tasks that run or wait. */
+  get size(): number {
+    return this.limits.size;
   }
 
-  /** Runs the task as soon as there is room, and settles as the task does. */
-  async run<T>(task: () => Promise<T>): Promise<T> {
-    if (this.running < this.max) {
-      this.running += 1;
-    } else {
-      await new Promise<void>((resolve) => {
-        this.waiting.push(resolve);
-      });
-    }
+  /** Runs the task when its key has room for it, in the order of the calls, and settles as the task does. */
+  async run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const limit = this.limits.get(key) ?? pLimit(this.max);
+    this.limits.set(key, limit);
     try {
-      return await task();
+      return await limit(task);
     } finally {
-      const next = this.waiting.shift();
-      if (next) {
-        // The place is handed over as it is: a newcomer cannot slip in between.
-        next();
-      } else {
-        this.running -= 1;
+      const isIdle = limit.activeCount + limit.pendingCount === 0;
+      if (isIdle && this.limits.get(key) === limit) {
+        this.limits.delete(key);
       }
     }
   }
 }
 
-/** Runs what is asked for under one key one after the other. */
-export class KeyedQueue {
-  readonly #last = new Map<string, Promise<unknown>>();
-
-  /** Answers what the work answers, once everything that was asked for before under this key is done. */
-  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(key) ?? Promise.resolve();
-    // Whoever asked for it hears of its failure.
-    const own = before.then(work, work);
-    this.#last.set(key, own);
-    try {
-      return await own;
-    } finally {
-      if (this.#last.get(key) === own) {
-        this.#last.delete(key);
-      }
-    }
-  }
-}
-
-/** Writes values one after the other; of those that come during a write only the last one is written. */
+/** Writes values one after the other. Of the values that arrive during a write, only the last is written. */
 export class LatestWrite<T> {
   private next: { value: T } | null = null;
   private writing = false;
@@ -87,19 +61,19 @@ export class LatestWrite<T> {
 }
 
 /**
- * Work that is done again and again, at most one run at a time. What it throws goes to `onError`, and the next run comes
- * all the same; of failures in a row that say the same only the first is told, so that an outage of hours fills no log.
- * The timer keeps no process alive.
+ * Work that is repeated, at most one run at a time. What a run throws goes to `onError` and the next run follows all the
+ * same. Of equal failures in a row only the first is reported, so that an outage of hours does not fill the log. The
+ * timer keeps no process alive.
  */
 export class RepeatedWork {
-  /** Runs belong to nobody's request, whoever asked for them: their log lines must not say so. */
+  /** A run belongs to no request, whoever asked for it, so its log lines must not carry one's id. */
   private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
   private stopped = false;
   private lastFailure: string | null = null;
 
-  /** @param everyMs pause between the beginnings of two runs; a run that takes longer delays the next one */
+  /** @param everyMs from the beginning of one run to the next; a run that takes longer delays the next one */
   constructor(
     private readonly everyMs: number,
     private readonly work: () => Promise<void>,
@@ -111,7 +85,7 @@ export class RepeatedWork {
   }
 
   /**
-   * Runs at once. During a run it is run once more right after, since that run may have looked too early.
+   * Runs now, or right after the current run, which may have looked too early.
    *
    * @returns when a run that began after this call has ended
    */
@@ -120,7 +94,7 @@ export class RepeatedWork {
     await this.run();
   }
 
-  /** No run begins any more; returns when the current one has ended. */
+  /** Begins no more runs, and waits for the current one. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearInterval(this.timer);
@@ -140,13 +114,13 @@ export class RepeatedWork {
       await this.work();
       this.lastFailure = null;
     } catch (error) {
-      this.tell(error);
+      this.report(error);
     } finally {
       this.current = null;
     }
   }
 
-  private tell(error: unknown): void {
+  private report(error: unknown): void {
     const failure = errorMessage(error);
     if (failure !== this.lastFailure) {
       this.lastFailure = failure;

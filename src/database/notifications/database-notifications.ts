@@ -1,16 +1,18 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import pLimit from 'p-limit';
 import { Client } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { KeyedQueue } from '../../common/async.js';
 import { errorStack } from '../../common/errors/error-message.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
-/** A connection that hangs is noticed after at most this and the time that an answer may take. */
+/** A connection that hangs is noticed after at most this and the time that a statement may take. */
 const PROBE_MS = 15_000;
-const ANSWER_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT_MS = 5_000;
+const MIN_RECONNECT_MS = 50;
+const MAX_RECONNECT_MS = 5_000;
 
 interface Listener {
   onPayload: (payload: string) => void;
@@ -18,16 +20,16 @@ interface Listener {
 }
 
 /**
- * What replicas tell each other, through PostgreSQL's NOTIFY. One connection of its own per process, opened with the
- * first listener, so the pool keeps its size. Notifications are hints: what is sent while the connection is away is
- * lost, so after a new connection every listener is told to look for itself (`onResync`).
+ * What replicas tell each other, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
+ * first listener, so the pool keeps its size. Notifications are hints: what is sent while the connection is down is
+ * lost, so after each new connection every listener is told to look for itself (`onResync`).
  */
 @Injectable()
 export class DatabaseNotifications implements OnApplicationShutdown {
   private readonly logger = new Logger(DatabaseNotifications.name);
   private readonly listeners = new Map<string, Set<Listener>>();
   /** The connection takes one statement at a time. */
-  private readonly statements = new KeyedQueue();
+  private readonly statements = pLimit(1);
   private client: Client | null = null;
   private running: Promise<void> | null = null;
   private readonly stopped = new AbortController();
@@ -35,11 +37,11 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Hears of everything that is published on a channel, here and elsewhere.
+   * Listens to everything that is published on a channel, by any process.
    *
    * @param channel lower-case letters and underscores
    * @param onResync called when something may have been missed, also once when listening has begun
-   * @returns how to stop it
+   * @returns stops listening
    */
   listen(
     channel: string,
@@ -47,7 +49,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     onResync: () => void = () => undefined,
   ): () => void {
     if (!CHANNEL.test(channel)) {
-      throw new Error(`"${channel}" is no name of a channel`);
+      throw new Error(`"${channel}" is not a channel name`);
     }
     const listener = { onPayload, onResync };
     const listeners = this.listeners.get(channel) ?? new Set<Listener>();
@@ -62,7 +64,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   }
 
   /**
-   * Tells all listeners of a channel, once the transaction that it is part of is committed.
+   * Notifies all listeners of a channel, once the surrounding transaction is committed.
    *
    * @param payload less than 8,000 bytes
    */
@@ -84,69 +86,69 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
         await this.connectOnce(() => {
-          failures = -1;
+          failures = 0;
         });
       } catch (error) {
         if (!signal.aborted) {
-          this.logger.warn('the connection for notifications failed', { error: String(error) });
+          this.logger.warn('notification connection failed', { error: String(error) });
         }
       }
-      await reconnectDelay(failures + 1, signal);
+      await reconnectDelay(failures, signal);
     }
   }
 
-  /** Resolves or rejects when the connection has ended. */
-  private async connectOnce(connected: () => void): Promise<void> {
+  /** Settles when the connection has ended. */
+  private async connectOnce(onConnected: () => void): Promise<void> {
     const client = new Client({
       connectionString: urlOf(this.dataSource),
       application_name: 'slipway notifications',
-      connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
+      connectionTimeoutMillis: QUERY_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
     });
     const ended = Promise.withResolvers<void>();
     client.on('error', ended.reject);
     client.on('end', ended.resolve);
-    client.on('notification', ({ channel, payload = '' }) => this.tell(channel, payload));
-    // Whoever awaits it comes later; a failure before that is not unhandled.
+    client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
+    // It is awaited only further down; a failure before that is not an unhandled one.
     ended.promise.catch(() => undefined);
-    const probe = setInterval(() => void this.say(client, 'SELECT 1').catch(ended.reject), PROBE_MS);
+    const probe = setInterval(() => void this.execute(client, 'SELECT 1').catch(ended.reject), PROBE_MS);
     probe.unref();
     const { signal } = this.stopped;
     signal.addEventListener('abort', () => ended.resolve(), { once: true });
     try {
       await client.connect();
       for (const channel of this.listeners.keys()) {
-        await this.say(client, `LISTEN ${channel}`);
+        await this.execute(client, `LISTEN ${channel}`);
       }
       this.client = client;
-      connected();
+      onConnected();
       this.resyncAll();
       await ended.promise;
     } finally {
       this.client = null;
       clearInterval(probe);
       client.removeListener('error', ended.reject);
-      // A connection that failed may still complain while it is taken down.
+      // A connection that failed may emit further errors while it is closed.
       client.on('error', () => undefined);
       client.end().catch(() => undefined);
     }
   }
 
-  /** Listening twice is listening once, and the answer tells that nothing is missed from now on. */
+  /** A second LISTEN changes nothing, and once it is done nothing is missed any more. */
   private begin(client: Client, channel: string, listener: Listener): void {
-    this.say(client, `LISTEN ${channel}`).then(
+    this.execute(client, `LISTEN ${channel}`).then(
       () => this.guarded(() => listener.onResync()),
-      // The connection is taken for dead, and the next one listens to every channel.
+      // The connection counts as dead, and the next one listens to every channel.
       (error: unknown) => client.emit('error', error instanceof Error ? error : new Error(String(error))),
     );
   }
 
-  private async say(client: Client, statement: string): Promise<void> {
-    await this.statements.run('', async () => await client.query(statement));
+  private async execute(client: Client, statement: string): Promise<void> {
+    await this.statements(() => client.query(statement));
   }
 
-  private tell(channel: string, payload: string): void {
+  private emit(channel: string, payload: string): void {
     for (const listener of this.listeners.get(channel) ?? []) {
       this.guarded(() => listener.onPayload(payload));
     }
@@ -158,12 +160,12 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     }
   }
 
-  /** One listener's failure is not the next one's. */
+  /** A listener that throws must not keep the next one from being called. */
   private guarded(call: () => void): void {
     try {
       call();
     } catch (error) {
-      this.logger.error('a listener failed', errorStack(error));
+      this.logger.error('failed to call notification listener', errorStack(error));
     }
   }
 }
@@ -176,24 +178,19 @@ function urlOf({ driver }: DataSource): string {
   return url;
 }
 
+/** Waits before the next connection, longer with each failure in a row, and not at all once `signal` aborts. */
+async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
+  const delayMs = Math.min(MAX_RECONNECT_MS, MIN_RECONNECT_MS * 2 ** failures);
+  await delay(delayMs, undefined, { signal, ref: false }).catch((error: unknown) => {
+    if (!signal.aborted) {
+      throw error;
+    }
+  });
+}
+
 /** What replicas tell each other through the database. */
 @Module({
   providers: [DatabaseNotifications],
   exports: [DatabaseNotifications],
 })
 export class DatabaseNotificationsModule {}
-
-const SHORTEST_MS = 50;
-const LONGEST_MS = 5_000;
-
-/** Waits before another attempt: longer with each failure in a row (50 ms to 5 s), not at all once `signal` aborts. */
-async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
-  const delay = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(failures - 1, 10));
-  try {
-    await wait(delay, undefined, { signal, ref: false });
-  } catch (error) {
-    if (!signal.aborted) {
-      throw error;
-    }
-  }
-}

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { ConcurrencyLimit } from '../../common/async.js';
+import pLimit from 'p-limit';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { jsonList, jsonText } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
@@ -58,7 +58,7 @@ const MAX_IN_FLIGHT = 24;
  * Make a new one per refresh: once the provider refuses for too many requests, this one asks nothing more.
  */
 export class BitbucketClient {
-  private readonly limit = new ConcurrencyLimit(MAX_IN_FLIGHT);
+  private readonly limit = pLimit(MAX_IN_FLIGHT);
   private readonly apiUrl: string;
   private readonly headers: Record<string, string>;
   private readonly token: string;
@@ -138,7 +138,7 @@ export class BitbucketClient {
   }
 
   private async request(url: string, need: BitbucketNeed): Promise<unknown> {
-    return await this.limit.run(async () => {
+    return await this.limit(async () => {
       if (this.refusal) {
         throw this.refusal;
       }

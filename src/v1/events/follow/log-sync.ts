@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
-import { ConcurrencyLimit } from '../../../common/async.js';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import {
@@ -17,7 +17,7 @@ import { stateOf } from '../store/observed-state.js';
 
 /** Lets each agent server have only so many reads at once: one that hangs holds no more than these. */
 export class PerServerLimit {
-  private readonly servers = new Map<string, { limit: ConcurrencyLimit; reads: number }>();
+  private readonly servers = new Map<string, { limit: LimitFunction; reads: number }>();
 
   constructor(private readonly max: number) {}
 
@@ -28,11 +28,11 @@ export class PerServerLimit {
 
   /** Runs the read as soon as its server has room for it, and settles as the read does. */
   async run<T>(address: string, read: () => Promise<T>): Promise<T> {
-    const server = this.servers.get(address) ?? { limit: new ConcurrencyLimit(this.max), reads: 0 };
+    const server = this.servers.get(address) ?? { limit: pLimit(this.max), reads: 0 };
     this.servers.set(address, server);
     server.reads += 1;
     try {
-      return await server.limit.run(read);
+      return await server.limit(read);
     } finally {
       server.reads -= 1;
       if (server.reads === 0) {
@@ -58,7 +58,7 @@ type SyncResult = 'new' | 'nothing' | 'gone';
 /** Takes over what an agent server knows of a conversation and the service does not. */
 @Injectable()
 export class LogSync {
-  private readonly limit = new ConcurrencyLimit(MOST_AT_ONCE);
+  private readonly limit = pLimit(MOST_AT_ONCE);
   private readonly perServer = new PerServerLimit(MOST_PER_SERVER);
   private readonly lastEvent = new NamedStatement<{ last_event_id: string | null }>(
     'followed_conversation_last_event',
@@ -78,7 +78,7 @@ export class LogSync {
    */
   async events(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<SyncResult> {
     return await this.perServer.run(target.address, () =>
-      this.limit.run(() => this.readEvents(target, conversationId, signal)),
+      this.limit(() => this.readEvents(target, conversationId, signal)),
     );
   }
 

@@ -4,7 +4,7 @@ import Docker, {
   type ContainerInspectInfo,
   type MountSettings,
 } from 'dockerode';
-import { KeyedQueue } from '../../../../common/async.js';
+import { KeyedLimit } from '../../../../common/async.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
@@ -84,7 +84,7 @@ export class AgentServerVolumes {
   readonly #docker: Docker;
   readonly #options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>;
   /** A volume for each of many sandboxes that start at the same time would be a waste. */
-  readonly #turns = new KeyedQueue();
+  readonly #turns = new KeyedLimit(1);
 
   constructor(docker: Docker, options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>) {
     this.#docker = docker;

@@ -1,5 +1,6 @@
 import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
-import { ConcurrencyLimit, KeyedQueue } from '../../../../common/async.js';
+import pLimit from 'p-limit';
+import { KeyedLimit } from '../../../../common/async.js';
 import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
 import {
   SandboxBackend,
@@ -56,8 +57,8 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #volumes: SandboxVolumes;
   readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
-  readonly #turns = new KeyedQueue();
-  readonly #inspections = new ConcurrencyLimit(INSPECTED_AT_ONCE);
+  readonly #turns = new KeyedLimit(1);
+  readonly #inspections = pLimit(INSPECTED_AT_ONCE);
   #engine: EngineFacts | null = null;
 
   constructor(options: DockerBackendOptions) {
@@ -165,7 +166,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
       ...(await this.#volumes.list()),
     ]);
-    const facts = await Promise.all([...ids].map((id) => this.#inspections.run(() => this.inspect(id))));
+    const facts = await Promise.all([...ids].map((id) => this.#inspections(() => this.inspect(id))));
     return facts.filter(({ state }) => state !== 'missing');
   }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { ConcurrencyLimit } from '../../../../common/async.js';
+import pLimit from 'p-limit';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive } from './program-record.js';
@@ -17,7 +17,7 @@ const COUNT = 10_000;
 /** Gives sandboxes ports of this machine that no other sandbox has. */
 export class PortReservations {
   /** Of this process; with others of the same host only the choice by hash keeps starts at the same moment apart. */
-  readonly #turn = new ConcurrencyLimit(1);
+  readonly #turn = pLimit(1);
   readonly #folder: string;
   readonly #host: string;
 
@@ -40,7 +40,7 @@ export class PortReservations {
     if (names.length === 0) {
       return await write({});
     }
-    return await this.#turn.run(async () => {
+    return await this.#turn(async () => {
       const taken = await this.#taken(id);
       const ports: Record<string, number> = {};
       for (const name of names) {

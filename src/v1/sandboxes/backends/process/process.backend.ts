@@ -1,6 +1,6 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { KeyedQueue } from '../../../../common/async.js';
+import { KeyedLimit } from '../../../../common/async.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
@@ -34,7 +34,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly #options: ProcessBackendOptions;
   /** One thing at a time per sandbox. */
-  readonly #queue = new KeyedQueue();
+  readonly #queue = new KeyedLimit(1);
   /** Programs that this process started, until their end is written down. */
   readonly #programs = new Map<string, StartedProgram & { written: Promise<void> }>();
   /** Sandboxes that are just being ended, with all that their programs leave behind. */
