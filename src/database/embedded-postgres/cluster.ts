@@ -18,87 +18,16 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { removeAbandoned } from './binaries.js';
+import { removeUnfinished } from './binaries.js';
 import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';
 
+export const DATABASE_USER = 'slipway';
+
 const MAX_LOG_BYTES = 5 * 1024 * 1024;
+const UNFINISHED = 'postgres-initdb-';
 
-/**
- * Makes the data folder where it is missing: for nobody but its owner, and when that is root, for the database's user
- * to pass through. An existing folder keeps its mode.
- *
- * @throws EmbeddedPostgresError when it cannot be made or written
- */
-export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
-  try {
-    const made = await mkdir(dataDir, { recursive: true });
-    if (made !== undefined) {
-      if (user !== null) {
-        await chown(dataDir, 0, user.gid);
-      }
-      await chmod(dataDir, user === null ? 0o700 : 0o710);
-    }
-    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    throw new EmbeddedPostgresError(
-      `DATA_DIR: ${dataDir} cannot be created or written (${errorCode(error) ?? 'unknown'})`,
-      error,
-    );
-  }
-}
-
-/** The password in this file, which only its owner can read; null when there is none. */
-export async function readPassword(file: string): Promise<string | null> {
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
-}
-
-/** Makes up a password and keeps it in a file of mode 600 of our own user. */
-export async function createPassword(file: string): Promise<string> {
-  const password = randomBytes(24).toString('base64url');
-  await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600, flush: true });
-  await rename(`${file}.new`, file);
-  return password;
-}
-
-/** Opens the server's log for appending; one that has grown large is put aside first, in place of the one before. */
-export async function openLog(file: string): Promise<{ fd: number; size: number; close(): Promise<void> }> {
-  try {
-    if ((await stat(file)).size > MAX_LOG_BYTES) {
-      await rename(file, `${file}.1`);
-    }
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') {
-      throw error;
-    }
-  }
-  const handle = await open(file, 'a', 0o600);
-  if (process.getuid?.() === 0) {
-    // A start by root (an operator's command) must not lock out the user whose folder it is.
-    const { uid, gid } = await stat(path.dirname(file));
-    await handle.chown(uid, gid);
-  }
-  return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
-}
-
-/** Writes a folder's entries to the disk, so that a rename in it survives a power failure. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** The folder name of the log, the password and the lock beside the cluster, all in the data folder. */
+/** What lies in the data folder. */
 export function dataFolderPaths(dataDir: string): {
   cluster: string;
   password: string;
@@ -114,9 +43,76 @@ export function dataFolderPaths(dataDir: string): {
   };
 }
 
-export const DATABASE_USER = 'slipway';
+/**
+ * Creates the data folder when it is missing. Only its owner can read it; when that is root, the database's user can
+ * pass through. An existing folder keeps its mode.
+ *
+ * @throws EmbeddedPostgresError when it cannot be created or written
+ */
+export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
+  try {
+    const created = await mkdir(dataDir, { recursive: true });
+    if (created !== undefined) {
+      if (user !== null) {
+        await chown(dataDir, 0, user.gid);
+      }
+      await chmod(dataDir, user === null ? 0o700 : 0o710);
+    }
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new EmbeddedPostgresError(
+      `DATA_DIR: ${dataDir} cannot be created or written (${errorCode(error) ?? 'unknown'})`,
+      error,
+    );
+  }
+}
 
-const UNFINISHED = 'postgres-initdb-';
+/** Creates a folder outside the data folder that only root can change and everybody can pass through. */
+export async function ensureSystemFolder(folder: string): Promise<void> {
+  if ((await mkdir(folder, { recursive: true })) !== undefined) {
+    await chmod(folder, 0o755);
+  }
+}
+
+/** Reads the password file; null when there is none. */
+export async function readPassword(file: string): Promise<string | null> {
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** Generates a password and stores it in a file that only our own user can read. */
+export async function createPassword(file: string): Promise<string> {
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600, flush: true });
+  await rename(`${file}.new`, file);
+  return password;
+}
+
+/** Opens the server's log for appending. A log that has grown large is rotated first; one old log is kept. */
+export async function openLog(file: string): Promise<{ fd: number; size: number; close(): Promise<void> }> {
+  try {
+    if ((await stat(file)).size > MAX_LOG_BYTES) {
+      await rename(file, `${file}.1`);
+    }
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') {
+      throw error;
+    }
+  }
+  const handle = await open(file, 'a', 0o600);
+  if (process.getuid?.() === 0) {
+    // A start by root (an operator's command) must not lock out the owner of the folder.
+    const { uid, gid } = await stat(path.dirname(file));
+    await handle.chown(uid, gid);
+  }
+  return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
+}
 
 /** A database cluster on disk: its real path, and who owns it. */
 interface Cluster {
@@ -126,36 +122,36 @@ interface Cluster {
 }
 
 /**
- * Finds the cluster at its place in the data folder, which may be a link to it; null when none was made yet.
+ * Finds the cluster of a data folder, whose entry may be a link to it; null when none was created yet.
  *
  * @throws EmbeddedPostgresError when the link leads nowhere
  */
-export function findCluster(place: string): Cluster | null {
+export function findCluster(entry: string): Cluster | null {
   try {
-    lstatSync(place);
+    lstatSync(entry);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') {
       return null;
     }
-    throw new EmbeddedPostgresError(`DATA_DIR: ${path.dirname(place)} cannot be read`, error);
+    throw new EmbeddedPostgresError(`DATA_DIR: ${path.dirname(entry)} cannot be read`, error);
   }
   try {
-    const folder = realpathSync(place);
+    const folder = realpathSync(entry);
     const { uid, gid } = statSync(folder);
     return { folder, uid, gid };
   } catch (error) {
-    throw new EmbeddedPostgresError(`The database that ${place} leads to cannot be reached`, error);
+    throw new EmbeddedPostgresError(`The database that ${entry} leads to cannot be reached`, error);
   }
 }
 
 /**
  * Checks that the binaries can serve the cluster.
  *
- * @param runner user id that the server will have
- * @throws EmbeddedPostgresError when it belongs to another user, or another major version made it
+ * @param serverUid user id that the server will have
+ * @throws EmbeddedPostgresError when the cluster belongs to another user or another major version
  */
-export function checkCluster({ folder: cluster, uid }: Cluster, runner: number, major: number): void {
-  if (uid !== runner) {
+export function checkCluster({ folder: cluster, uid }: Cluster, serverUid: number, major: number): void {
+  if (uid !== serverUid) {
     throw new EmbeddedPostgresError(
       `The database in ${cluster} belongs to user id ${uid}: start as that user or as root, or choose another DATA_DIR`,
     );
@@ -172,9 +168,9 @@ export function checkCluster({ folder: cluster, uid }: Cluster, runner: number, 
 interface CreateClusterOptions {
   /** Folder with the binaries. */
   binaries: string;
-  /** Where the data folder expects it. */
-  place: string;
-  /** The folder that holds it; a link is left at `place` when that is elsewhere. */
+  /** Where the data folder expects the cluster. */
+  target: string;
+  /** The folder that holds the cluster. When that is not the data folder, `target` becomes a link. */
   home: string;
   user: UnixUser | null;
   password: string;
@@ -183,34 +179,34 @@ interface CreateClusterOptions {
 }
 
 /**
- * Makes a new cluster with one superuser, who needs the password. It comes to its place in one step when it is
- * complete, so that a start which dies on the way leaves nothing that looks like a database. Only call it while
- * holding the start lock.
+ * Creates a new cluster with one superuser, who needs the password. The complete cluster is renamed to its final path,
+ * so that a start that dies on the way leaves nothing that looks like a database. Call it only while holding the start
+ * lock.
  */
 export async function createCluster(options: CreateClusterOptions): Promise<void> {
-  const { home, place, user } = options;
-  await removeAbandoned(home, UNFINISHED);
+  const { home, target, user } = options;
+  await removeUnfinished(home, UNFINISHED);
   const unfinished = await mkdtemp(path.join(home, UNFINISHED));
   try {
     await chmod(unfinished, 0o700);
     const passwordFile = path.join(unfinished, 'password');
     await writeFile(passwordFile, `${options.password}\n`, { mode: 0o600 });
     if (user !== null) {
-      // initdb, running as that user, reads the password and makes the cluster here.
+      // initdb runs as that user: it reads the password and creates the cluster here.
       await chown(passwordFile, user.uid, user.gid);
       await chown(unfinished, user.uid, user.gid);
     }
     const cluster = path.join(unfinished, 'cluster');
     await runInitdb(options, cluster, passwordFile);
-    if (home === path.dirname(place)) {
-      await rename(cluster, place);
+    if (home === path.dirname(target)) {
+      await rename(cluster, target);
     } else {
       const folder = path.join(home, `postgres-${randomBytes(6).toString('hex')}`);
       await rename(cluster, folder);
       await syncFolder(home);
-      await symlink(folder, place);
+      await symlink(folder, target);
     }
-    await syncFolder(path.dirname(place));
+    await syncFolder(path.dirname(target));
   } finally {
     await rm(unfinished, { recursive: true, force: true });
   }
@@ -241,12 +237,15 @@ async function runInitdb(
       ...identity,
     });
   } catch (error) {
-    throw new EmbeddedPostgresError(`PostgreSQL could not create its database: ${reasonOf(error)}`, error);
+    throw new EmbeddedPostgresError(
+      `PostgreSQL could not create its database: ${programFailure(error)}`,
+      error,
+    );
   }
 }
 
-/** One line on why a program of ours failed. A file that exists but is "not found" lacks its program loader. */
-export function reasonOf(error: unknown): string {
+/** One line on why a PostgreSQL program failed. ENOENT for a file that exists means that its loader is missing. */
+export function programFailure(error: unknown): string {
   if (errorCode(error) === 'ENOENT') {
     return 'its binaries do not run here (they need glibc, so not Alpine): set DATABASE_URL instead';
   }
@@ -258,9 +257,12 @@ export function reasonOf(error: unknown): string {
   return line?.trim() || errorCode(error) || 'unknown reason';
 }
 
-/** Makes the folder outside the data folder that everybody can pass through and only root can change. */
-export async function ensureSystemFolder(folder: string): Promise<void> {
-  if ((await mkdir(folder, { recursive: true })) !== undefined) {
-    await chmod(folder, 0o755);
+/** Writes a folder's entries to the disk, so that a rename in it survives a power failure. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

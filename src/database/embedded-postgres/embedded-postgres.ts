@@ -1,40 +1,41 @@
 import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { prepareBinaries, findPlatformPackage } from './binaries.js';
+import { findPlatformPackage, prepareBinaries } from './binaries.js';
 import {
   checkCluster,
   createCluster,
-  DATABASE_USER,
-  ensureSystemFolder,
-  findCluster,
   createPassword,
+  DATABASE_USER,
   dataFolderPaths,
   ensureDataDir,
+  ensureSystemFolder,
+  findCluster,
   readPassword,
 } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
-import { readPostmasterPid, withStartLock } from './process-identity.js';
 import { connectToPostmaster, type EmbeddedConnection, releasePostmaster } from './postmaster.js';
+import { readPostmasterPid } from './process-identity.js';
+import { withStartLock } from './start-lock.js';
 import {
-  SOCKET_PORT,
-  socketDirectoryFor,
   canReach,
   chooseUser,
   readAccounts,
+  SOCKET_PORT,
+  socketDirectoryFor,
   type UnixUser,
 } from './unprivileged-user.js';
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute path of the data folder; made when it is missing. */
+  /** Absolute path of the data folder, created when it is missing. */
   dataDir: string;
-  /** Settings of the server (`max_connections: '200'`); a server that runs already keeps its own. */
+  /** Settings of the server (`max_connections: '200'`). A server that is running already keeps its own. */
   settings?: Record<string, string>;
   /** Further arguments of initdb, for a new cluster. */
   initdbArgs?: string[];
-  /** Gets one line when there is something that an operator should know. */
+  /** Receives one line for each thing that an operator should know. */
   onNotice?: (line: string) => void;
-  /** Called each time that the server's process was started, before the server answers. */
+  /** Called each time the server's process has been started, before the server accepts connections. */
   onLaunched?: () => void;
   /** Used instead of the data folder where the database's user cannot reach that. */
   systemFolder?: string;
@@ -43,16 +44,14 @@ export interface EmbeddedPostgresOptions {
 /** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
   readonly connection: EmbeddedConnection;
-  /**
-   * Stops the server, unless somebody else is connected to it: then it is theirs. Close your own connections first.
-   */
+  /** Stops the server, unless somebody else is connected to it. Close your own connections first. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs the embedded PostgreSQL of a data folder: makes its database on the first start, recovers after a crash, and
- * joins a server that runs already. It listens on a Unix socket only and asks for a password. Under root the server
- * runs as an unprivileged user. One connection is held until `stop`, so that others see that it is in use.
+ * Runs the embedded PostgreSQL of a data folder: creates its database on the first start, recovers after a crash, and
+ * joins a server that is running already. The server listens on a Unix socket only and asks for a password. Under root
+ * it runs as an unprivileged user. One connection is held until `stop`, so that others see that the server is in use.
  *
  * @throws EmbeddedPostgresError one line that says what to do
  */
@@ -63,15 +62,15 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const user = chooseUser(process.getuid?.() ?? 0, findCluster(paths.cluster), readAccounts());
   await ensureDataDir(dataDir, user);
   const { client, connection, cluster } = await withStartLock(paths.lock, async () => {
-    const place = await prepare(options, dataDir, user);
+    const prepared = await prepareCluster({ ...options, dataDir }, installed, user);
     const lease = await connectToPostmaster({
-      ...place,
+      ...prepared,
       log: paths.log,
       user,
       settings: options.settings ?? {},
       ...(options.onLaunched && { onLaunched: options.onLaunched }),
     });
-    return { client: lease, connection: place.connection, cluster: place.cluster };
+    return { client: lease, connection: prepared.connection, cluster: prepared.cluster };
   });
   let stopped: Promise<void> | undefined;
   const release = (): Promise<void> =>
@@ -79,71 +78,68 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       releasePostmaster(client, connection, cluster, options.onNotice ?? (() => undefined)),
     );
   return { connection, stop: () => (stopped ??= release()) };
-
-  async function prepare(
-    given: EmbeddedPostgresOptions,
-    folder: string,
-    runner: UnixUser | null,
-  ): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
-    const home = await chooseHome(given, folder, runner);
-    const binaries = await prepareBinaries(installed, runner, home);
-    const existing = findCluster(paths.cluster);
-    const password = await passwordFor(paths.password, existing !== null);
-    if (existing === null) {
-      given.onNotice?.(`Creating a PostgreSQL ${installed.major} database in ${home}`);
-      await createCluster({
-        binaries: binaries.folder,
-        place: paths.cluster,
-        home,
-        user: runner,
-        password,
-        initdbArgs: given.initdbArgs ?? [],
-      });
-    }
-    if (home !== folder && (binaries.copied || existing === null)) {
-      given.onNotice?.(
-        `The user ${runner?.name} cannot reach ${folder}: PostgreSQL and its data are in ${home}`,
-      );
-    } else if (binaries.copied) {
-      given.onNotice?.(
-        `PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`,
-      );
-    }
-    const made = findCluster(paths.cluster);
-    if (made === null) {
-      throw new EmbeddedPostgresError(`The database in ${paths.cluster} has disappeared`);
-    }
-    checkCluster(made, runner?.uid ?? process.getuid?.() ?? made.uid, installed.major);
-    return {
-      binaries: binaries.folder,
-      cluster: made.folder,
-      connection: await connectionTo(made.folder, password),
-    };
-  }
 }
 
-/** A URL for the connection that pg, TypeORM and libpq's programs take alike. */
+/** Makes binaries and cluster ready for a start. Call it only while holding the start lock. */
+async function prepareCluster(
+  options: EmbeddedPostgresOptions,
+  installed: ReturnType<typeof findPlatformPackage>,
+  user: UnixUser | null,
+): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
+  const { dataDir, onNotice } = options;
+  const paths = dataFolderPaths(dataDir);
+  const home = await chooseHome(options, user);
+  const binaries = await prepareBinaries(installed, user, home);
+  const isNew = findCluster(paths.cluster) === null;
+  const password = await passwordFor(paths.password, !isNew);
+  if (isNew) {
+    onNotice?.(`Creating a PostgreSQL ${installed.major} database in ${home}`);
+    await createCluster({
+      binaries: binaries.folder,
+      target: paths.cluster,
+      home,
+      user,
+      password,
+      initdbArgs: options.initdbArgs ?? [],
+    });
+  }
+  if (home !== dataDir && (binaries.copied || isNew)) {
+    onNotice?.(`The user ${user?.name} cannot reach ${dataDir}: PostgreSQL and its data are in ${home}`);
+  } else if (binaries.copied) {
+    onNotice?.(`PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`);
+  }
+  const cluster = findCluster(paths.cluster);
+  if (cluster === null) {
+    throw new EmbeddedPostgresError(`The database in ${paths.cluster} has disappeared`);
+  }
+  checkCluster(cluster, user?.uid ?? process.getuid?.() ?? cluster.uid, installed.major);
+  return {
+    binaries: binaries.folder,
+    cluster: cluster.folder,
+    connection: await connectionTo(cluster.folder, password),
+  };
+}
+
+/** The connection as a URL that pg, TypeORM and the programs of libpq accept. */
 export function connectionUrl(connection: EmbeddedConnection): string {
   const { host, port, user, password, database } = connection;
-  // The host in front is a placeholder that URL parsers ask for; the one in the query wins.
+  // URL parsers need a host in front; the one in the query wins.
   const url = new URL(`postgres://localhost:${port}/${encodeURIComponent(database)}`);
   url.username = encodeURIComponent(user);
   url.password = encodeURIComponent(password);
   return `${url.href}?host=${encodeURIComponent(host)}&sslmode=disable`;
 }
 
-/** Where what npm's folder cannot serve and a new cluster go: the data folder, if the database's user gets there. */
+/** Where a new cluster and copied binaries go: the data folder, if the database's user can reach it. */
 async function chooseHome(
-  options: EmbeddedPostgresOptions,
-  dataDir: string,
+  { dataDir, systemFolder = '/var/lib/slipway' }: EmbeddedPostgresOptions,
   user: UnixUser | null,
 ): Promise<string> {
   if (user === null || canReach(user, realpathSync(dataDir))) {
     return dataDir;
   }
-  const folder = options.systemFolder ?? '/var/lib/slipway';
-  await ensureSystemFolder(folder);
-  return folder;
+  await ensureSystemFolder(systemFolder);
+  return systemFolder;
 }
 
 async function passwordFor(file: string, clusterExists: boolean): Promise<string> {
@@ -155,7 +151,7 @@ async function passwordFor(file: string, clusterExists: boolean): Promise<string
 }
 
 async function connectionTo(cluster: string, password: string): Promise<EmbeddedConnection> {
-  // A running server says where it listens; its TMPDIR may have been another than ours.
+  // A running server says where it listens. It may have been started with another TMPDIR than ours.
   const running = await readPostmasterPid(cluster);
   return {
     host: running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform),

@@ -4,95 +4,31 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { openLog, reasonOf } from './cluster.js';
+import { openLog, programFailure } from './cluster.js';
 import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
 import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
 
+/** Names the connections in `pg_stat_activity` by which a service shows that it uses the server. */
+const LEASE_NAME = 'slipway embedded database';
+const CONNECT_TIMEOUT_MS = 5_000;
+const POLL_MS = 10;
+/** Crash recovery of a full write-ahead log can take a while. */
+const READY_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 60_000;
+/** How long connections that were just closed may take to disappear from the server's list. */
+const CLOSE_GRACE_MS = 2_000;
+/** Output of a server that can start a little later: its predecessor, or a worker of it, is not gone yet. */
+const STARTS_LATER = /pre-existing shared memory block|lock file ".*" already exists/;
+
 /** How to reach the embedded database. */
 export interface EmbeddedConnection {
-  /** Folder of its socket; clients of PostgreSQL take it for a host. */
+  /** Folder of its socket, which PostgreSQL clients accept as a host. */
   host: string;
   port: number;
   user: string;
   password: string;
   database: string;
-}
-
-/**
- * What came of trying to connect: a connection, a server that is not ready (or no longer), no server, or a server
- * without this database.
- */
-type Probe =
-  | { state: 'connected'; client: Client }
-  | { state: 'not ready'; error: unknown }
-  | { state: 'absent' }
-  | { state: 'no database' };
-
-/** How connections that show a start's use of the server are called in `pg_stat_activity`. */
-const LEASE_NAME = 'slipway embedded database';
-
-const CONNECT_TIMEOUT_MS = 5_000;
-
-/**
- * Sorts the errors of a connection attempt.
- *
- * @returns null for an error that trying again does not cure
- */
-export function classifyConnectError(error: unknown): 'not ready' | 'absent' | 'no database' | null {
-  const code = errorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ECONNREFUSED':
-      return 'absent';
-    case '3D000': // invalid_catalog_name
-      return 'no database';
-    case '57P01': // admin_shutdown
-    case '57P02': // crash_shutdown
-    case '57P03': // cannot_connect_now: starting up, recovering, shutting down
-    case '53300': // too_many_connections
-    case 'ECONNRESET':
-    case 'EPIPE':
-    case 'EAGAIN': // the socket's backlog is full
-      return 'not ready';
-    default:
-      // pg gives these two no code.
-      return error instanceof Error && /terminated|timeout/i.test(error.message) ? 'not ready' : null;
-  }
-}
-
-/**
- * Tries once to connect. A connection that breaks later does not bring the process down.
- *
- * @throws EmbeddedPostgresError for an answer that does not change by waiting
- */
-async function probe(connection: EmbeddedConnection, database = connection.database): Promise<Probe> {
-  const client = new Client({
-    ...connection,
-    database,
-    ssl: false,
-    application_name: LEASE_NAME,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-  });
-  // Without a listener a lost connection would be an uncaught exception; `stop` finds out by itself.
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return { state: 'connected', client };
-  } catch (error) {
-    const state = classifyConnectError(error);
-    if (state === null) {
-      const code = errorCode(error);
-      const reason = code?.startsWith('28')
-        ? 'the password in DATA_DIR/postgres-password does not fit'
-        : code;
-      throw new EmbeddedPostgresError(
-        `The embedded PostgreSQL refuses us: ${reason ?? 'unknown reason'}`,
-        error,
-      );
-    }
-    return state === 'not ready' ? { state, error } : { state };
-  }
 }
 
 interface PostmasterOptions {
@@ -108,19 +44,18 @@ interface PostmasterOptions {
   onLaunched?: () => void;
 }
 
-const POLL_MS = 10;
-/** Crash recovery of a full write-ahead log can take a while. */
-const READY_TIMEOUT_MS = 120_000;
-const STOP_TIMEOUT_MS = 60_000;
-
-/** Output of a server that would start a little later: its predecessor, or a worker of it, is not gone yet. */
-const TRY_AGAIN = /pre-existing shared memory block|lock file ".*" already exists/;
+/** The result of an attempt to connect: `not ready` covers servers that are starting, recovering or shutting down. */
+type Probe =
+  | { state: 'connected'; client: Client }
+  | { state: 'not ready'; error: unknown }
+  | { state: 'absent' }
+  | { state: 'no database' };
 
 /**
- * Connects to the cluster's server, starting one where none runs. One that is running, for example because its
- * service was killed, is taken as it is. Only call it while holding the start lock.
+ * Connects to the cluster's server, and starts one where none is running. A running server, left by a service that was
+ * killed for example, is used as it is. Call it only while holding the start lock.
  *
- * @throws EmbeddedPostgresError when it cannot be made ready
+ * @throws EmbeddedPostgresError when the server does not become ready
  */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
   const deadline = Date.now() + READY_TIMEOUT_MS;
@@ -149,49 +84,36 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
 }
 
 /**
- * Stops the cluster's server: connections are ended, everything is written. Returns when it is gone.
+ * Ends our use of the cluster's server and stops it. It keeps running, with a notice, while somebody else is connected
+ * or when it cannot be seen from here. Call it only while holding the start lock.
  *
- * @returns false when the server cannot be seen from here, as with one in another container
- * @throws EmbeddedPostgresError when it does not stop in time
+ * @param lease the connection that was held while we used it
+ * @throws EmbeddedPostgresError when the server does not stop in time
  */
-async function stopPostmaster(cluster: string): Promise<boolean> {
-  const running = await readPostmasterPid(cluster);
-  if (running === null || !isPostmasterOf(cluster, running.pid)) {
-    return running === null;
+export async function releasePostmaster(
+  lease: Client,
+  connection: EmbeddedConnection,
+  cluster: string,
+  onNotice: (line: string) => void,
+): Promise<void> {
+  const client = await liveConnection(lease, connection);
+  if (client === null) {
+    return; // The server is gone already.
   }
-  process.kill(running.pid, 'SIGINT'); // "fast" in PostgreSQL's words
-  const deadline = Date.now() + STOP_TIMEOUT_MS;
-  while (isPostmasterOf(cluster, running.pid)) {
-    if (Date.now() > deadline) {
-      throw new EmbeddedPostgresError(`PostgreSQL (process ${running.pid}) does not stop`);
+  try {
+    if (await isUsedByOthers(client)) {
+      onNotice('PostgreSQL keeps running: other programs are connected to it');
+      return;
     }
-    await delay(POLL_MS);
+  } finally {
+    await client.end();
   }
-  return true;
-}
-
-async function createDatabase(connection: EmbeddedConnection): Promise<void> {
-  const found = await probe(connection, 'postgres');
-  if (found.state === 'connected') {
-    await found.client.query(`create database ${found.client.escapeIdentifier(connection.database)}`);
-    await found.client.end();
+  if (!(await stopPostmaster(cluster))) {
+    onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
   }
 }
 
-/** Whether a server of this cluster lives that does not listen; a pid file that only seems to say so is defused. */
-async function isStartingOrStopping({ cluster, connection }: PostmasterOptions): Promise<boolean> {
-  const running = await readPostmasterPid(cluster);
-  if (running === null) {
-    return false;
-  }
-  if (isPostmasterOf(cluster, running.pid)) {
-    return true;
-  }
-  await disownPostmasterPid(cluster, connection.host, connection.port);
-  return false;
-}
-
-/** Starts a server and returns null as soon as it answers, or why it ended when trying again makes sense. */
+/** Starts a server. Returns null as soon as it accepts connections, or its output when another attempt makes sense. */
 async function startPostmaster(options: PostmasterOptions, deadline: number): Promise<string | null> {
   if (options.connection.host !== options.cluster) {
     await ensureSocketDirectory(options.connection.host, options.user);
@@ -204,7 +126,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-      // A session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
+      // In a session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
       detached: true,
       stdio: ['ignore', log.fd, log.fd],
       ...identity,
@@ -213,7 +135,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
   try {
     await once(child, 'spawn');
   } catch (error) {
-    throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${reasonOf(error)}`, error);
+    throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${programFailure(error)}`, error);
   } finally {
     await log.close();
   }
@@ -228,7 +150,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     await delay(POLL_MS);
   }
   const output = await readFrom(options.log, log.size);
-  if (!hasEnded(child) || TRY_AGAIN.test(output)) {
+  if (!hasEnded(child) || STARTS_LATER.test(output)) {
     return output;
   }
   const reason = output.split('\n').find((line) => /FATAL|PANIC|error/.test(line)) ?? `see ${options.log}`;
@@ -239,7 +161,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-/** Command-line settings; they win over the cluster's files. Statements and their values are kept out of the log. */
+/** Settings on the command line win over the cluster's files. They keep statements and their values out of the log. */
 function flags({ connection, settings }: PostmasterOptions): string[] {
   const all: Record<string, string> = {
     timezone: 'UTC',
@@ -268,36 +190,46 @@ async function readFrom(file: string, position: number): Promise<string> {
   }
 }
 
-/** How long connections that were just closed may take to disappear from the server's list. */
-const GRACE_MS = 2_000;
+/** Whether a server of this cluster is alive without listening. Disowns a pid file that only seems to say so. */
+async function isStartingOrStopping({ cluster, connection }: PostmasterOptions): Promise<boolean> {
+  const running = await readPostmasterPid(cluster);
+  if (running === null) {
+    return false;
+  }
+  if (isPostmasterOf(cluster, running.pid)) {
+    return true;
+  }
+  await disownPostmasterPid(cluster, connection.host, connection.port);
+  return false;
+}
 
 /**
- * Ends our use of the cluster's server and stops it, unless somebody else is connected or it cannot be seen from here;
- * one line tells of that. Only call it while holding the start lock.
+ * Stops the cluster's server: connections are closed, everything is written. Returns when the server is gone.
  *
- * @param lease the connection that was held while we used it
- * @throws EmbeddedPostgresError when the server does not stop in time
+ * @returns false when the server cannot be seen from here, such as one in another container
+ * @throws EmbeddedPostgresError when it does not stop in time
  */
-export async function releasePostmaster(
-  lease: Client,
-  connection: EmbeddedConnection,
-  cluster: string,
-  onNotice: (line: string) => void,
-): Promise<void> {
-  const client = await liveConnection(lease, connection);
-  if (client === null) {
-    return; // The server is gone already.
+async function stopPostmaster(cluster: string): Promise<boolean> {
+  const running = await readPostmasterPid(cluster);
+  if (running === null || !isPostmasterOf(cluster, running.pid)) {
+    return running === null;
   }
-  try {
-    if (await isUsedByOthers(client)) {
-      onNotice('PostgreSQL keeps running: other programs are connected to it');
-      return;
+  process.kill(running.pid, 'SIGINT'); // PostgreSQL's "fast" shutdown
+  const deadline = Date.now() + STOP_TIMEOUT_MS;
+  while (isPostmasterOf(cluster, running.pid)) {
+    if (Date.now() > deadline) {
+      throw new EmbeddedPostgresError(`PostgreSQL (process ${running.pid}) does not stop`);
     }
-  } finally {
-    await client.end();
+    await delay(POLL_MS);
   }
-  if (!(await stopPostmaster(cluster))) {
-    onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
+  return true;
+}
+
+async function createDatabase(connection: EmbeddedConnection): Promise<void> {
+  const found = await probe(connection, 'postgres');
+  if (found.state === 'connected') {
+    await found.client.query(`create database ${found.client.escapeIdentifier(connection.database)}`);
+    await found.client.end();
   }
 }
 
@@ -307,14 +239,14 @@ async function liveConnection(lease: Client, connection: EmbeddedConnection): Pr
     await lease.query('select 1');
     return lease;
   } catch {
-    // The server went down at some point; it may have come back by itself.
+    // The server went down at some point. It may have been started again.
     const found = await probe(connection);
     return found.state === 'connected' ? found.client : null;
   }
 }
 
 async function isUsedByOthers(client: Client): Promise<boolean> {
-  const deadline = Date.now() + GRACE_MS;
+  const deadline = Date.now() + CLOSE_GRACE_MS;
   for (;;) {
     const { rows } = await client.query<{ leases: number; others: number }>(
       `select count(*) filter (where application_name = $1)::int as leases, count(*)::int as others
@@ -326,5 +258,66 @@ async function isUsedByOthers(client: Client): Promise<boolean> {
       return others > 0;
     }
     await delay(10);
+  }
+}
+
+/**
+ * Tries once to connect. A connection that breaks later does not bring the process down.
+ *
+ * @throws EmbeddedPostgresError for a refusal that does not change by waiting
+ */
+async function probe(connection: EmbeddedConnection, database = connection.database): Promise<Probe> {
+  const client = new Client({
+    ...connection,
+    database,
+    ssl: false,
+    application_name: LEASE_NAME,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  // Without a listener a lost connection would be an uncaught exception. `stop` finds out by itself.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return { state: 'connected', client };
+  } catch (error) {
+    const state = classifyConnectError(error);
+    if (state === null) {
+      const code = errorCode(error);
+      const reason = code?.startsWith('28')
+        ? 'the password in DATA_DIR/postgres-password does not fit'
+        : code;
+      throw new EmbeddedPostgresError(
+        `The embedded PostgreSQL refuses us: ${reason ?? 'unknown reason'}`,
+        error,
+      );
+    }
+    return state === 'not ready' ? { state, error } : { state };
+  }
+}
+
+/**
+ * What an error of a connection attempt says about the server.
+ *
+ * @returns null for an error that another attempt does not cure
+ */
+export function classifyConnectError(error: unknown): 'not ready' | 'absent' | 'no database' | null {
+  const code = errorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return 'absent';
+    case '3D000': // invalid_catalog_name
+      return 'no database';
+    case '57P01': // admin_shutdown
+    case '57P02': // crash_shutdown
+    case '57P03': // cannot_connect_now: starting up, recovering, shutting down
+    case '53300': // too_many_connections
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'EAGAIN': // the socket's backlog is full
+      return 'not ready';
+    default:
+      // pg sets no code on these two.
+      return error instanceof Error && /terminated|timeout/i.test(error.message) ? 'not ready' : null;
   }
 }

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { readdir, symlink, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   disownPostmasterPid,
   isPostmasterCommand,
@@ -13,7 +13,6 @@ import {
   parsePsLine,
   processIdentity,
   readPostmasterPid,
-  withStartLock,
 } from './process-identity.js';
 
 const FULL = '123\n/data/postgres\n1763700000\n5432\n/data/run\n\n  12345 67\nready   \n';
@@ -97,54 +96,5 @@ describe('processIdentity', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
     expect(processIdentity(child.pid ?? 0)).toBeNull();
-  });
-});
-
-let base: string;
-beforeEach(() => {
-  base = mkdtempSync(path.join(tmpdir(), 'slipway-lock-'));
-});
-afterEach(() => {
-  rmSync(base, { recursive: true, force: true });
-});
-
-describe('withStartLock', () => {
-  it('lets one work at a time', async () => {
-    const folder = path.join(base, 'lock');
-    let inside = 0;
-    let most = 0;
-    const work = async (value: number): Promise<number> => {
-      inside += 1;
-      most = Math.max(most, inside);
-      for (let n = 0; n < 300; n += 1) {
-        await readdir(base); // long enough for the others to look again
-      }
-      inside -= 1;
-      return value;
-    };
-    const results = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => withStartLock(folder, () => work(n))));
-    expect(results).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(most).toBe(1);
-    expect(await readdir(folder)).toHaveLength(1);
-  });
-
-  it('is free again when the work fails', async () => {
-    await expect(withStartLock(base, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
-    expect(await withStartLock(base, () => Promise.resolve('done'))).toBe('done');
-  });
-
-  it.each([
-    ['has ended', '2147483647 whenever'],
-    ['had the number of a process that started later', `${process.pid} earlier`],
-  ])('takes the turn of a holder that %s', async (_, content) => {
-    await symlink(content, path.join(base, '7'));
-    expect(await withStartLock(base, () => Promise.resolve('done'))).toBe('done');
-    expect(await readdir(base)).toEqual(['8']);
-  });
-
-  it('waits for a living holder, and gives up in the end', async () => {
-    await symlink(`${process.pid} ${processIdentity(process.pid)?.startedAt}`, path.join(base, '7'));
-    await expect(withStartLock(base, () => Promise.resolve('done'), 0)).rejects.toThrow(/for too long/);
-    expect(await readdir(base)).toEqual(['7']);
   });
 });

@@ -4,6 +4,12 @@ import { chown, lstat, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
 
+const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
+/** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */
+export const SOCKET_PORT = 5432;
+/** The length of `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
+const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin: 103 };
+
 /** The system user that PostgreSQL runs as, where that is not the service's own. */
 export interface UnixUser {
   name: string;
@@ -11,28 +17,16 @@ export interface UnixUser {
   gid: number;
 }
 
-/** What decides whether a user gets through: the members of `fs.Stats` that matter. */
+/** The members of `fs.Stats` that decide whether a user gets through. */
 type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
 
-const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
-
-/** The accounts of an `/etc/passwd` file (passwd(5)); lines that are no account are left out. */
-export function parsePasswd(text: string): UnixUser[] {
-  return text.split('\n').flatMap((line) => {
-    const [name, , uid, gid] = line.split(':');
-    return name && uid && gid && /^\d+$/.test(uid) && /^\d+$/.test(gid)
-      ? [{ name, uid: Number(uid), gid: Number(gid) }]
-      : [];
-  });
-}
-
 /**
- * Who runs PostgreSQL, which refuses to run as root: whoever owns the cluster already, else the account
- * `postgres`, else `nobody`.
+ * Chooses who runs PostgreSQL, which refuses to run as root: the owner of the cluster, else the account `postgres`,
+ * else `nobody`.
  *
  * @param processUid user id of this process
  * @param owner owner of an existing cluster folder
- * @returns null when this process's own user does
+ * @returns null for this process's own user
  */
 export function chooseUser(
   processUid: number,
@@ -51,21 +45,31 @@ export function chooseUser(
   return named('postgres') ?? named('nobody') ?? NOBODY;
 }
 
-/** Whether the mode bits grant the user what is asked for (4 read, 1 execute or pass through; added up). */
-export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
-  const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
-  return ((mode >> shift) & wanted) === wanted;
+/** The accounts of this machine; none where there is no `/etc/passwd`. */
+export function readAccounts(): UnixUser[] {
+  try {
+    return parsePasswd(readFileSync('/etc/passwd', 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return [];
+    }
+    throw error;
+  }
 }
 
-/** A path and every folder above it, from the root down. */
-export function pathComponents(absolute: string): string[] {
-  const parent = path.dirname(absolute);
-  return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
+/** The accounts of an `/etc/passwd` file (passwd(5)); other lines are skipped. */
+export function parsePasswd(text: string): UnixUser[] {
+  return text.split('\n').flatMap((line) => {
+    const [name, , uid, gid] = line.split(':');
+    return name && uid && gid && /^\d+$/.test(uid) && /^\d+$/.test(gid)
+      ? [{ name, uid: Number(uid), gid: Number(gid) }]
+      : [];
+  });
 }
 
 /**
- * Whether the user can come through every folder on the way to a path and has the wanted permission on its end.
- * Only mode bits are looked at. Our own process can reach the path; false if it does not exist.
+ * Whether the user can pass through every folder on the way to a path and has the wanted permission on the path itself.
+ * Considers mode bits only. False if the path does not exist; our own process has to be able to reach it.
  */
 export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean {
   try {
@@ -80,27 +84,21 @@ export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean 
   }
 }
 
-/** The accounts of this machine; none where there is no `/etc/passwd`. */
-export function readAccounts(): UnixUser[] {
-  try {
-    return parsePasswd(readFileSync('/etc/passwd', 'utf8'));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return [];
-    }
-    throw error;
-  }
+/** A path and every folder above it, from the root down. */
+export function pathComponents(absolute: string): string[] {
+  const parent = path.dirname(absolute);
+  return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
 }
 
-/** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */
-export const SOCKET_PORT = 5432;
-
-/** The length of `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
-const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin: 103 };
+/** Whether the mode bits grant the user the wanted permissions (the sum of 4 to read, 1 to execute or pass through). */
+export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
+  const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
+  return ((mode >> shift) & wanted) === wanted;
+}
 
 /**
- * The folder for the database's socket: the cluster itself, which is private already, unless the path would be longer
- * than the system takes; then one named after it in a folder for temporary files.
+ * The folder for the database's socket: the cluster itself, which is private already. Where that path is longer than
+ * the system allows, a folder named after it among the temporary files.
  */
 export function socketDirectoryFor(cluster: string, temporary: string, platform: NodeJS.Platform): string {
   const limit = MAX_SOCKET_PATH_BYTES[platform] ?? 107;
@@ -111,10 +109,10 @@ export function socketDirectoryFor(cluster: string, temporary: string, platform:
 }
 
 /**
- * Makes a socket folder of our own (mode 700), or makes sure that the existing one is.
+ * Creates a socket folder that only we can use (mode 700), or checks that the existing one is such a folder.
  *
  * @param user who runs the database; null for our own user
- * @throws EmbeddedPostgresError when somebody else made it, who could then listen in our place
+ * @throws EmbeddedPostgresError when it belongs to somebody else, who could then listen in our place
  */
 export async function ensureSocketDirectory(folder: string, user: UnixUser | null): Promise<void> {
   try {

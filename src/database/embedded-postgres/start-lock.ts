@@ -1,0 +1,100 @@
+import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { processIdentity } from './process-identity.js';
+
+const RELEASED = 'free';
+const RETRY_MS = 20;
+
+/**
+ * Does the work while no other process (or call) holds the lock of this folder, and waits for the lock if need be. A
+ * holder that was killed loses it.
+ *
+ * Node has no flock(2), and a single lock file cannot be taken over from a dead holder without a moment in which two
+ * newcomers both take it. So each acquisition has a number: whoever creates the file numbered one above a finished
+ * acquisition has the lock. Creation decides between rivals, and a file is removed only while a higher one exists. The
+ * files are symbolic links, because a link appears together with its content.
+ *
+ * @param folder created when it is missing
+ * @throws EmbeddedPostgresError when the holder does not finish within `timeoutMs`
+ */
+export async function withStartLock<T>(
+  folder: string,
+  work: () => Promise<T>,
+  timeoutMs = 180_000,
+): Promise<T> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const self = processIdentity(process.pid);
+  const holder = `${process.pid} ${self?.startedAt ?? ''}`;
+  const deadline = Date.now() + timeoutMs;
+  let number = await tryAcquire(folder, holder);
+  while (number === null) {
+    if (Date.now() > deadline) {
+      throw new EmbeddedPostgresError(
+        `Another process has been starting or stopping PostgreSQL for too long (${folder})`,
+      );
+    }
+    await delay(RETRY_MS);
+    number = await tryAcquire(folder, holder);
+  }
+  try {
+    return await work();
+  } finally {
+    const released = path.join(folder, `${number}.${RELEASED}`);
+    await symlink(RELEASED, released);
+    await rename(released, path.join(folder, `${number}`));
+  }
+}
+
+/** The number of our acquisition; null while somebody else holds the lock. */
+async function tryAcquire(folder: string, holder: string): Promise<number | null> {
+  const last = (await acquisitions(folder)).at(-1) ?? 0;
+  if (last > 0 && !(await isFinished(path.join(folder, `${last}`)))) {
+    return null;
+  }
+  const own = last + 1;
+  try {
+    await symlink(holder, path.join(folder, `${own}`));
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') {
+      return null;
+    }
+    throw error;
+  }
+  const all = await acquisitions(folder);
+  if ((all.at(-1) ?? 0) > own) {
+    // The first listing was old: the lock has moved on, and our number was cleared away before we created it again.
+    await rm(path.join(folder, `${own}`), { force: true });
+    return null;
+  }
+  const earlier = all.filter((number) => number < own);
+  await Promise.all(earlier.map((number) => rm(path.join(folder, `${number}`), { force: true })));
+  return own;
+}
+
+async function acquisitions(folder: string): Promise<number[]> {
+  const names = await readdir(folder);
+  return names
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .toSorted((a, b) => a - b);
+}
+
+/** Whether the lock was released, or its holder has died. */
+async function isFinished(file: string): Promise<boolean> {
+  let content: string;
+  try {
+    content = await readlink(file);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return false; // Cleared away by a later holder: look again.
+    }
+    throw error;
+  }
+  if (content === RELEASED) {
+    return true;
+  }
+  const [pid, startedAt] = content.split(' ');
+  return processIdentity(Number(pid))?.startedAt !== startedAt;
+}
