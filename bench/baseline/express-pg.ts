@@ -3,13 +3,14 @@ import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import pg from 'pg';
 import { parseApiKey } from '../../src/auth/api-key-format.js';
-import { settingsBinding, isKeyColumn, SETTINGS_COLUMNS } from '../../src/settings/settings-columns.js';
 import {
-  LOAD_SETTINGS,
+  isKeyColumn,
+  SETTINGS_COLUMNS,
+  settingsBinding,
   type SettingsRow,
-  toStoredSettingsDto,
-  settingsUpsert,
-} from '../../src/settings/settings.repository.js';
+} from '../../src/settings/settings-table.js';
+import { LOAD_SETTINGS, settingsUpsert } from '../../src/settings/settings.repository.js';
+import { toStoredSettingsDto } from '../../src/settings/stored-settings.dto.js';
 
 /**
  * What one would write by hand for the two settings routes: Express and pg, the same key check and the same statements

@@ -1,27 +1,25 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { IsNull, Repository } from 'typeorm';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
-import { ApiKey } from './api-key.entity.js';
+import type { ApiKey } from './api-key.entity.js';
+import { ApiKeyRepository } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
-import { userIsGone } from './lock-user.js';
-import { UsersService } from './users.service.js';
+import { userIsGone, UserRepository } from './user.repository.js';
 
-/** A key as it is seen once, at its creation. */
+/** A new key with its text, which is seen only now. */
 export interface IssuedKey {
   key: string;
   record: ApiKey;
 }
 
-/** Life cycle of API keys: issue, list, revoke. */
+/** Issues, lists and revokes API keys. */
 @Injectable()
 export class ApiKeysService {
   constructor(
-    @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
-    private readonly users: UsersService,
+    private readonly keys: ApiKeyRepository,
+    private readonly users: UserRepository,
     private readonly verifier: ApiKeyVerifier,
     private readonly clock: Clock,
   ) {}
@@ -45,26 +43,22 @@ export class ApiKeysService {
     }
   }
 
+  /** Issues a key to a user, without asking who may. */
   async issue(userId: string, name: string, expiresAt: Date | null): Promise<IssuedKey> {
     const key = generateApiKey();
     const parsed = parseApiKey(key);
     if (!parsed) {
-      throw new Error('a generated key must be parseable');
+      throw new Error('a generated API key has the wrong format');
     }
-    await this.keys.insert({ id: parsed.id, userId, name, secretHash: parsed.secretHash, expiresAt });
-    return { key, record: await this.keys.findOneByOrFail({ id: parsed.id }) };
+    return { key, record: await this.keys.add(parsed, { userId, name, expiresAt }) };
   }
 
   /** Keys of `actor`, or of another user for administrators; newest first. */
   async listAs(actor: AuthUser, userId?: string): Promise<ApiKey[]> {
-    return this.list(await this.ownerFor(actor, userId));
+    return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  async list(userId: string): Promise<ApiKey[]> {
-    return this.keys.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
-  }
-
-  /** @throws DomainError not_found for unknown keys and, to anyone but an administrator, for other people's */
+  /** @throws DomainError not_found for unknown keys and, to anyone but an administrator, for those of others */
   async revokeAs(actor: AuthUser, keyId: string): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
@@ -73,12 +67,16 @@ export class ApiKeysService {
     await this.revoke(keyId);
   }
 
-  /** Revokes a key; revoking it again changes nothing. */
+  /**
+   * Revokes a key, whoever owns it; revoking it again changes nothing.
+   *
+   * @throws DomainError not_found
+   */
   async revoke(keyId: string): Promise<void> {
     if (!(await this.keys.existsBy({ id: keyId }))) {
       throw unknownKey();
     }
-    await this.keys.update({ id: keyId, revokedAt: IsNull() }, { revokedAt: new Date(this.clock.now()) });
+    await this.keys.revoke(keyId, new Date(this.clock.now()));
     this.verifier.forget();
   }
 
@@ -89,7 +87,7 @@ export class ApiKeysService {
     if (!actor.isAdmin) {
       throw new DomainError('forbidden', 'forbidden', 'Only administrators manage the keys of other users.');
     }
-    if (!(await this.users.exists(userId))) {
+    if (!(await this.users.existsBy({ id: userId }))) {
       throw unknownUser();
     }
     return userId;

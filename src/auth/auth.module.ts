@@ -4,17 +4,20 @@ import { ThrottlerModule } from '@nestjs/throttler';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { ApiKey } from './api-key.entity.js';
-import { ApiKeyVerifier, LiveKeys } from './api-key.verifier.js';
+import { ApiKeyRepository } from './api-key.repository.js';
+import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysController } from './api-keys.controller.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthGuard, KeyRateLimitGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
 import { User } from './user.entity.js';
+import { UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 
 const MINUTE_MS = 60_000;
 
+/** Who may ask: API keys, users, and the guards that stand before every route. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([User, ApiKey]),
@@ -28,15 +31,16 @@ const MINUTE_MS = 60_000;
   ],
   controllers: [ApiKeysController, UsersController],
   providers: [
+    ApiKeyRepository,
+    UserRepository,
     ApiKeyVerifier,
     ApiKeysService,
     UsersService,
     BootstrapKeys,
-    LiveKeys,
-    // In this order: who it is, then how often.
+    // In this order: first who asks, then how often.
     { provide: APP_GUARD, useClass: AuthGuard },
     { provide: APP_GUARD, useClass: KeyRateLimitGuard },
   ],
-  exports: [ApiKeysService, LiveKeys, UsersService],
+  exports: [ApiKeysService, ApiKeyVerifier, UsersService],
 })
 export class AuthModule {}

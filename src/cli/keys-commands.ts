@@ -1,38 +1,13 @@
-import { ApiKey } from '../auth/api-key.entity.js';
+import type { ApiKey } from '../auth/api-key.entity.js';
 import { CreateApiKeyDto } from '../auth/api-keys.dto.js';
-import { User } from '../auth/user.entity.js';
+import type { User } from '../auth/user.entity.js';
+import { ADMIN_EMAIL } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
 import type { KeysSession } from './keys-session.js';
 import { UsageError } from './parse-keys-arguments.js';
-
-/**
- * Applies the rules of a request's body to what came from the command line.
- *
- * @param flags the flag that each member came from
- * @throws UsageError naming the first flag whose value breaks a rule
- */
-async function checkedInput<T extends object>(
-  type: DtoClass<T>,
-  members: Record<string, unknown>,
-  flags: Record<string, string>,
-): Promise<T> {
-  try {
-    const dto = await new InputValidationPipe().transform(members, { type: 'body', metatype: type });
-    if (dto instanceof type) {
-      return dto;
-    }
-  } catch (error) {
-    const [problem] = error instanceof InvalidInputError ? error.problems : [];
-    if (problem) {
-      throw new UsageError(`${flags[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
-    }
-    throw error;
-  }
-  throw new Error(`${type.name} has no rules to check`);
-}
 
 /** Where a command writes: results are for pipes, notes are for the person at the terminal. */
 export interface CliOutput {
@@ -42,8 +17,6 @@ export interface CliOutput {
   note(line: string): void;
 }
 
-/** Whom `--admin` alone means: the administrator that the service's first start makes, too. */
-const ADMIN_EMAIL = 'admin@localhost';
 const DEFAULT_KEY_NAME = 'command line';
 
 interface CreateKeyOptions {
@@ -57,52 +30,133 @@ interface CreateKeyOptions {
 }
 
 /**
- * Issues a key, after making the user and the administrator where that is asked for. The key is the only result.
+ * Issues a key. Creates the user if unknown, and makes them an administrator if asked to. The key is the only result.
  *
  * @throws UsageError for an address, name or time that the HTTP interface would refuse too
  */
 export async function createKey(
-  { users, keys, dataSource }: KeysSession,
+  session: KeysSession,
   options: CreateKeyOptions,
   output: CliOutput,
 ): Promise<void> {
-  const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL }, FLAGS);
-  const { name, expires_at } = await checkedInput(
-    CreateApiKeyDto,
-    { name: options.keyName ?? DEFAULT_KEY_NAME, expires_at: options.expiresAt },
-    FLAGS,
-  );
-  const owner = await findOrCreate();
+  const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL });
+  const { name, expires_at } = await checkedInput(CreateApiKeyDto, {
+    name: options.keyName ?? DEFAULT_KEY_NAME,
+    expires_at: options.expiresAt,
+  });
+  const owner = await findOrCreateUser(session, email, options.admin, output);
   if (options.admin && !owner.isAdmin) {
-    await dataSource.getRepository(User).update({ id: owner.id }, { isAdmin: true });
+    await session.users.makeAdministrator(owner.id);
     output.note(`${owner.email} is an administrator now`);
   }
-  const { key, record } = await keys.issue(owner.id, name, expires_at ?? null);
+  const { key, record } = await session.keysService.issue(owner.id, name, expires_at ?? null);
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
   output.result(key);
+}
 
-  async function findOrCreate(): Promise<User> {
-    const known = await users.findByEmail(email);
-    if (known) {
-      return known;
+async function findOrCreateUser(
+  { users, usersService }: KeysSession,
+  email: string,
+  isAdmin: boolean,
+  output: CliOutput,
+): Promise<User> {
+  const known = await users.findByEmail(email);
+  if (known) {
+    return known;
+  }
+  try {
+    const created = await usersService.create(email, null, isAdmin);
+    output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
+    return created;
+  } catch (error) {
+    // Somebody else has created the user in between.
+    const rival =
+      error instanceof DomainError && error.kind === 'conflict' && (await users.findByEmail(email));
+    if (rival) {
+      return rival;
     }
-    try {
-      const created = await users.create(email, null, options.admin);
-      output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
-      return created;
-    } catch (error) {
-      // Somebody else made the user in between.
-      const rival =
-        error instanceof DomainError && error.kind === 'conflict' && (await users.findByEmail(email));
-      if (rival) {
-        return rival;
-      }
-      throw error;
-    }
+    throw error;
   }
 }
 
-const FLAGS = { email: '--user', name: '--name', expires_at: '--expires-at' };
+/** The flag that each member of a body comes from. */
+const FLAGS: Readonly<Record<string, string>> = {
+  email: '--user',
+  name: '--name',
+  expires_at: '--expires-at',
+};
+
+/**
+ * Applies the rules of a request body to what came from the command line.
+ *
+ * @throws UsageError naming the first flag whose value breaks a rule
+ */
+async function checkedInput<T extends object>(
+  type: DtoClass<T>,
+  members: Record<string, unknown>,
+): Promise<T> {
+  try {
+    const dto = await new InputValidationPipe().transform(members, { type: 'body', metatype: type });
+    if (dto instanceof type) {
+      return dto;
+    }
+  } catch (error) {
+    const [problem] = error instanceof InvalidInputError ? error.problems : [];
+    if (problem) {
+      throw new UsageError(`${FLAGS[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
+    }
+    throw error;
+  }
+  throw new Error(`${type.name} has no rules to check`);
+}
+
+const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'];
+
+/**
+ * Shows keys without their secrets, by user, newest first.
+ *
+ * @param email one user's keys; null: everybody's
+ * @throws UsageError when there is no such user
+ */
+export async function listKeys(
+  { keys, users }: KeysSession,
+  email: string | null,
+  output: CliOutput,
+): Promise<void> {
+  const owner = email === null ? null : await users.findByEmail(email);
+  if (email !== null && owner === null) {
+    throw new UsageError('--user: there is no user with this address');
+  }
+  const listed = await keys.listWithOwners(owner?.id ?? null);
+  const now = new Date();
+  for (const line of textTable([HEADER, ...listed.map((key) => cells(key, now))])) {
+    output.result(line);
+  }
+}
+
+function cells(key: ApiKey, now: Date): string[] {
+  return [
+    key.id,
+    key.user?.email ?? '',
+    key.user?.isAdmin === true ? 'yes' : 'no',
+    key.name,
+    minute(key.createdAt),
+    key.expiresAt === null ? 'never' : minute(key.expiresAt),
+    key.lastUsedAt === null ? 'never' : minute(key.lastUsedAt),
+    stateOf(key, now),
+  ];
+}
+
+function stateOf({ revokedAt, expiresAt }: ApiKey, now: Date): string {
+  if (revokedAt !== null) {
+    return 'revoked';
+  }
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
+}
+
+function minute(date: Date): string {
+  return `${date.toISOString().slice(0, 16)}Z`;
+}
 
 /**
  * Lines of a table with aligned columns. Control characters are replaced: users choose the names that an operator's
@@ -121,61 +175,16 @@ export function textTable(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'];
-
 /**
- * Shows keys without their secrets, by user, newest first.
- *
- * @param email one user's keys; null: everybody's
- * @throws UsageError when there is no such user
- */
-export async function listKeys(
-  { dataSource, users }: KeysSession,
-  email: string | null,
-  output: CliOutput,
-): Promise<void> {
-  const owner = email === null ? null : await users.findByEmail(email);
-  if (email !== null && owner === null) {
-    throw new UsageError('--user: there is no user with this address');
-  }
-  const keys = await dataSource.getRepository(ApiKey).find({
-    where: owner === null ? {} : { userId: owner.id },
-    relations: { user: true },
-    order: { user: { email: 'ASC' }, createdAt: 'DESC', id: 'ASC' },
-  });
-  const now = new Date();
-  for (const line of textTable([HEADER, ...keys.map((key) => cells(key, now))])) {
-    output.result(line);
-  }
-}
-
-function cells(key: ApiKey, now: Date): string[] {
-  return [
-    key.id,
-    key.user?.email ?? '',
-    key.user?.isAdmin === true ? 'yes' : 'no',
-    key.name,
-    minute(key.createdAt),
-    key.expiresAt === null ? 'never' : minute(key.expiresAt),
-    key.lastUsedAt === null ? 'never' : minute(key.lastUsedAt),
-    key.revokedAt !== null
-      ? 'revoked'
-      : key.expiresAt !== null && key.expiresAt <= now
-        ? 'expired'
-        : 'active',
-  ];
-}
-
-function minute(date: Date): string {
-  return `${date.toISOString().slice(0, 16)}Z`;
-}
-
-/**
- * Ends a key; running services follow when their belief in it runs out.
+ * Revokes a key; running services stop accepting it within seconds.
  *
  * @throws DomainError not_found
  */
-export async function revokeKey({ keys }: KeysSession, keyId: string, output: CliOutput): Promise<void> {
-  await keys.revoke(keyId);
+export async function revokeKey(
+  { keysService }: KeysSession,
+  keyId: string,
+  output: CliOutput,
+): Promise<void> {
+  await keysService.revoke(keyId);
   output.note(`key ${keyId} is revoked`);
 }

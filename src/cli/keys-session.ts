@@ -1,8 +1,10 @@
 import { DataSource } from 'typeorm';
 import { ApiKey } from '../auth/api-key.entity.js';
+import { ApiKeyRepository } from '../auth/api-key.repository.js';
 import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { User } from '../auth/user.entity.js';
+import { UserRepository } from '../auth/user.repository.js';
 import { UsersService } from '../auth/users.service.js';
 import { SystemClock } from '../common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
@@ -10,21 +12,23 @@ import { dataSourceOptions, openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { ServiceState } from '../database/service-state.entity.js';
 
-/** The installation's database with the services that the key commands use. */
+/** The installation's database, with the repositories and services that the key commands use. */
 export interface KeysSession {
   dataSource: DataSource;
-  users: UsersService;
-  keys: ApiKeysService;
+  users: UserRepository;
+  keys: ApiKeyRepository;
+  usersService: UsersService;
+  keysService: ApiKeysService;
   close(): Promise<void>;
 }
 
 /**
  * Opens the database of the installation, next to a running service or alone, and brings it up to date.
  *
- * Put together by hand and not as a Nest application: that one would do at its start what only a service should, such
- * as making the first key or putting `BOOTSTRAP_API_KEY` in force.
+ * Put together by hand: a Nest application would run start-up work that belongs to the service alone, such as making
+ * the first key or storing `BOOTSTRAP_API_KEY`.
  *
- * @param onNotice receives the few lines an operator should see of the embedded server
+ * @param onNotice receives the few lines of the embedded server that an operator should see
  */
 export async function openKeysSession(
   config: AppConfig,
@@ -40,13 +44,15 @@ export async function openKeysSession(
     });
     await dataSource.initialize();
     const clock = new SystemClock();
-    const verifier = new ApiKeyVerifier(dataSource, clock);
-    const users = new UsersService(dataSource.getRepository(User), verifier);
-    const keys = new ApiKeysService(dataSource.getRepository(ApiKey), users, verifier, clock);
+    const users = new UserRepository(dataSource);
+    const keys = new ApiKeyRepository(dataSource);
+    const verifier = new ApiKeyVerifier(keys, clock);
     return {
       dataSource,
       users,
       keys,
+      usersService: new UsersService(users, verifier),
+      keysService: new ApiKeysService(keys, users, verifier, clock),
       close: async () => {
         await dataSource.destroy();
         await database.close();

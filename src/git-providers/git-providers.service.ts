@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
-import { McpConfigRepository } from '../mcp-config/mcp-config.repository.js';
+import { McpConfigService } from '../mcp-config/mcp-config.service.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderError, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
@@ -18,12 +18,12 @@ export class GitProvidersService {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly tokens: ProviderTokensService,
-    private readonly mcpConfigs: McpConfigRepository,
+    private readonly mcpConfigs: McpConfigService,
   ) {}
 
   /**
    * @returns tokens that were stored without a verdict of their provider
-   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigRepository.store` do
+   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
    */
   async add(userId: string, body: AddGitProvidersDto): Promise<ProviderTokenWarning[]> {
     const prepared = await this.tokens.prepare(userId, body.provider_tokens ?? new Map(), [

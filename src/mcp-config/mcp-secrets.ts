@@ -1,4 +1,3 @@
-import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
 import type { InputProblem } from '../common/errors/domain-error.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
 import type {
@@ -9,34 +8,19 @@ import type {
   StoredRemoteMcpServer,
 } from './mcp-config.types.js';
 
-/** What a user's encrypted MCP secrets are bound to: copied to another user's row they do not decrypt. */
-export function mcpConfigBinding(userId: string): string {
-  return `mcp_configs.secrets:${userId}`;
-}
-
-/** Where this feature keeps encrypted records. */
-export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  {
-    table: 'mcp_configs',
-    column: 'secrets',
-    keyColumns: ['user_id'],
-    binding: ({ user_id = '' }) => mcpConfigBinding(user_id),
-  },
-];
-
-/** What answers show in place of a secret; sent back, it means "unchanged". */
+/** Shown in place of a secret; sent back by a client, it means "unchanged". */
 export const MASK = '**********';
 
-type Entries<Value> = [string, Value][];
+type Pairs<Value> = [string, Value][];
 
 /**
  * The secrets behind the masks, by url, or by server name and variable. Lists of pairs, not objects: a variable may
  * be called `__proto__`.
  */
 export interface McpSecrets {
-  sse: Entries<string>;
-  stdio: Entries<Entries<string>>;
-  shttp: Entries<string>;
+  sse: Pairs<string>;
+  stdio: Pairs<Pairs<string>>;
+  shttp: Pairs<string>;
 }
 
 /** The configuration as it may be stored in clear and shown: every secret is the mask. */
@@ -53,6 +37,24 @@ export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
   };
 }
 
+/** A configuration in the form of the wire, secrets in clear: for agents that may have them. */
+export function exposedConfig(config: ClearMcpConfig): StoredMcpConfig {
+  const exposed = ({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer => ({
+    url,
+    api_key: apiKey,
+  });
+  return {
+    sse_servers: config.sseServers.map(exposed),
+    stdio_servers: config.stdioServers.map(({ name, command, args, env }) => ({
+      name,
+      command,
+      args,
+      env: Object.fromEntries(env),
+    })),
+    shttp_servers: config.shttpServers.map(exposed),
+  };
+}
+
 /** The secrets that {@link maskedConfig} leaves out, or null when there are none. */
 export function secretsOf(config: ClearMcpConfig): McpSecrets | null {
   const secrets: McpSecrets = {
@@ -66,7 +68,7 @@ export function secretsOf(config: ClearMcpConfig): McpSecrets | null {
 /**
  * Puts the secrets back behind their masks.
  *
- * @throws Error when a mask has no secret; both are written together, so only foreign hands can have done that
+ * @throws Error when a mask has no secret; both are written together, so somebody has changed the row by hand
  */
 export function unmaskedConfig(shown: StoredMcpConfig, secrets: McpSecrets | null): ClearMcpConfig {
   const environments = new Map(secrets?.stdio);
@@ -78,7 +80,7 @@ export function unmaskedConfig(shown: StoredMcpConfig, secrets: McpSecrets | nul
         name,
         command,
         args,
-        env: new Map(Object.keys(env).map((variable) => [variable, found(values.get(variable))])),
+        env: new Map(Object.keys(env).map((variable) => [variable, requireSecret(values.get(variable))])),
       };
     }),
     shttpServers: unmaskedServers(shown.shttp_servers, new Map(secrets?.shttp)),
@@ -89,25 +91,28 @@ function maskedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpSer
   return { url, api_key: apiKey === null ? null : MASK };
 }
 
-function keysByUrl(servers: readonly ClearRemoteMcpServer[]): Entries<string> {
-  return servers.flatMap(({ url, apiKey }): Entries<string> => (apiKey === null ? [] : [[url, apiKey]]));
+function keysByUrl(servers: readonly ClearRemoteMcpServer[]): Pairs<string> {
+  return servers.flatMap(({ url, apiKey }): Pairs<string> => (apiKey === null ? [] : [[url, apiKey]]));
 }
 
 function unmaskedServers(
   servers: readonly StoredRemoteMcpServer[],
   keys: ReadonlyMap<string, string>,
 ): ClearRemoteMcpServer[] {
-  return servers.map(({ url, api_key }) => ({ url, apiKey: api_key === null ? null : found(keys.get(url)) }));
+  return servers.map(({ url, api_key }) => ({
+    url,
+    apiKey: api_key === null ? null : requireSecret(keys.get(url)),
+  }));
 }
 
-function found(secret: string | undefined): string {
+function requireSecret(secret: string | undefined): string {
   if (secret === undefined) {
     throw new Error('a masked MCP secret is missing from the stored secrets');
   }
   return secret;
 }
 
-/** A configuration whose masks are replaced, and the masks that had nothing behind them. */
+/** A configuration without masks, and a problem for each mask that had nothing behind it. */
 interface ResolvedMasks {
   config: ClearMcpConfig;
   problems: InputProblem[];
@@ -115,7 +120,7 @@ interface ResolvedMasks {
 
 /**
  * Replaces the masks of a configuration by what is stored for the same list and url, or for the same server name and
- * variable. A blank `api_key` is none.
+ * variable. A blank `api_key` counts as none.
  *
  * @param loc where the configuration stands in the request
  */

@@ -1,13 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { AppConfig } from '../config/app-config.js';
 import { AgentGitTokensReader } from '../git-providers/agent-git-tokens.reader.js';
-import { customSecretBinding } from './encrypted-columns.js';
-import { CustomSecret } from './custom-secret.entity.js';
+import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
+import { CustomSecretRepository } from './custom-secret.repository.js';
 
-/** A secret of an agent's tools, in clear: for agents only, never for a log or another answer. */
+/** A secret of an agent's tools, in clear: for agents only, never for a log or another response. */
 export interface AgentSecret {
   value: string;
   description: string | null;
@@ -21,36 +18,33 @@ export interface AgentSecretDescription {
 
 /**
  * What the tools of a user's agents get as environment variables: custom secrets under their names, and git tokens as
- * `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back
+ * `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator withholds them
  * (`AGENT_EXPOSE_GIT_TOKENS=false`). A custom secret of such a name wins.
  */
 @Injectable()
 export class AgentSecretsReader {
   constructor(
-    @InjectRepository(CustomSecret) private readonly secrets: Repository<CustomSecret>,
-    private readonly cipher: SecretCipher,
+    private readonly secrets: CustomSecretRepository,
     private readonly gitTokens: AgentGitTokensReader,
     private readonly config: AppConfig,
   ) {}
 
   /**
-   * All of them by name. A git token that cannot be had at the moment is left out and logged.
+   * All of them by name. A git token that is not available at the moment is left out and logged.
    *
+   * @param credentials all of the user's git credentials, from `ProviderTokenRepository.list`
    * @throws SecretDecryptionError when a stored value is not readable with the configured keys
    */
-  async forUser(userId: string): Promise<Map<string, AgentSecret>> {
-    const [descriptions, tokens, custom] = await Promise.all([
-      this.gitTokenDescriptions(userId),
-      this.config.agent.exposeGitTokens ? this.gitTokens.list(userId) : new Map<string, string>(),
-      this.secrets.find({ where: { userId }, order: { name: 'ASC' } }),
+  async forUser(userId: string, credentials: readonly StoredCredential[]): Promise<Map<string, AgentSecret>> {
+    const [tokens, custom] = await Promise.all([
+      this.config.agent.exposeGitTokens
+        ? this.gitTokens.list(userId, credentials)
+        : new Map<string, AgentSecret>(),
+      this.secrets.read(userId),
     ]);
     return new Map<string, AgentSecret>([
-      ...[...tokens].map(
-        ([name, value]) => [name, { value, description: descriptions.get(name) ?? null }] as const,
-      ),
-      ...custom.map(
-        (secret) => [secret.name, { value: this.decrypt(secret), description: secret.description }] as const,
-      ),
+      ...tokens,
+      ...custom.map(({ name, value, description }) => [name, { value, description }] as const),
     ]);
   }
 
@@ -58,7 +52,7 @@ export class AgentSecretsReader {
   async describe(userId: string): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
-      this.secrets.find({ select: { name: true, description: true }, where: { userId } }),
+      this.secrets.describe(userId),
     ]);
     const all = new Map<string, string | null>([
       ...tokens,
@@ -72,21 +66,17 @@ export class AgentSecretsReader {
   /**
    * The value of one; null when there is none of that name.
    *
-   * @throws DomainError when it is a git token that has to be asked for and is not told
+   * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
   async find(userId: string, name: string): Promise<string | null> {
-    const custom = await this.secrets.findOneBy({ userId, name });
-    if (custom) {
-      return this.decrypt(custom);
+    const custom = await this.secrets.readValue(userId, name);
+    if (custom !== null) {
+      return custom;
     }
     return this.config.agent.exposeGitTokens ? await this.gitTokens.find(userId, name) : null;
   }
 
   private async gitTokenDescriptions(userId: string): Promise<Map<string, string>> {
     return this.config.agent.exposeGitTokens ? await this.gitTokens.describe(userId) : new Map();
-  }
-
-  private decrypt({ userId, name, value }: CustomSecret): string {
-    return this.cipher.decrypt(value, customSecretBinding(userId, name));
   }
 }

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SecretDescription } from './secrets.service.js';
+import type { SecretDescription } from './custom-secret.repository.js';
 
 @ApiSchema({ name: 'CustomSecretDescription' })
 class SecretDescriptionDto implements SecretDescription {
@@ -10,7 +10,7 @@ class SecretDescriptionDto implements SecretDescription {
   description: string | null;
 }
 
-/** Answer of `GET /api/secrets`: never a value. */
+/** Response of `GET /api/secrets`: never a value. */
 @ApiSchema({ name: 'CustomSecrets' })
 export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] })

@@ -2,10 +2,9 @@ import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { SettingsDto, toSettingsStoredDto, type SettingsStoredDto } from './settings.dto.js';
-import type { StoredSettingsDto } from './stored-settings.dto.js';
 import { LoadSettingsOperation, StoreSettingsOperation } from './settings.openapi.js';
-import { toStoredSettingsDto } from './settings.repository.js';
 import { SettingsService } from './settings.service.js';
+import { type StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js';
 
 @ApiTags('Settings')
 @ApiSecurity('APIKeyHeader')

@@ -11,6 +11,7 @@ import type {
 import { ProviderTokenMap } from '../git-providers/tokens/provider-token.dto.js';
 import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem, CustomSecretValueDto } from './secrets.dto.js';
+import { SETTINGS } from './settings-table.js';
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
 @ApiExtraModels(CustomSecretValueDto)
@@ -37,7 +38,7 @@ class SecretsStoreDto {
   custom_secrets?: Map<string, CustomSecretValueDto>;
 }
 
-/** Answer of `POST /api/settings`. */
+/** Response of `POST /api/settings`. */
 @ApiSchema({ name: 'SettingsStored' })
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' })
@@ -54,14 +55,6 @@ export class SettingsStoredDto {
 export function toSettingsStoredDto(warnings: readonly ProviderTokenWarning[]): SettingsStoredDto {
   return { message: 'Settings stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
 }
-
-/** What a user has who stored nothing yet; the column defaults of the table are the same. */
-export const SETTINGS_DEFAULTS = {
-  enable_default_condenser: true,
-  enable_sound_notifications: false,
-  enable_proactive_conversation_starters: true,
-  enable_solvability_analysis: true,
-} as const;
 
 const KEPT = 'null keeps the stored value, blank text clears it.';
 
@@ -121,28 +114,28 @@ export class SettingsDto {
   secrets_store?: SecretsStoreDto;
 
   @Flag({
-    default: SETTINGS_DEFAULTS.enable_default_condenser,
+    default: SETTINGS.enable_default_condenser.default,
     description: 'Whether long histories are condensed.',
     example: true,
   })
   enable_default_condenser?: boolean;
 
   @Flag({
-    default: SETTINGS_DEFAULTS.enable_sound_notifications,
+    default: SETTINGS.enable_sound_notifications.default,
     description: 'Whether the user interface plays sounds.',
     example: false,
   })
   enable_sound_notifications?: boolean;
 
   @Flag({
-    default: SETTINGS_DEFAULTS.enable_proactive_conversation_starters,
+    default: SETTINGS.enable_proactive_conversation_starters.default,
     description: 'Whether conversations are offered unasked.',
     example: true,
   })
   enable_proactive_conversation_starters?: boolean;
 
   @Flag({
-    default: SETTINGS_DEFAULTS.enable_solvability_analysis,
+    default: SETTINGS.enable_solvability_analysis.default,
     description: 'Whether issues are judged for how solvable they are.',
     example: true,
   })

@@ -8,6 +8,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../auth/user.entity.js';
+import { SETTINGS } from './settings-table.js';
 
 /**
  * A user's settings, one typed column each. Members are named as on the wire: one vocabulary from the request to the
@@ -50,16 +51,16 @@ export class Settings {
   @Column('integer', { nullable: true })
   remote_runtime_resource_factor: number | null;
 
-  @Column('boolean', { default: true })
+  @Column('boolean', { default: SETTINGS.enable_default_condenser.default })
   enable_default_condenser: boolean;
 
-  @Column('boolean', { default: false })
+  @Column('boolean', { default: SETTINGS.enable_sound_notifications.default })
   enable_sound_notifications: boolean;
 
-  @Column('boolean', { default: true })
+  @Column('boolean', { default: SETTINGS.enable_proactive_conversation_starters.default })
   enable_proactive_conversation_starters: boolean;
 
-  @Column('boolean', { default: true })
+  @Column('boolean', { default: SETTINGS.enable_solvability_analysis.default })
   enable_solvability_analysis: boolean;
 
   @Column('boolean', { nullable: true })

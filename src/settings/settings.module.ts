@@ -4,18 +4,25 @@ import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentSecretsReader } from './agent-secrets.reader.js';
 import { CustomSecret } from './custom-secret.entity.js';
+import { CustomSecretRepository } from './custom-secret.repository.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
-import { SettingsKeysReader, SettingsRepository } from './settings.repository.js';
 import { Settings } from './settings.entity.js';
+import { SettingsRepository } from './settings.repository.js';
 import { SettingsService } from './settings.service.js';
 
 /** Users' settings and custom secrets. */
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret]), McpConfigModule, GitProvidersModule],
   controllers: [SettingsController, SecretsController],
-  providers: [SettingsService, SettingsRepository, SecretsService, AgentSecretsReader, SettingsKeysReader],
-  exports: [SettingsService, SecretsService, SettingsRepository, AgentSecretsReader, SettingsKeysReader],
+  providers: [
+    SettingsService,
+    SettingsRepository,
+    SecretsService,
+    CustomSecretRepository,
+    AgentSecretsReader,
+  ],
+  exports: [SettingsRepository, AgentSecretsReader],
 })
 export class SettingsModule {}

@@ -3,17 +3,18 @@ import { DomainError, InvalidInputError, type InputProblem } from '../common/err
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { ProviderTokenWarning } from '../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokensService } from '../git-providers/tokens/provider-tokens.service.js';
-import { McpConfigRepository } from '../mcp-config/mcp-config.repository.js';
+import { McpConfigService } from '../mcp-config/mcp-config.service.js';
 import type { SettingsDto } from './settings.dto.js';
 import { SecretsService } from './secrets.service.js';
-import { settingsChanges, type SettingsRow, SettingsRepository } from './settings.repository.js';
+import { settingsChanges, type SettingsRow } from './settings-table.js';
+import { SettingsRepository } from './settings.repository.js';
 
-/** Stores and shows users' settings, and what comes along with them. */
+/** Stores and shows users' settings, with the tool servers, tokens and secrets that come along in one request. */
 @Injectable()
 export class SettingsService {
   constructor(
     private readonly settings: SettingsRepository,
-    private readonly mcpConfigs: McpConfigRepository,
+    private readonly mcpConfigs: McpConfigService,
     private readonly secrets: SecretsService,
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
@@ -22,7 +23,7 @@ export class SettingsService {
   /**
    * Merges a request into what is stored; all of it or nothing.
    *
-   * @returns tokens that were stored without a verdict of their provider
+   * @returns a warning for each token that was stored although its provider gave no verdict
    * @throws InvalidInputError for rules that need more than the request to judge
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
@@ -33,10 +34,10 @@ export class SettingsService {
     }
     const changes = settingsChanges(dto);
     const { mcp_config: mcpConfig, secrets_store: secretsStore } = dto;
-    const mcpColumns = mcpConfig && this.mcpConfigs.columnsOf(userId, mcpConfig);
+    const mcpColumns = mcpConfig && this.mcpConfigs.toColumns(userId, mcpConfig);
     if (secretsStore === undefined && (mcpConfig === undefined || mcpColumns)) {
-      // By far most requests: nothing has to be read or asked first.
-      await this.settings.merge(userId, changes, mcpColumns ?? undefined);
+      // Most requests by far: nothing has to be read, and no provider asked, first.
+      await this.settings.store(userId, changes, mcpColumns ?? undefined);
       return [];
     }
     const tokens = await this.tokens.prepare(userId, secretsStore?.provider_tokens ?? new Map(), [
@@ -45,7 +46,7 @@ export class SettingsService {
       'provider_tokens',
     ]);
     await this.settings.transaction(userId, async (manager) => {
-      await this.settings.mergeWithin(manager, userId, changes);
+      await this.settings.storeWithin(manager, userId, changes);
       await this.tokens.store(manager, userId, tokens);
       await this.secrets.mergeWithin(manager, userId, secretsStore?.custom_secrets ?? new Map());
       if (mcpConfig !== undefined) {
@@ -57,7 +58,7 @@ export class SettingsService {
 
   /** @throws DomainError not_found before anything was stored */
   async find(userId: string): Promise<SettingsRow> {
-    const row = await this.settings.find(userId);
+    const row = await this.settings.load(userId);
     if (!row) {
       throw new DomainError('not_found', 'not_found', 'Settings not found');
     }
@@ -69,7 +70,7 @@ export class SettingsService {
     const msg = typeof baseUrl === 'string' && baseUrl !== '' ? this.addresses.problem(baseUrl) : null;
     return [
       ...(msg === null ? [] : [{ loc: ['body', 'llm_base_url'], msg, type: 'value_error' }]),
-      ...(mcpConfig ? this.mcpConfigs.problems(mcpConfig, ['body', 'mcp_config']) : []),
+      ...(mcpConfig ? this.mcpConfigs.addressProblems(mcpConfig, ['body', 'mcp_config']) : []),
     ];
   }
 }

@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { StoredMcpConfigDto } from '../mcp-config/stored-mcp-config.dto.js';
+import { type SettingsRow, type ShownSettings, shownSettings } from './settings-table.js';
 
 @ApiSchema({ name: 'StoredUserSecrets' })
 class ShownSecretsStoreDto {
@@ -10,9 +11,9 @@ class ShownSecretsStoreDto {
   custom_secrets: Record<string, never>;
 }
 
-/** Answer of `GET /api/settings`: every member of the settings; secrets only as "is set". */
+/** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */
 @ApiSchema({ name: 'StoredSettings' })
-export class StoredSettingsDto {
+export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ type: String, nullable: true, example: 'en' })
   language: string | null;
 
@@ -104,4 +105,8 @@ export class StoredSettingsDto {
     example: { github: null, gitlab: 'git.example.com' },
   })
   provider_tokens_set: Record<string, string | null>;
+}
+
+export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {
+  return shownSettings(row);
 }

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../../src/mcp-config/mcp-secrets.js';
 import { toDto } from '../../src/common/validation/field.js';
 import { McpConfigDto } from '../../src/mcp-config/mcp-config.dto.js';
-import { McpConfigRepository } from '../../src/mcp-config/mcp-config.repository.js';
+import {
+  MCP_CONFIG_ENCRYPTED_COLUMNS,
+  McpConfigRepository,
+} from '../../src/mcp-config/mcp-config.repository.js';
+import { McpConfigService } from '../../src/mcp-config/mcp-config.service.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
@@ -137,7 +140,7 @@ describe('MCP configuration', () => {
     await client.store({ mcp_config: CONFIG });
     const { masked } = await app.dataSource.transaction(async (manager) => {
       const newest = toDto(McpConfigDto, { sse_servers: [{ url: SSE_URL, api_key: 'hush-newest' }] });
-      await app.app.get(McpConfigRepository).store(manager, client.user.id, newest, []);
+      await app.app.get(McpConfigService).store(manager, client.user.id, newest, []);
       const later = client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, api_key: MASK }] } });
       await untilBlocked(app.dataSource);
       return { masked: later };

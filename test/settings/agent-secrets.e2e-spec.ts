@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { AgentSecretsReader } from '../../src/settings/agent-secrets.reader.js';
-import { SettingsKeysReader } from '../../src/settings/settings.repository.js';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { type AgentSecret, AgentSecretsReader } from '../../src/settings/agent-secrets.reader.js';
+import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -23,6 +24,10 @@ describe('AgentSecretsReader', () => {
     return app.app.get(AgentSecretsReader);
   }
 
+  async function secretsOf(reader: AgentSecretsReader, { id }: TestUser): Promise<Map<string, AgentSecret>> {
+    return reader.forUser(id, await app.app.get(ProviderTokenRepository).list(id));
+  }
+
   async function storeSecret(
     user: TestUser,
     name: string,
@@ -42,7 +47,7 @@ describe('AgentSecretsReader', () => {
     await new TokensClient(app, app.user).post(hosts.tokens);
     await storeSecret(await app.createUser(), 'FOREIGN', 'foreign-value');
 
-    expect(Object.fromEntries(await reader.forUser(app.user.id))).toEqual({
+    expect(Object.fromEntries(await secretsOf(reader, app.user))).toEqual({
       DEPLOY_KEY: { value: 'deploy-value', description: 'For deployments' },
       GITHUB_TOKEN: { value: hosts.worlds.github.token, description: 'Token of the git provider github' },
       GITLAB_TOKEN: { value: hosts.worlds.gitlab.token, description: 'Token of the git provider gitlab' },
@@ -66,7 +71,7 @@ describe('AgentSecretsReader', () => {
     await new TokensClient(app, app.user).post(hosts.tokens);
     await storeSecret(app.user, 'GITHUB_TOKEN', 'my-own-token');
 
-    expect((await reader.forUser(app.user.id)).get('GITHUB_TOKEN')).toEqual({
+    expect((await secretsOf(reader, app.user)).get('GITHUB_TOKEN')).toEqual({
       value: 'my-own-token',
       description: null,
     });
@@ -78,7 +83,7 @@ describe('AgentSecretsReader', () => {
     await new TokensClient(app, app.user).post(hosts.tokens);
     await storeSecret(app.user, 'DEPLOY_KEY', 'deploy-value');
 
-    expect([...(await reader.forUser(app.user.id)).keys()]).toEqual(['DEPLOY_KEY']);
+    expect([...(await secretsOf(reader, app.user)).keys()]).toEqual(['DEPLOY_KEY']);
     expect(await reader.describe(app.user.id)).toEqual([{ name: 'DEPLOY_KEY', description: null }]);
     expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBeNull();
   });
@@ -98,12 +103,12 @@ describe('AgentSecretsReader', () => {
     await client.postTokens({ enterprise_sso: { token: keycloakToken('Bearer', 'first') } });
 
     expect(await reader.find(app.user.id, 'GITLAB_TOKEN')).toBe(realm.forgeToken);
-    expect((await reader.forUser(app.user.id)).get('GITLAB_TOKEN')?.value).toBe(realm.forgeToken);
+    expect((await secretsOf(reader, app.user)).get('GITLAB_TOKEN')?.value).toBe(realm.forgeToken);
 
     realm.linked = false;
     app.clock.advance(600_000);
 
-    expect([...(await reader.forUser(app.user.id)).keys()]).toEqual([]);
+    expect([...(await secretsOf(reader, app.user)).keys()]).toEqual([]);
     await expect(reader.find(app.user.id, 'GITLAB_TOKEN')).rejects.toMatchObject({
       code: 'invalid_git_token',
     });
@@ -111,9 +116,9 @@ describe('AgentSecretsReader', () => {
 
   it('gives the keys of the settings', async () => {
     await start();
-    const keys = app.app.get(SettingsKeysReader);
+    const settings = app.app.get(SettingsRepository);
     const nothing = { llm_api_key: null, search_api_key: null, sandbox_api_key: null };
-    expect(await keys.forUser(app.user.id)).toEqual(nothing);
+    expect((await settings.loadWithKeys(app.user.id)).keys).toEqual(nothing);
 
     await request(app.url)
       .post('/api/settings')
@@ -121,7 +126,7 @@ describe('AgentSecretsReader', () => {
       .send({ llm_api_key: 'llm-key', sandbox_api_key: 'sandbox-key' })
       .expect(200);
 
-    expect(await keys.forUser(app.user.id)).toEqual({
+    expect((await settings.loadWithKeys(app.user.id)).keys).toEqual({
       ...nothing,
       llm_api_key: 'llm-key',
       sandbox_api_key: 'sandbox-key',

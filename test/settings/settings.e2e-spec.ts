@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
-import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/encrypted-columns.js';
+import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../../src/settings/custom-secret.repository.js';
+import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings-table.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -399,7 +400,7 @@ describe('settings', () => {
     expect(dump).not.toMatch(/hush-/);
     expect(dump).not.toContain(hosts.worlds.github.token);
     const secrets = await Promise.all(
-      SETTINGS_ENCRYPTED_COLUMNS.map(async (place) => {
+      [...SETTINGS_ENCRYPTED_COLUMNS, ...CUSTOM_SECRET_ENCRYPTED_COLUMNS].map(async (place) => {
         const keys = place.keyColumns.map((column) => `${column}::text`).join(', ');
         const [row] = await app.dataSource.query<[Record<string, string>]>(
           `SELECT ${keys}, ${place.column} AS record FROM ${place.table} WHERE user_id = $1`,

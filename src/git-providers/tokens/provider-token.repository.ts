@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, Repository } from 'typeorm';
-import { lockUser } from '../../auth/lock-user.js';
+import { lockUser } from '../../auth/user.repository.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
-import { lockUser } from '../../auth/lock-user.js';
+import { lockUser } from '../../auth/user.repository.js';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';

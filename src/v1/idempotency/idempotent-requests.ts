@@ -12,7 +12,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import { lockUser } from '../../auth/lock-user.js';
+import { lockUser } from '../../auth/user.repository.js';
 import { User } from '../../auth/user.entity.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';

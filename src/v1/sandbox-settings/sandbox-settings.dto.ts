@@ -5,12 +5,8 @@ import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
 import { MASK } from '../../mcp-config/mcp-secrets.js';
 import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';
-import {
-  type SettingsKeys,
-  type SettingsRow,
-  toStoredSettingsDto,
-} from '../../settings/settings.repository.js';
-import { StoredSettingsDto } from '../../settings/stored-settings.dto.js';
+import type { SettingsKeys, SettingsRow } from '../../settings/settings-table.js';
+import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/stored-settings.dto.js';
 
 /** Path of what belongs to a sandbox. */
 export class SandboxIdDto {

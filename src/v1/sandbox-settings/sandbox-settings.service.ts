@@ -1,12 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { exposedConfig, McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
+import { exposedConfig } from '../../mcp-config/mcp-secrets.js';
 import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
-import {
-  emptySettingsRow,
-  SettingsKeysReader,
-  SettingsRepository,
-} from '../../settings/settings.repository.js';
+import { emptySettingsRow } from '../../settings/settings-table.js';
+import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxKeyHolder, SandboxKeys } from '../sandboxes/sandbox.queries.js';
 import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
@@ -15,14 +13,13 @@ import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-
 export class CurrentUserInfo {
   constructor(
     private readonly settings: SettingsRepository,
-    private readonly settingsKeys: SettingsKeysReader,
     private readonly mcpConfigs: McpConfigRepository,
     private readonly sandboxKeys: SandboxKeys,
   ) {}
 
   /** Secrets are masked. */
   async masked(userId: string): Promise<UserInfoDto> {
-    return toUserInfoDto(userId, (await this.settings.find(userId)) ?? emptySettingsRow(), null);
+    return toUserInfoDto(userId, (await this.settings.load(userId)) ?? emptySettingsRow(), null);
   }
 
   /**
@@ -39,13 +36,13 @@ export class CurrentUserInfo {
     if (sandbox.userId !== userId) {
       throw new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
     }
-    const [row, secrets] = await Promise.all([this.settings.find(userId), this.secretsOf(userId)]);
+    const [row, secrets] = await Promise.all([this.settings.load(userId), this.secretsOf(userId)]);
     return toUserInfoDto(userId, row ?? emptySettingsRow(), secrets);
   }
 
   private async secretsOf(userId: string): Promise<ExposedSecrets> {
-    const [keys, mcpConfig] = await Promise.all([
-      this.settingsKeys.forUser(userId),
+    const [{ keys }, mcpConfig] = await Promise.all([
+      this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
     ]);
     return { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not, Repository } from 'typeorm';
-import { lockUser } from '../../auth/lock-user.js';
+import { lockUser } from '../../auth/user.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AppConfig, type SandboxConfig } from '../../config/app-config.js';
 import { NamedStatement } from '../../database/named-statement.js';

@@ -18,7 +18,7 @@ export class UserOverrides {
 
   /** Null when the user asks for nothing special. */
   async find(userId: string): Promise<SandboxOverrides | null> {
-    return toOverrides(await this.settings.find(userId));
+    return toOverrides(await this.settings.load(userId));
   }
 }
 

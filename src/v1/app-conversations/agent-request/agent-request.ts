@@ -10,7 +10,7 @@ import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
-import { SETTINGS_DEFAULTS } from '../../../settings/settings.dto.js';
+import { SETTINGS } from '../../../settings/settings-table.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AgentDialect, AgentInputsReader, agentLimits, type AgentSettings } from './agent-settings.js';
@@ -210,7 +210,7 @@ function toAgent(start: AgentStart): AgentSpec {
   };
   const servers = mcpServerEntries(start.mcpConfig);
   const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
-  const condenses = settings.enable_default_condenser ?? SETTINGS_DEFAULTS.enable_default_condenser;
+  const condenses = settings.enable_default_condenser ?? SETTINGS.enable_default_condenser.default;
   return {
     kind: 'Agent',
     llm: { ...llm, usage_id: 'agent' },

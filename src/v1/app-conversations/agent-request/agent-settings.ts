@@ -2,12 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
-import {
-  type SettingsKeys,
-  SettingsKeysReader,
-  type SettingsRow,
-  SettingsRepository,
-} from '../../../settings/settings.repository.js';
+import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 
 /** All that a user has stored for agents, in clear. Never an answer, never a row, never a log. */
@@ -23,7 +19,6 @@ interface AgentInputs {
 export class AgentInputsReader {
   constructor(
     private readonly settings: SettingsRepository,
-    private readonly keys: SettingsKeysReader,
     private readonly mcpConfigs: McpConfigRepository,
     private readonly secrets: AgentSecretsReader,
   ) {}
@@ -43,12 +38,11 @@ export class AgentInputsReader {
 
   /** Without secrets: nobody but the database is asked. */
   async readSettings(userId: string): Promise<Omit<AgentInputs, 'secrets'>> {
-    const [row, keys, mcpConfig] = await Promise.all([
-      this.settings.find(userId),
-      this.keys.forUser(userId),
+    const [{ settings, keys }, mcpConfig] = await Promise.all([
+      this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
     ]);
-    return { settings: agentSettings(row, keys), mcpConfig };
+    return { settings: agentSettings(settings, keys), mcpConfig };
   }
 }
 
@@ -81,7 +75,10 @@ export type AgentSettings = Pick<
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'>;
 
 /** Picks them from what is stored; everything is null for a user who stored nothing. */
-export function agentSettings(row: SettingsRow | null, keys: SettingsKeys): AgentSettings {
+export function agentSettings(
+  row: Omit<AgentSettings, keyof SettingsKeys> | null,
+  keys: SettingsKeys,
+): AgentSettings {
   return {
     llm_model: row?.llm_model ?? null,
     llm_base_url: row?.llm_base_url ?? null,

@@ -28,7 +28,7 @@ export class RepositoryPlans {
    */
   async plan(task: StartTask, name: string, folder: string): Promise<RepositoryPlan> {
     const { url, credential, provider } = await this.findAccess(task, name);
-    const row = await this.settings.find(task.userId);
+    const row = await this.settings.load(task.userId);
     const { selected_branch: branch } = task.request;
     return {
       provider,
@@ -103,7 +103,7 @@ export class PrepareRepositoryStep {
         ? [`mkdir -p -- ${shellQuote(specWorkingDir)}`, `cd -- ${shellQuote(specWorkingDir)}`]
         : [];
     const { name, email } = gitIdentity(
-      (await this.settings.find(task.userId)) ?? { git_user_name: null, git_user_email: null },
+      (await this.settings.load(task.userId)) ?? { git_user_name: null, git_user_email: null },
     );
     const makeRepository = [
       // In a sandbox without git an agent may have other work.

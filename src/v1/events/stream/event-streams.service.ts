@@ -7,7 +7,7 @@ import {
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
-import { LiveKeys } from '../../../auth/api-key.verifier.js';
+import { ApiKeyVerifier } from '../../../auth/api-key.verifier.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
@@ -28,7 +28,7 @@ export class StreamChecks {
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly liveKeys: LiveKeys,
+    private readonly keys: ApiKeyVerifier,
   ) {}
 
   /** Number of events of those conversations that are there, and those keys that still open something. */
@@ -38,7 +38,7 @@ export class StreamChecks {
   ): Promise<{ eventCounts: Map<string, number>; keys: Set<string> }> {
     const [rows, keys] = await Promise.all([
       this.counts.run(this.dataSource, [conversationIds]),
-      this.liveKeys.among(keyIds),
+      this.keys.stillValid(keyIds),
     ]);
     return { eventCounts: new Map(rows.map(({ id, event_count: count }) => [id, count])), keys };
   }

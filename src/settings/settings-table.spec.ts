@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseBody } from '../../test/support/body-problems.js';
 import { SettingsDto } from './settings.dto.js';
-import { settingsChanges } from './settings.repository.js';
+import { settingsChanges } from './settings-table.js';
 
 describe('settingsChanges', () => {
   it.each([

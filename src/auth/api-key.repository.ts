@@ -1,0 +1,114 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, IsNull, Not, Repository } from 'typeorm';
+import { NamedStatement } from '../database/named-statement.js';
+import type { ParsedApiKey } from './api-key-format.js';
+import { ApiKey } from './api-key.entity.js';
+
+/** A key as the verifier needs it: its hash, its state and its user. */
+export interface ApiKeyWithOwner {
+  secret_hash: Buffer;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  last_used_at: Date | null;
+  user_id: string;
+  email: string;
+  is_admin: boolean;
+}
+
+const FIND_WITH_OWNER = new NamedStatement<ApiKeyWithOwner>(
+  'api_key_find',
+  `SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
+   FROM api_keys k JOIN users u ON u.id = k.user_id
+   WHERE k.id = $1`,
+);
+
+const FIND_VALID = new NamedStatement<{ id: string }>(
+  'api_keys_valid',
+  `SELECT id FROM api_keys
+   WHERE id = ANY ($1::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`,
+);
+
+const TOUCH = `
+  UPDATE api_keys SET last_used_at = $2
+  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
+
+/** Any constant: replicas that start together take turns on it. */
+const BOOTSTRAP_LOCK = 7_240_815_554;
+
+/** The `api_keys` table. Looking up a key is on every request's path, so it is a named statement (docs/adr/0006). */
+@Injectable()
+export class ApiKeyRepository extends Repository<ApiKey> {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    super(ApiKey, dataSource.manager);
+  }
+
+  async findWithOwner(id: string): Promise<ApiKeyWithOwner | null> {
+    const [row] = await FIND_WITH_OWNER.run(this.dataSource, [id]);
+    return row ?? null;
+  }
+
+  /** @returns those of the ids whose keys are neither revoked nor expired, and whose users exist */
+  async findValid(ids: readonly string[], now: Date): Promise<string[]> {
+    const rows = await FIND_VALID.run(this.dataSource, [ids, now]);
+    return rows.map(({ id }) => id);
+  }
+
+  /** Newest first. */
+  async listOf(userId: string): Promise<ApiKey[]> {
+    return this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
+  }
+
+  /**
+   * By user, newest first; each with its user.
+   *
+   * @param userId one user's keys; null: everybody's
+   */
+  async listWithOwners(userId: string | null): Promise<ApiKey[]> {
+    return this.find({
+      where: userId === null ? {} : { userId },
+      relations: { user: true },
+      order: { user: { email: 'ASC' }, createdAt: 'DESC', id: 'ASC' },
+    });
+  }
+
+  async add(
+    { id, secretHash }: ParsedApiKey,
+    key: Pick<ApiKey, 'userId' | 'name' | 'expiresAt'>,
+  ): Promise<ApiKey> {
+    await this.insert({ id, secretHash, ...key });
+    return this.findOneByOrFail({ id });
+  }
+
+  /** Revoking a key again changes nothing. */
+  async revoke(id: string, now: Date): Promise<void> {
+    await this.update({ id, revokedAt: IsNull() }, { revokedAt: now });
+  }
+
+  /** Notes the last use of a key, unless one since `unlessSince` is noted already. */
+  async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
+    await this.query(TOUCH, [id, now, unlessSince]);
+  }
+
+  /** A transaction that replicas which start together run one after the other. */
+  async bootstrapTransaction(work: (manager: EntityManager) => Promise<void>): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await manager.query('SELECT pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);
+      await work(manager);
+    });
+  }
+
+  /** Makes this the user's one key of that name, valid without end. */
+  async putOnly(
+    manager: EntityManager,
+    { id, secretHash }: ParsedApiKey,
+    { userId, name }: Pick<ApiKey, 'userId' | 'name'>,
+  ): Promise<void> {
+    await manager.delete(ApiKey, { userId, name, id: Not(id) });
+    await manager.upsert(
+      ApiKey,
+      { id, userId, name, secretHash, expiresAt: null, revokedAt: null },
+      { conflictPaths: ['id'], skipUpdateIfNoValuesChanged: true },
+    );
+  }
+}

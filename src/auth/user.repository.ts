@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, MoreThan, QueryFailedError, Repository } from 'typeorm';
+import { DomainError } from '../common/errors/domain-error.js';
+import { NamedStatement } from '../database/named-statement.js';
+import { User } from './user.entity.js';
+
+/** The administrator that the first start and `npm run keys -- create --admin` make. */
+export const ADMIN_EMAIL = 'admin@localhost';
+
+/** The `users` table. */
+@Injectable()
+export class UserRepository extends Repository<User> {
+  constructor(@InjectDataSource() dataSource: DataSource) {
+    super(User, dataSource.manager);
+  }
+
+  /** Upper and lower case do not matter. */
+  async findByEmail(email: string): Promise<User | null> {
+    return this.findOneBy({ email: email.toLowerCase() });
+  }
+
+  /** @returns at most `limit` users in the order of their addresses, after an address if one is given */
+  async listByEmail(afterEmail: string | null, limit: number): Promise<User[]> {
+    return this.find({
+      where: afterEmail === null ? {} : { email: MoreThan(afterEmail) },
+      order: { email: 'ASC' },
+      take: limit,
+    });
+  }
+
+  /** @returns the new user, or null when the address is taken */
+  async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
+    const { raw } = await this.createQueryBuilder()
+      .insert()
+      .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin })
+      .orIgnore()
+      .returning('*')
+      .execute();
+    const [row] = raw as { id: string }[];
+    return row ? await this.findOneByOrFail({ id: row.id }) : null;
+  }
+
+  async makeAdministrator(id: string): Promise<void> {
+    await this.update({ id }, { isAdmin: true });
+  }
+
+  /** @returns the id of the administrator {@link ADMIN_EMAIL}, who is made when missing */
+  async ensureAdministrator(manager: EntityManager): Promise<string> {
+    const known = await manager.findOneBy(User, { email: ADMIN_EMAIL });
+    if (known) {
+      return known.id;
+    }
+    const id = randomUUID();
+    await manager.insert(User, { id, email: ADMIN_EMAIL, name: 'admin', isAdmin: true });
+    return id;
+  }
+
+  /** Removes a user and, by foreign keys, everything they own. The last administrator stays. */
+  async removeUnlessLastAdministrator(id: string): Promise<'removed' | 'unknown' | 'last_administrator'> {
+    return this.manager.transaction(async (manager) => {
+      const administrators = await manager.find(User, {
+        where: { isAdmin: true },
+        lock: { mode: 'pessimistic_write' },
+      });
+      if (administrators.length === 1 && administrators[0]?.id === id) {
+        return 'last_administrator';
+      }
+      const { affected } = await manager.delete(User, { id });
+      return affected === 1 ? 'removed' : 'unknown';
+    });
+  }
+}
+
+const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE');
+
+/**
+ * Makes transactions that write several of one user's rows take turns. The user's own row is locked, so rows that do
+ * not exist yet are covered and two such transactions cannot deadlock; foreign keys can still refer to the row.
+ *
+ * @throws DomainError unauthorized when the user has been removed since the request was let in
+ */
+export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
+  const rows = await LOCK_USER.within(manager, [userId]);
+  if (rows.length === 0) {
+    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+  }
+}
+
+/** Foreign key violation, and NOT NULL violation where the id is looked up in the statement itself. */
+const USER_MISSING: readonly unknown[] = ['23503', '23502'];
+
+/** Whether writing a row of a user failed because the user has been removed since the request was let in. */
+export function userIsGone(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    'code' in error.driverError &&
+    USER_MISSING.includes(error.driverError.code)
+  );
+}

@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { lockUser } from '../auth/user.repository.js';
+import { type InputProblem, InvalidInputError } from '../common/errors/domain-error.js';
+import { OutboundAddresses } from '../common/http/host-allowlist.js';
+import type { McpConfigDto } from './mcp-config.dto.js';
+import { type McpConfigColumns, McpConfigRepository } from './mcp-config.repository.js';
+import { resolveMasks } from './mcp-secrets.js';
+
+/** Stores users' MCP configurations, for the features whose requests bring one. */
+@Injectable()
+export class McpConfigService {
+  constructor(
+    private readonly configs: McpConfigRepository,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /**
+   * Replaces a user's configuration within the caller's transaction; null removes it. Writers of one user take turns,
+   * so a mask always stands for what is stored at that moment.
+   *
+   * @param loc where the configuration stands in the request, such as `['body', 'mcp_config']`
+   * @throws InvalidInputError for addresses that are not allowed and masks with nothing stored behind them
+   * @throws DomainError unauthorized when the user has been removed meanwhile
+   */
+  async store(
+    manager: EntityManager,
+    userId: string,
+    dto: McpConfigDto | null,
+    loc: readonly string[],
+  ): Promise<void> {
+    await lockUser(manager, userId);
+    if (dto === null) {
+      await this.configs.replace(manager, userId, null);
+      return;
+    }
+    const { config, problems } = resolveMasks(dto, await this.configs.read(userId, manager), loc);
+    const all = [...this.addressProblems(dto, loc), ...problems];
+    if (all.length > 0) {
+      throw new InvalidInputError(all);
+    }
+    await this.configs.replace(manager, userId, config);
+  }
+
+  /**
+   * A configuration ready to be written without reading what is stored; null when it has masks, which stand for
+   * something stored. Addresses are not checked, see {@link addressProblems}.
+   */
+  toColumns(userId: string, dto: McpConfigDto): McpConfigColumns | null {
+    const { config, problems } = resolveMasks(dto, null, []);
+    return problems.length > 0 ? null : this.configs.toColumns(userId, config);
+  }
+
+  /** Addresses of a configuration that the operator does not allow; {@link store} refuses them too. */
+  addressProblems(dto: McpConfigDto, loc: readonly string[]): InputProblem[] {
+    return (['sse_servers', 'shttp_servers'] as const).flatMap((list) =>
+      (dto[list] ?? []).flatMap(({ url }, index) => {
+        const msg = this.addresses.problem(url);
+        return msg === null ? [] : [{ loc: [...loc, list, String(index), 'url'], msg, type: 'value_error' }];
+      }),
+    );
+  }
+}

@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { lockUser } from '../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
+import { CustomSecret } from './custom-secret.entity.js';
+
+/** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
+export function customSecretBinding(userId: string, name: string): string {
+  return `custom_secrets.value:${userId}:${name}`;
+}
+
+/** The encrypted column of this table. */
+export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'custom_secrets',
+    column: 'value',
+    keyColumns: ['user_id', 'name'],
+    binding: ({ user_id = '', name = '' }) => customSecretBinding(user_id, name),
+  },
+];
+
+/** A custom secret without its value. */
+export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
+
+/** A custom secret in clear: never for a log or a response. */
+export interface ClearSecret extends SecretDescription {
+  value: string;
+}
+
+/** A secret to store. Without a value or a description the stored one stays; null clears the description. */
+export interface SecretChange {
+  name: string;
+  value?: string | null;
+  description?: string | null;
+}
+
+/** All in one statement; only the names in $5 get the given description where a secret is stored already. */
+const MERGE = `
+  INSERT INTO custom_secrets AS stored (user_id, name, value, description)
+  SELECT $1, given.name, given.value, given.description
+  FROM unnest($2::text[], $3::text[], $4::text[]) AS given (name, value, description)
+  ON CONFLICT (user_id, name) DO UPDATE
+  SET value = excluded.value, updated_at = now(),
+      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END`;
+
+/** The `custom_secrets` table: encrypts what goes in and decrypts what comes out. Writers lock the user first. */
+@Injectable()
+export class CustomSecretRepository extends Repository<CustomSecret> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+  ) {
+    super(CustomSecret, dataSource.manager);
+  }
+
+  /** Names and descriptions, by name. */
+  async describe(userId: string): Promise<SecretDescription[]> {
+    return this.find({
+      select: { name: true, description: true },
+      where: { userId },
+      order: { name: 'ASC' },
+    });
+  }
+
+  /**
+   * All of a user's secrets in clear, by name.
+   *
+   * @throws SecretDecryptionError when one is not readable with the configured keys
+   */
+  async read(userId: string): Promise<ClearSecret[]> {
+    const rows = await this.find({ where: { userId }, order: { name: 'ASC' } });
+    return rows.map((row) => ({ name: row.name, value: this.decrypt(row), description: row.description }));
+  }
+
+  /**
+   * One value in clear; null when there is no secret of that name.
+   *
+   * @throws SecretDecryptionError as {@link read}
+   */
+  async readValue(userId: string, name: string): Promise<string | null> {
+    const row = await this.findOneBy({ userId, name });
+    return row && this.decrypt(row);
+  }
+
+  /** @returns false when the name is taken */
+  async add(userId: string, { name, value, description }: ClearSecret): Promise<boolean> {
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      if (await manager.existsBy(CustomSecret, { userId, name })) {
+        return false;
+      }
+      await manager.insert(CustomSecret, {
+        userId,
+        name,
+        value: this.encrypt(userId, name, value),
+        description,
+      });
+      return true;
+    });
+  }
+
+  /** Changes the secret of that name, which may get another name. */
+  async change(
+    userId: string,
+    name: string,
+    { name: newName, value, description }: SecretChange,
+  ): Promise<'changed' | 'unknown' | 'taken'> {
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const row = await manager.findOneBy(CustomSecret, { userId, name });
+      if (!row) {
+        return 'unknown';
+      }
+      if (newName !== name && (await manager.existsBy(CustomSecret, { userId, name: newName }))) {
+        return 'taken';
+      }
+      await manager.update(
+        CustomSecret,
+        { userId, name },
+        {
+          name: newName,
+          // A record is bound to its name, so a new name needs a new record.
+          value: this.encrypt(userId, newName, value ?? this.decrypt(row)),
+          ...(description !== undefined && { description }),
+        },
+      );
+      return 'changed';
+    });
+  }
+
+  /** @returns false when there is no secret of that name */
+  async removeNamed(userId: string, name: string): Promise<boolean> {
+    const { affected } = await this.delete({ userId, name });
+    return affected === 1;
+  }
+
+  /** Adds or replaces secrets within the caller's transaction, which has locked the user. */
+  async mergeWithin(
+    manager: EntityManager,
+    userId: string,
+    secrets: readonly (SecretChange & { value: string })[],
+  ): Promise<void> {
+    if (secrets.length === 0) {
+      return;
+    }
+    await manager.query(MERGE, [
+      userId,
+      secrets.map(({ name }) => name),
+      secrets.map(({ name, value }) => this.encrypt(userId, name, value)),
+      secrets.map(({ description }) => description ?? null),
+      secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
+    ]);
+  }
+
+  private encrypt(userId: string, name: string, value: string): string {
+    return this.cipher.encrypt(value, customSecretBinding(userId, name));
+  }
+
+  private decrypt({ userId, name, value }: CustomSecret): string {
+    return this.cipher.decrypt(value, customSecretBinding(userId, name));
+  }
+}

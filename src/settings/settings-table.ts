@@ -1,0 +1,159 @@
+import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
+import type { StoredMcpConfig } from '../mcp-config/mcp-config.types.js';
+import type { SettingsDto } from './settings.dto.js';
+import type { Settings } from './settings.entity.js';
+
+/** How one member of the settings is kept and shown. */
+interface Setting {
+  /**
+   * `plain`: a column of the table, shown as it is. `key`: an encrypted column, shown as null and as `<name>_set`.
+   * `elsewhere`: no column; tool servers, tokens and custom secrets have tables of their own.
+   */
+  kind: 'plain' | 'key' | 'elsewhere';
+  /** What a user has who never set it, and the default of the column; without it: null. */
+  default?: boolean;
+  /** Clients send null when they mean "unchanged" (their forms never get the keys to show). */
+  nullKeeps?: boolean;
+  /** Blank text clears it, since null keeps it. */
+  blankClears?: boolean;
+}
+
+type TableColumn = Exclude<keyof Settings, 'userId' | 'user' | 'createdAt' | 'updatedAt'>;
+
+/**
+ * Every member of the settings, in the order of the API document. The row, the SELECT, the upsert and the response all
+ * follow from it; the compiler compares it with the request's and the response's class and with the entity.
+ */
+export const SETTINGS = {
+  language: { kind: 'plain' },
+  agent: { kind: 'plain' },
+  max_iterations: { kind: 'plain' },
+  security_analyzer: { kind: 'plain' },
+  confirmation_mode: { kind: 'plain' },
+  llm_model: { kind: 'plain', nullKeeps: true, blankClears: true },
+  llm_api_key: { kind: 'key', nullKeeps: true, blankClears: true },
+  llm_base_url: { kind: 'plain', nullKeeps: true, blankClears: true },
+  remote_runtime_resource_factor: { kind: 'plain' },
+  secrets_store: { kind: 'elsewhere' },
+  enable_default_condenser: { kind: 'plain', default: true },
+  enable_sound_notifications: { kind: 'plain', default: false },
+  enable_proactive_conversation_starters: { kind: 'plain', default: true },
+  enable_solvability_analysis: { kind: 'plain', default: true },
+  user_consents_to_analytics: { kind: 'plain', nullKeeps: true },
+  sandbox_base_container_image: { kind: 'plain' },
+  sandbox_runtime_container_image: { kind: 'plain' },
+  mcp_config: { kind: 'elsewhere' },
+  search_api_key: { kind: 'key', nullKeeps: true, blankClears: true },
+  sandbox_api_key: { kind: 'key', nullKeeps: true, blankClears: true },
+  max_budget_per_task: { kind: 'plain' },
+  email: { kind: 'plain' },
+  email_verified: { kind: 'plain' },
+  git_user_name: { kind: 'plain' },
+  git_user_email: { kind: 'plain' },
+} as const satisfies Record<keyof SettingsDto, Setting> & Record<TableColumn, Setting>;
+
+type SettingsMember = keyof typeof SETTINGS;
+type MembersOf<Kind extends Setting['kind']> = {
+  [Member in SettingsMember]: (typeof SETTINGS)[Member]['kind'] extends Kind ? Member : never;
+}[SettingsMember];
+
+/** Members that are columns of the table. */
+export type SettingsColumn = MembersOf<'plain' | 'key'>;
+/** Columns that hold encrypted keys. */
+export type SettingsKeyColumn = MembersOf<'key'>;
+type PlainColumn = MembersOf<'plain'>;
+
+/** One row of the statement behind `GET /api/settings`; columns are null for a user who has no settings yet. */
+export type SettingsRow = { [Member in PlainColumn]: Settings[Member] | null } & {
+  [Key in SettingsKeyColumn as `${Key}_set`]: boolean;
+} & {
+  mcp_config: StoredMcpConfig | null;
+  /** Provider -> host; null without any token. */
+  provider_tokens_set: Record<string, string | null> | null;
+};
+
+/** The settings as responses show them. */
+export type ShownSettings = { [Member in PlainColumn]: Settings[Member] } & {
+  [Key in SettingsKeyColumn]: null;
+} & { [Key in SettingsKeyColumn as `${Key}_set`]: boolean } & {
+  secrets_store: { provider_tokens: Record<string, never>; custom_secrets: Record<string, never> };
+  mcp_config: StoredMcpConfig | null;
+  provider_tokens_set: Record<string, string | null>;
+};
+
+/** New values by column, keys still in clear; a column that is not here keeps its value. */
+export type SettingsChanges = ReadonlyMap<SettingsColumn, string | number | boolean | null>;
+
+/** The keys among a user's settings, in clear: for agents and their sandboxes, never for a log or another response. */
+export type SettingsKeys = Record<SettingsKeyColumn, string | null>;
+
+const ENTRIES: readonly [SettingsMember, Setting][] = Object.entries(SETTINGS) as [SettingsMember, Setting][];
+
+export const SETTINGS_COLUMNS = ENTRIES.filter(([, { kind }]) => kind !== 'elsewhere').map(
+  ([member]) => member as SettingsColumn,
+);
+
+export const SETTINGS_KEY_COLUMNS = SETTINGS_COLUMNS.filter(isKeyColumn);
+
+export function isKeyColumn(column: SettingsColumn): column is SettingsKeyColumn {
+  return SETTINGS[column].kind === 'key';
+}
+
+/** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
+export function settingsBinding(column: SettingsKeyColumn, userId: string): string {
+  return `settings.${column}:${userId}`;
+}
+
+/** The encrypted columns of this table. */
+export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = SETTINGS_KEY_COLUMNS.map((column) => ({
+  table: 'settings',
+  column,
+  keyColumns: ['user_id'],
+  binding: ({ user_id = '' }: Record<string, string>) => settingsBinding(column, user_id),
+}));
+
+/** Which columns a request changes, and to what. */
+export function settingsChanges(dto: SettingsDto): SettingsChanges {
+  const changes = new Map<SettingsColumn, string | number | boolean | null>();
+  for (const column of SETTINGS_COLUMNS) {
+    const { nullKeeps, blankClears }: Setting = SETTINGS[column];
+    const value = dto[column];
+    if (value !== undefined && !(value === null && nullKeeps === true)) {
+      const clears = blankClears === true && typeof value === 'string' && value.trim() === '';
+      changes.set(column, clears ? null : value);
+    }
+  }
+  return changes;
+}
+
+/** What the statement behind `GET /api/settings` would find for a user who stored nothing. */
+export function emptySettingsRow(): SettingsRow {
+  const row: Record<string, unknown> = { mcp_config: null, provider_tokens_set: null };
+  for (const column of SETTINGS_COLUMNS) {
+    if (isKeyColumn(column)) {
+      row[`${column}_set`] = false;
+    } else {
+      row[column] = null;
+    }
+  }
+  return row as SettingsRow;
+}
+
+/** What a response shows of a row, members in the order of the API document. */
+export function shownSettings(row: SettingsRow): ShownSettings {
+  const shown: Record<string, unknown> = {};
+  for (const [member, { kind, default: initial }] of ENTRIES) {
+    if (kind === 'plain') {
+      shown[member] = row[member as PlainColumn] ?? initial ?? null;
+    } else if (member === 'mcp_config') {
+      shown[member] = row.mcp_config;
+    } else {
+      shown[member] = kind === 'key' ? null : { provider_tokens: {}, custom_secrets: {} };
+    }
+  }
+  for (const key of SETTINGS_KEY_COLUMNS) {
+    shown[`${key}_set`] = row[`${key}_set`];
+  }
+  shown['provider_tokens_set'] = row.provider_tokens_set ?? {};
+  return shown as ShownSettings;
+}
