@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
-import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox-status.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';

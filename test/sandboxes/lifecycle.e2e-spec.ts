@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
-import { RunningSandboxes, SandboxKeys } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
+import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.queries.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -19,8 +20,8 @@ describe('the life of a sandbox', () => {
     const listeners = app.app.get(SandboxEvents);
     listeners.onRunning((id) => void heard.push(`running ${id}`));
     listeners.onStopped((id) => void heard.push(`stopped ${id}`));
-    listeners.beforePause(async (id) => {
-      const target = await app.app.get(RunningSandboxes).lastTarget(id);
+    listeners.beforeStop(async (id) => {
+      const target = await app.app.get(RunningSandboxQueries).lastTarget(id);
       heard.push(`before ${id} ${target === null ? 'unreachable' : 'reachable'}`);
     });
   });
@@ -215,7 +216,7 @@ describe('the life of a sandbox', () => {
         async () => (await rowOf(id)).lease_until !== null && (await rowOf(id)).lease_owner === null,
       );
       expect(await me.get(id)).toBeNull();
-      expect(await app.app.get(SandboxKeys).find(key)).toBeNull();
+      expect(await app.app.get(SandboxKeyQueries).find(key)).toBeNull();
       backend.broken = null;
       app.clock.advance(6_000);
 
@@ -236,7 +237,7 @@ describe('the life of a sandbox', () => {
         session_api_key: null,
       });
       expect(heardOf(id)).toEqual(['running', 'stopped']);
-      expect(await app.app.get(RunningSandboxes).target(id)).toBeNull();
+      expect(await app.app.get(RunningSandboxQueries).target(id)).toBeNull();
     });
 
     it('finds a sandbox that is gone', async () => {
@@ -280,7 +281,10 @@ describe('the life of a sandbox', () => {
       const address = await backend.move(id);
       await look();
 
-      expect(await app.app.get(RunningSandboxes).target(id)).toMatchObject({ address, status: 'RUNNING' });
+      expect(await app.app.get(RunningSandboxQueries).target(id)).toMatchObject({
+        address,
+        status: 'RUNNING',
+      });
     });
 
     it('stops what runs although its row says otherwise', async () => {
@@ -353,7 +357,7 @@ describe('the life of a sandbox', () => {
 
   it('knows a sandbox by its key, and whether it runs', async () => {
     const { id } = await me.running();
-    const keys = app.app.get(SandboxKeys);
+    const keys = app.app.get(SandboxKeyQueries);
     const key = backend.box(id).launch.sessionKey;
 
     expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: true });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxActivity, SandboxKeepAlive } from '../../src/v1/sandboxes/sandbox-activity.queries.js';
-import { IdleReaperLoop } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { SandboxActivityRepository } from '../../src/v1/sandboxes/sandbox-activity.repository.js';
+import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxQuota } from '../../src/v1/sandboxes/sandbox-quota.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -62,7 +62,7 @@ describe('limits of sandboxes', () => {
       const third = await me.running();
       expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
 
-      await app.app.get(SandboxKeepAlive).keepAlive(third.id, 60);
+      await app.app.get(SandboxActivityRepository).keepAlive(third.id, 60);
       const refused = await me.call('POST', '');
       expect(refused.status).toBe(429);
       expect(refused.headers.get('retry-after')).toBe('30');
@@ -70,7 +70,7 @@ describe('limits of sandboxes', () => {
       expect(await me.resume(second.id)).toBe(429);
 
       app.clock.advance(61_000);
-      app.app.get(SandboxActivity).touch(third.id);
+      app.app.get(SandboxActivityRepository).touch(third.id);
       await until(async () => {
         const [row] = await app.dataSource.query<{ seen: boolean }[]>(
           'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',
@@ -162,7 +162,7 @@ describe('limits of sandboxes', () => {
     beforeEach(anew);
     afterAll(stop);
 
-    const look = () => app.app.get(IdleReaperLoop).look();
+    const look = () => app.app.get(IdleReaper).look();
     const later = (id: string) => {
       app.clock.advance(TIMEOUT_S * 1000 + 1);
       backend.box(id).idleSeconds = TIMEOUT_S + 1;
@@ -187,11 +187,11 @@ describe('limits of sandboxes', () => {
     it.each([
       ['a conversation runs', async (id: string) => void (backend.box(id).conversationRuns = true)],
       ['its agent server had something to do', async (id: string) => void (backend.box(id).idleSeconds = 5)],
-      ['it is held', (id: string) => app.app.get(SandboxKeepAlive).keepAlive(id, 60)],
+      ['it is held', (id: string) => app.app.get(SandboxActivityRepository).keepAlive(id, 60)],
       [
         'its user is at work',
         async (id: string) => {
-          app.app.get(SandboxActivity).touch(id);
+          app.app.get(SandboxActivityRepository).touch(id);
           await until(async () => {
             const [row] = await app.dataSource.query<{ seen: boolean }[]>(
               'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',
@@ -266,7 +266,7 @@ describe('limits of sandboxes', () => {
     const fresh = await me.running();
     await me.pause(fresh.id);
     await until(async () => {
-      await app.app.get(IdleReaperLoop).look();
+      await app.app.get(IdleReaper).look();
       return !backend.boxes.has(paused.id);
     });
 

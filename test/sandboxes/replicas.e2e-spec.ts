@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../src/config/config.error.js';
-import { RunningSandboxes } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
 import { HostRegistry } from '../../src/v1/sandboxes/lifecycle/host-registry.js';
-import { IdleReaperLoop } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
@@ -60,7 +60,7 @@ describe('sandboxes and several processes', () => {
     const second = await join();
     second.app.get(SandboxEvents).onRunning((each) => void heard.push(each));
 
-    expect(await second.app.get(RunningSandboxes).target(id)).toMatchObject({ address, generation: 1 });
+    expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ address, generation: 1 });
     expect(backend.box(id).starts).toBe(1);
   });
 
@@ -195,7 +195,7 @@ describe('sandboxes and several processes', () => {
       const calls = backend.calls.length;
       const second = await join({ HOST_ID: 'second-host', SANDBOX_ADDRESS: '10.0.0.2' });
 
-      expect(await second.app.get(RunningSandboxes).target(id)).toMatchObject({ sandboxId: id });
+      expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ sandboxId: id });
       await new SandboxesClient(second.url, me.user).pause(id);
       await until(() => backend.calls.length > calls);
       expect(backend.callsOf(id)).toEqual(['start', 'pause']);
@@ -209,7 +209,7 @@ describe('sandboxes and several processes', () => {
            lease_owner = NULL, lease_until = NULL WHERE id = $1`,
         [id],
       );
-      const watch = first.app.get(IdleReaperLoop);
+      const watch = first.app.get(IdleReaper);
       first.clock.advance(110_000);
       await watch.look();
       expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
@@ -238,7 +238,7 @@ describe('sandboxes and several processes', () => {
         `UPDATE sandboxes SET host_id = 'there', address = 'http://127.0.0.1:1' WHERE id = $1`,
         [watched],
       );
-      const watch = first.app.get(IdleReaperLoop);
+      const watch = first.app.get(IdleReaper);
       await watch.look();
       expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
       first.clock.advance(61_000);
@@ -269,7 +269,7 @@ describe('sandboxes and several processes', () => {
         (await first.dataSource.query<{ id: string }[]>('SELECT id FROM sandboxes ORDER BY created_at')).map(
           ({ id }) => id,
         );
-      const watch = first.app.get(IdleReaperLoop);
+      const watch = first.app.get(IdleReaper);
       await watch.look();
       expect(await rows()).toEqual([early, watched]);
       await first.dataSource.query(

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { IdempotencyPurge } from '../../src/v1/idempotency/idempotent-requests.js';
+import { IdempotencyService } from '../../src/v1/idempotency/idempotency.service.js';
 import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -176,14 +176,14 @@ describe('/api/v1/sandboxes', () => {
     });
 
     it('is forgotten after that day, and not before', async () => {
-      const purge = app.app.get(IdempotencyPurge, { strict: false });
+      const idempotency = app.app.get(IdempotencyService, { strict: false });
       app.clock.advance(24 * 3_600_000 + 1);
-      await purge.purge();
+      await idempotency.purge();
       await once(me, 'kept');
-      expect(await purge.purge()).toBe(0);
+      expect(await idempotency.purge()).toBe(0);
       app.clock.advance(24 * 3_600_000 + 1);
 
-      expect(await purge.purge()).toBe(1);
+      expect(await idempotency.purge()).toBe(1);
     });
 
     it('says so when the sandbox was deleted since', async () => {

@@ -6,7 +6,8 @@ import {
   sessionKeyBinding,
   sessionKeyHash,
 } from '../../src/v1/sandboxes/session-key.js';
-import { type SandboxRowStatus, Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { TestApp } from './create-test-app.js';
 
 /** A sandbox of which there is nothing but its row. */

@@ -1,22 +1,14 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { errorStack } from '../../common/errors/error-message.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { portToken } from '../sandboxes/session-key.js';
-import { AgentServerProxy } from './agent-server.proxy.js';
+import { judgePortAccess, parsePortRequest, portCookie, type PortRequest, proxyToPort } from './port-access.js';
 import { refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
-import {
-  judgePortAccess,
-  portCookie,
-  proxyToPort,
-  type PortRequest,
-  parsePortRequest,
-} from './port-access.js';
 
 const STATUS_LINES = new Map([
   ['unauthorized', '401 Unauthorized'],
@@ -24,20 +16,20 @@ const STATUS_LINES = new Map([
   ['not_found', '404 Not Found'],
 ]);
 
-/** A request that may go to a port. */
-interface Way {
+/** A request that may access a port. */
+interface AuthorizedRequest {
   sandbox: RunningSandbox;
   /** Where the service reaches the port. */
   target: string;
-  /** Where clients do. */
+  /** Where clients reach it. */
   origin: string;
-  visit: PortRequest;
+  portRequest: PortRequest;
 }
 
 /**
- * Passes requests and WebSockets on to what agents have started in their sandboxes: each port has a host name of its
- * own, so that to a browser it is an origin of its own, with nothing of the service's. Those programs ask nobody for a
- * key; so it is asked for here.
+ * Forwards requests and WebSockets to programs that agents started in their sandboxes. Each port has a host name of its
+ * own, so that a browser sees an origin of its own that shares nothing with the service. Those programs ask nobody for a
+ * key, so the proxy does.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
@@ -46,16 +38,16 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   );
 
   constructor(
-    private readonly addresses: SandboxUrls,
+    private readonly urls: SandboxUrls,
     private readonly running: RunningSandboxQueries,
     private readonly activity: SandboxActivityRepository,
   ) {}
 
-  /** Middleware for plain requests; must come before all that speaks for the service itself. */
+  /** Middleware for plain requests; must precede everything that answers for the service itself. */
   middleware(): RequestHandler {
     return async (request: Request, response: Response, next: NextFunction) => {
       if (this.isFor(request)) {
-        await this.passOn(request, response);
+        await this.forward(request, response);
       } else {
         next();
       }
@@ -64,17 +56,17 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
 
   /** Whether a request is for a port of a sandbox. */
   isFor({ headers }: IncomingMessage): boolean {
-    return this.addresses.isPortHost(headers.host);
+    return this.urls.isPortHost(headers.host);
   }
 
-  /** Passes a WebSocket on; refuses it without the key. */
+  /** Forwards a WebSocket; refuses it without the key. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     try {
-      const { visit, target, origin, sandbox } = await this.find(request);
-      const onUse = (): void => this.activity.touch(sandbox.sandboxId);
-      onUse();
-      const passage = { ...proxyToPort(target, origin, visit), onUse };
-      await this.forwarder.forwardUpgrade(request, socket, head, passage);
+      const { portRequest, target, origin, sandbox } = await this.authorize(request);
+      const onClientData = (): void => this.activity.touch(sandbox.sandboxId);
+      onClientData();
+      const proxied = { ...proxyToPort(target, origin, portRequest), onClientData };
+      await this.forwarder.forwardUpgrade(request, socket, head, proxied);
     } catch (error) {
       const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
       if (line === undefined) {
@@ -88,21 +80,21 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     this.forwarder.closeSockets();
   }
 
-  private async passOn(request: Request, response: Response): Promise<void> {
-    const way = await this.find(request);
-    const { visit, target, origin, sandbox } = way;
-    if (visit.token !== null && visit.isPage) {
-      takeToPage(response, way);
+  private async forward(request: Request, response: Response): Promise<void> {
+    const authorized = await this.authorize(request);
+    const { portRequest, target, origin, sandbox } = authorized;
+    if (portRequest.token !== null && portRequest.acceptsPage) {
+      redirectWithCookie(response, authorized);
       return;
     }
     this.activity.touch(sandbox.sandboxId);
-    await this.forwarder.forwardRequest(request, response, proxyToPort(target, origin, visit));
+    await this.forwarder.forwardRequest(request, response, proxyToPort(target, origin, portRequest));
   }
 
-  /** @throws DomainError not_found where there is nothing; unauthorized or forbidden for whoever may not */
-  private async find(request: IncomingMessage): Promise<Way> {
-    const port = this.addresses.portOf(request.headers.host);
-    const origin = port && this.addresses.portOrigin(port);
+  /** @throws DomainError not_found where there is no such port; unauthorized or forbidden where access is denied */
+  private async authorize(request: IncomingMessage): Promise<AuthorizedRequest> {
+    const port = this.urls.portOf(request.headers.host);
+    const origin = port && this.urls.portOrigin(port);
     if (!port || origin === null) {
       throw new DomainError('not_found', 'not_found', 'No port of a sandbox has this host name.');
     }
@@ -116,13 +108,13 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
         `No running sandbox has this id and a port ${name}. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
       );
     }
-    const visit = parsePortRequest(request, isSecure(origin));
-    switch (judgePortAccess(visit, sandbox.sessionKey, origin)) {
-      case 'open':
-        return { sandbox, target, origin, visit };
-      case 'foreign':
+    const portRequest = parsePortRequest(request, isSecure(origin));
+    switch (judgePortAccess(portRequest, sandbox.sessionKey, origin)) {
+      case 'granted':
+        return { sandbox, target, origin, portRequest };
+      case 'cross-site':
         throw new DomainError('forbidden', 'forbidden', 'A page of another site may not use this port.');
-      case 'closed':
+      case 'unauthorized':
         throw new DomainError(
           'unauthorized',
           'unauthorized',
@@ -132,43 +124,14 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   }
 }
 
-/** To the address without the token, which the browser has as a cookie from then on. */
-function takeToPage(response: Response, { sandbox, origin, visit }: Way): void {
+/** Redirects to the address without the token, which the browser has as a cookie from then on. */
+function redirectWithCookie(response: Response, { sandbox, origin, portRequest }: AuthorizedRequest): void {
   response.setHeader('Set-Cookie', portCookie(portToken(sandbox.sessionKey), isSecure(origin)));
   response.setHeader('Cache-Control', 'no-store');
-  // Whole, as a path of two slashes would lead to another host.
-  response.redirect(303, `${origin}${visit.url}`);
+  // An absolute address, because a path that begins with two slashes would lead to another host.
+  response.redirect(303, `${origin}${portRequest.url}`);
 }
 
 function isSecure(origin: string): boolean {
   return origin.startsWith('https:');
-}
-
-/** Takes in WebSockets: all are for sandboxes, the service itself has none. */
-@Injectable()
-export class SandboxWebSockets {
-  private readonly logger = new Logger(SandboxWebSockets.name);
-
-  constructor(
-    private readonly agentServers: AgentServerProxy,
-    private readonly ports: SandboxPortProxy,
-  ) {}
-
-  attach(server: Server): void {
-    // Others (clients that offer HTTP/2) are answered as if they had not asked; by Node.js before 24.9 they are refused.
-    Object.assign(server, { shouldUpgradeCallback: isForWebSocket });
-    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      // Without a listener an error of a client that left would end the process.
-      socket.on('error', () => socket.destroy());
-      const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
-      proxy.upgrade(request, socket, head).catch((error: unknown) => {
-        this.logger.error('upgrade failed', errorStack(error));
-        refuseUpgrade(socket, '500 Internal Server Error');
-      });
-    });
-  }
-}
-
-function isForWebSocket({ headers }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
 }

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { randomBase62 } from '../../common/identifiers.js';
 import { ConfigError } from '../../config/config.error.js';
 
-/** Which machine this process serves sandboxes on, and which of its processes this one is. */
+/** Identifies the machine that this process serves sandboxes on, and the process itself. */
 export class HostIdentity {
-  /** Names this process in leases; no other process, earlier or later, has it. */
+  /** Names this process in leases; no earlier or later process has the same. */
   readonly processId: string;
 
   /** @param id `HOST_ID`, or what is kept in `DATA_DIR` */
@@ -17,8 +17,8 @@ export class HostIdentity {
 const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 /**
- * The id of this machine that is kept in `DATA_DIR/host-id`, made there at the first start: replicas that share the
- * folder share the id, and the sandboxes that it names.
+ * Reads the id of this machine from `DATA_DIR/host-id`, which the first start writes. Replicas that share the folder share
+ * the id and the sandboxes of the host.
  *
  * @throws ConfigError when the file holds something else
  */
@@ -32,7 +32,7 @@ export async function loadHostId(dataDir: string): Promise<string> {
   const draft = `${file}.${process.pid}.${randomBase62(6)}`;
   await writeFile(draft, `${randomBase62(12)}\n`, { mode: 0o644 });
   try {
-    // Of two first starts at the same time one wins, and both read the winner's id.
+    // Of two concurrent first starts one wins, and both read its id.
     await link(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {

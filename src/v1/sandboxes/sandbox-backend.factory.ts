@@ -2,45 +2,23 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
 import type { AppConfig } from '../../config/app-config.js';
+import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { CONTAINER_DEFAULTS } from './lifecycle/launch-plan.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
-/**
- * Files of this machine that open the database: the folder of its socket and the client's key, where its address names
- * such (`?host=/folder`, `postgres://%2Ffolder/name`, `?sslkey=/file`).
- */
-export function databasePaths(databaseUrl: string | null): string[] {
-  if (databaseUrl === null || !URL.canParse(databaseUrl)) {
-    return [];
-  }
-  const { hostname, searchParams } = new URL(databaseUrl);
-  const host = searchParams.get('host') ?? decoded(hostname);
-  const key = searchParams.get('sslkey');
-  return [...(host.startsWith('/') ? [host] : []), ...(key === null ? [] : [path.resolve(key)])];
-}
-
-function decoded(hostname: string): string {
-  try {
-    return decodeURIComponent(hostname);
-  } catch {
-    // A name with a percent sign of its own is no path.
-    return hostname;
-  }
-}
-
 const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server', 'main.js');
-/** A step of the agent and its webhooks end in this time. */
+/** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
-const MOST_PROCESSES = 512;
+const MAX_PROCESSES = 512;
 
-/** The backend that the operator chose. The other one is not even loaded. */
+/** Creates the backend that the operator chose. The other one is not even loaded. */
 export async function createSandboxBackend(
   config: AppConfig,
   dataSource: DataSource,
   hostId: string,
 ): Promise<SandboxBackend> {
   const { sandboxes, dataDir } = config;
-  const instanceId = sandboxes.instanceId ?? (await storedInstanceId(dataSource));
+  const instanceId = sandboxes.instanceId ?? (await new ServiceStateRepository(dataSource).instanceId());
   if (sandboxes.backend === 'docker') {
     const { DockerSandboxBackend } = await import('./backends/docker/docker.backend.js');
     const { DEFAULT_AGENT_IMAGE } = await import('./backends/docker/docker-options.js');
@@ -51,7 +29,7 @@ export async function createSandboxBackend(
       listenAddress: sandboxes.address,
       defaultImage: DEFAULT_AGENT_IMAGE,
       network: sandboxes.dockerNetwork,
-      pidsLimit: MOST_PROCESSES,
+      pidsLimit: MAX_PROCESSES,
       ...CONTAINER_DEFAULTS,
       minFreeBytes: MIN_FREE_BYTES,
       environment: sandboxes.environment,
@@ -68,22 +46,35 @@ export async function createSandboxBackend(
     listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
     hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...databasePaths(urlOf(dataSource))],
-    // A small young generation: ten megabytes less for a program that mostly waits.
+    // A small young generation saves ten megabytes in a program that mostly waits.
     agentServer: { node: process.execPath, entry: AGENT_SERVER, args: ['--max-semi-space-size=2'] },
     environment: sandboxes.environment,
   });
 }
 
-async function storedInstanceId(dataSource: DataSource): Promise<string> {
-  const [state] = await dataSource.query<{ instance_id: string }[]>(
-    'SELECT instance_id FROM service_state WHERE id = 1',
-  );
-  if (!state) {
-    throw new Error('the row of service_state is missing');
-  }
-  return state.instance_id;
-}
-
 function urlOf({ options }: DataSource): string | null {
   return 'url' in options && typeof options.url === 'string' ? options.url : null;
+}
+
+/**
+ * Files of this machine that give access to the database: the folder of its socket and the client's key, if its address
+ * names them (`?host=/folder`, `postgres://%2Ffolder/name`, `?sslkey=/file`).
+ */
+export function databasePaths(databaseUrl: string | null): string[] {
+  if (databaseUrl === null || !URL.canParse(databaseUrl)) {
+    return [];
+  }
+  const { hostname, searchParams } = new URL(databaseUrl);
+  const host = searchParams.get('host') ?? decoded(hostname);
+  const key = searchParams.get('sslkey');
+  return [...(host.startsWith('/') ? [host] : []), ...(key === null ? [] : [path.resolve(key)])];
+}
+
+function decoded(hostname: string): string {
+  try {
+    return decodeURIComponent(hostname);
+  } catch {
+    // A host name with a literal percent sign: it is no path.
+    return hostname;
+  }
 }

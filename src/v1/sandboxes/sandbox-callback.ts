@@ -5,7 +5,7 @@ import { ServiceAddress } from '../../config/service-address.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';
 
-/** How agent servers reach us. */
+/** How agent servers reach the service. */
 @Injectable()
 export class SandboxCallback {
   constructor(
@@ -13,12 +13,12 @@ export class SandboxCallback {
     private readonly address: ServiceAddress,
   ) {}
 
-  /** Base address of our webhooks as sandboxes reach it. Known once we listen. */
+  /** Base address of our webhooks as sandboxes reach it. Known once the service listens. */
   get webhooksUrl(): string {
     return `${callbackUrl(this.facts)}${WEBHOOKS_PATH}`;
   }
 
-  /** Why sandboxes will not reach us, in one line for the operator; null when nothing speaks against it. */
+  /** Why sandboxes cannot reach the service, in one line for the operator; null when they probably can. */
   get problem(): string | null {
     return callbackProblem(this.facts);
   }
@@ -36,16 +36,16 @@ export class SandboxCallback {
   }
 }
 
-/** Everything that the address of our webhooks is derived from. */
+/** What the address of our webhooks is derived from. */
 export interface CallbackFacts {
   backend: 'process' | 'docker';
   /** `SANDBOX_CALLBACK_URL`. */
   configured: string | null;
-  /** Address and port of our listener. */
+  /** Where the service listens. */
   host: string;
   port: number;
   dockerNetwork: string | null;
-  /** Name of the machine, which in a container is the container's own. */
+  /** Host name of the machine, or of the container that the service runs in. */
   ownHostname: string;
 }
 
@@ -59,7 +59,7 @@ export function callbackUrl(facts: CallbackFacts): string {
   return `http://${callbackHost(facts)}:${facts.port}`;
 }
 
-/** Why agent servers will not reach the service, in one line for the operator; null when nothing speaks against it. */
+/** Why agent servers cannot reach the service, in one line for the operator; null when they probably can. */
 export function callbackProblem({ backend, configured, dockerNetwork, host }: CallbackFacts): string | null {
   const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
   if (backend !== 'docker' || configured !== null || dockerNetwork !== null || !loopback) {

@@ -3,52 +3,56 @@ import { errorStack } from '../../common/errors/error-message.js';
 
 type Listener = (sandboxId: string) => void | Promise<void>;
 
-/** What else begins and ends with sandboxes. Called in the process that worked on the sandbox, and in no other. */
+/** Tells other features when sandboxes start and stop, in the process that worked on the sandbox and in no other. */
 @Injectable()
 export class SandboxEvents {
   private readonly logger = new Logger(SandboxEvents.name);
-  private readonly running: Listener[] = [];
-  private readonly stopped: Listener[] = [];
-  private readonly beforePauses: Listener[] = [];
+  private readonly runningListeners: Listener[] = [];
+  private readonly beforeStopListeners: Listener[] = [];
+  private readonly stoppedListeners: Listener[] = [];
 
-  /** It became RUNNING, or was found RUNNING at the start of the service. */
+  /** It became RUNNING, or was RUNNING when the service started. */
   onRunning(listener: Listener): void {
-    this.running.push(listener);
-  }
-
-  /** It is not RUNNING any more: paused, failed or removed. */
-  onStopped(listener: Listener): void {
-    this.stopped.push(listener);
+    this.runningListeners.push(listener);
   }
 
   /**
-   * It is about to be stopped or removed; its agent server still answers (`RunningSandboxes.lastTarget`). What is
-   * returned is waited for, within bounds.
+   * It is about to be stopped or removed; its agent server still answers (`RunningSandboxQueries.lastTarget`). The stop
+   * waits for the promise, within bounds.
    */
-  beforePause(listener: (sandboxId: string) => Promise<void>): void {
-    this.beforePauses.push(listener);
+  beforeStop(listener: (sandboxId: string) => Promise<void>): void {
+    this.beforeStopListeners.push(listener);
+  }
+
+  /** It is no longer RUNNING: paused, failed or removed. */
+  onStopped(listener: Listener): void {
+    this.stoppedListeners.push(listener);
   }
 
   async emitRunning(sandboxId: string): Promise<void> {
-    await this.tell('onRunning', this.running, sandboxId);
-  }
-
-  async emitStopped(sandboxId: string): Promise<void> {
-    await this.tell('onStopped', this.stopped, sandboxId);
+    await this.emit('running', this.runningListeners, sandboxId);
   }
 
   async emitBeforeStop(sandboxId: string): Promise<void> {
-    await this.tell('beforePause', this.beforePauses, sandboxId);
+    await this.emit('before stop', this.beforeStopListeners, sandboxId);
   }
 
-  /** A listener that fails keeps no sandbox from its way. */
-  private async tell(name: string, listeners: readonly Listener[], sandboxId: string): Promise<void> {
+  async emitStopped(sandboxId: string): Promise<void> {
+    await this.emit('stopped', this.stoppedListeners, sandboxId);
+  }
+
+  /** A listener that fails does not stop the others, nor the sandbox. */
+  private async emit(event: string, listeners: readonly Listener[], sandboxId: string): Promise<void> {
     await Promise.all(
       listeners.map(async (listener) => {
         try {
           await listener(sandboxId);
         } catch (error) {
-          this.logger.error(`a listener failed (${name})`, { sandbox_id: sandboxId }, errorStack(error));
+          this.logger.error(
+            'failed to handle a sandbox event',
+            { sandbox_id: sandboxId, event },
+            errorStack(error),
+          );
         }
       }),
     );

@@ -12,17 +12,17 @@ import { Public } from '../../auth/auth.decorators.js';
 import { presentedKey } from '../../auth/auth.guard.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { currentRequest } from '../../common/requests/request-context.js';
-import { type SandboxKeyHolder, SandboxKeys } from './sandbox.queries.js';
+import { type SandboxKeyHolder, SandboxKeyQueries } from './sandbox-key.queries.js';
 
-/** A request that has passed the guard. */
+/** A request that may have passed the guard. */
 interface SandboxRequest extends Request {
   sandbox?: SandboxKeyHolder;
 }
 
-/** Lets in what presents the key of a sandbox, whatever its status; see `@SandboxAuthenticated()`. */
+/** Accepts requests with the key of a sandbox, whatever its status; see `@SandboxAuthenticated()`. */
 @Injectable()
 class SandboxKeyGuard implements CanActivate {
-  constructor(private readonly keys: SandboxKeys) {}
+  constructor(private readonly keys: SandboxKeyQueries) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<SandboxRequest>();

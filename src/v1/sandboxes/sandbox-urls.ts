@@ -6,16 +6,16 @@ import { portToken, TOKEN_PARAMETER } from './session-key.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** What clients reach something in a sandbox at. */
+/** Where clients reach a port of a sandbox. */
 export interface PortAddress {
   name: string;
   url: string;
 }
 
-/** Where clients find the agent servers of sandboxes, and the ports of what agents start. */
+/** Where clients reach the agent servers of sandboxes, and the ports of what agents start. */
 @Injectable()
 export class SandboxUrls {
-  private portsBase: { of: string; url: URL | null } | null = null;
+  private portsBase: { publicUrl: string; url: URL | null } | null = null;
 
   constructor(
     private readonly config: AppConfig,
@@ -39,13 +39,13 @@ export class SandboxUrls {
   }
 
   /**
-   * Addresses of a sandbox's ports for clients, for texts that others may read: through the service these open nothing
-   * by themselves.
+   * Addresses of a sandbox's ports for clients. Through the service these open nothing without a token or a key, so they
+   * may stand in texts that others read.
    *
    * @param ports where the service itself reaches them, by name
    */
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
-    // The database keeps no order.
+    // The database does not keep their order.
     const names = Object.keys(ports).toSorted();
     if (this.config.sandboxes.expose === 'direct') {
       return names.map((name) => ({ name, url: ports[name] ?? '' }));
@@ -60,7 +60,7 @@ export class SandboxUrls {
     }));
   }
 
-  /** Likewise, for the sandbox's owner: with what opens them in a browser. */
+  /** Like `ports`, for the owner of the sandbox: with the token that opens them in a browser. */
   openPorts(sandboxId: string, sessionKey: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     const addresses = this.ports(sandboxId, ports);
     if (addresses.length === 0 || this.config.sandboxes.expose === 'direct') {
@@ -70,24 +70,24 @@ export class SandboxUrls {
     return addresses.map(({ name, url }) => ({ name, url: `${url}?${TOKEN_PARAMETER}=${token}` }));
   }
 
-  /** Where clients reach a port through the service, without a trailing slash; by itself it opens nothing. Null: they do not. */
+  /** Where clients reach a port through the service, without a trailing slash and without a token; null: they do not. */
   portOrigin(port: SandboxPort): string | null {
     const base = this.portsUrl();
     const [label = ''] = toHostLabels(port.sandboxId, [port.name]);
     return base === null ? null : originOf(base, label);
   }
 
-  /** Whether a `Host` is one for ports of sandboxes, whether or not there is such a port. */
+  /** Whether a `Host` header is for ports of sandboxes, whether or not there is such a port. */
   isPortHost(host: string | undefined): boolean {
     return this.labelOf(host) !== null;
   }
 
-  /** The port that a `Host` names; null when it names none. */
+  /** The port that a `Host` header names; null when it names none. */
   portOf(host: string | undefined): SandboxPort | null {
     return parseHostLabel(this.labelOf(host) ?? '');
   }
 
-  /** What stands before the name that all ports are below. Which port of the listener it names makes no difference. */
+  /** The part of a `Host` header before the name that all ports are below. The port number of the header is ignored. */
   private labelOf(host: string | undefined): string | null {
     const base = this.portsUrl();
     if (base === null || host === undefined) {
@@ -98,11 +98,11 @@ export class SandboxUrls {
     return isBelow ? name.slice(0, -base.hostname.length - 1) : null;
   }
 
-  /** `SANDBOX_PORTS_URL`; on a machine of one's own below `localhost`, whose subdomains are that machine too (RFC 6761). */
+  /** `SANDBOX_PORTS_URL`; else, on a local machine, `localhost`, whose subdomains are that machine too (RFC 6761). */
   private portsUrl(): URL | null {
-    const of = this.service.publicUrl;
-    if (this.portsBase?.of !== of) {
-      this.portsBase = { of, url: portsUrl(this.config.sandboxes.portsUrl, of) };
+    const { publicUrl } = this.service;
+    if (this.portsBase?.publicUrl !== publicUrl) {
+      this.portsBase = { publicUrl, url: portsUrl(this.config.sandboxes.portsUrl, publicUrl) };
     }
     return this.portsBase.url;
   }
@@ -132,20 +132,19 @@ interface SandboxPort {
 }
 
 const HOST_LABEL = /^([a-z]+(?:-[a-z]+)?-[1-9]\d?)-([0-9a-z]{1,60})$/;
-/** In front of the first digit, so that leading zeros of an id count. */
+/** Stands before the first digit, so that leading zeros of an id count. */
 const START = 1n;
-
-/** As many digits as a number holds exactly; with big integers for each digit a page of sandboxes would take long. */
-const AT_ONCE = 8;
+/** As many digits as a number holds exactly: a big integer for each digit would make a page of sandboxes slow. */
+const CHUNK_DIGITS = 8;
 
 /**
- * Labels of host names for the ports of a sandbox. Host names have no upper case and ids do, so the id is written with
- * 36 digits instead of 62: 26 of them for the 22 of an id.
+ * Labels of host names for the ports of a sandbox. Host names ignore case and ids do not, so the id is written in base
+ * 36 instead of 62: 22 digits become 26.
  */
 export function toHostLabels(sandboxId: string, names: readonly string[]): string[] {
   let code = START;
-  for (let begin = 0; begin < sandboxId.length; begin += AT_ONCE) {
-    const digits = Array.from(sandboxId.slice(begin, begin + AT_ONCE), (digit) => BASE62.indexOf(digit));
+  for (let begin = 0; begin < sandboxId.length; begin += CHUNK_DIGITS) {
+    const digits = Array.from(sandboxId.slice(begin, begin + CHUNK_DIGITS), (digit) => BASE62.indexOf(digit));
     const value = digits.reduce((sum, digit) => sum * 62 + digit, 0);
     code = code * 62n ** BigInt(digits.length) + BigInt(value);
   }
@@ -153,7 +152,7 @@ export function toHostLabels(sandboxId: string, names: readonly string[]): strin
   return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${text}`);
 }
 
-/** The port that a label stands for; null when it stands for none. */
+/** The port that a label was made for; null for any other label. */
 export function parseHostLabel(label: string): SandboxPort | null {
   const [, name, code] = HOST_LABEL.exec(label) ?? [];
   if (name === undefined || code === undefined) {

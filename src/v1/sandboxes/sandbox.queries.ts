@@ -1,113 +1,38 @@
-import { timingSafeEqual } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import type { AgentServerTarget } from '../agent-servers/agent-server.http.js';
-import { currentPorts, type PortAddresses, type SandboxRowStatus } from './sandbox.entity.js';
-import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
+import { countRows } from '../../metrics/metrics.js';
+import type { SandboxRowStatus } from './sandbox-status.js';
+import { currentPorts, type PortAddresses } from './sandbox.entity.js';
+import { isSandboxId, sessionKeyBinding } from './session-key.js';
 
-const FIND_TARGET = `
-  SELECT id, user_id, address, port_addresses, session_key, generation, spec_id, status
-  FROM sandboxes
-  WHERE id = $1 AND address IS NOT NULL`;
-
-interface TargetRow {
-  id: string;
-  user_id: string;
-  address: string;
-  port_addresses: PortAddresses | null;
-  session_key: string;
-  generation: number;
-  spec_id: string;
-  status: SandboxRowStatus;
-}
-
-/** A sandbox with an agent server that can be talked to. */
-export interface RunningSandbox extends AgentServerTarget {
-  sandboxId: string;
-  userId: string;
-  /** Where the ports of what agents start are reached, by name. */
-  ports: Readonly<Record<string, string>>;
-  /** Counts starts: what an agent server was told before another generation is lost. */
-  generation: number;
-  specId: string;
-  status: SandboxRowStatus;
-}
-
-/** Where agent servers are right now. */
-@Injectable()
-export class RunningSandboxes {
-  private readonly findTarget = new NamedStatement<TargetRow>('sandbox_target', FIND_TARGET);
-
-  constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly cipher: SecretCipher,
-  ) {}
-
-  /** The sandbox, or null unless it is RUNNING. */
-  async target(sandboxId: string): Promise<RunningSandbox | null> {
-    const found = await this.lastTarget(sandboxId);
-    return found?.status === 'RUNNING' ? found : null;
-  }
-
-  /**
-   * Like `target`, and also a sandbox that is about to be stopped or removed, whose agent server still answers while
-   * `SandboxEvents.beforePause` runs. For reading what would else be lost; users' requests go to `target`.
-   */
-  async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
-    if (!isSandboxId(sandboxId)) {
-      return null;
-    }
-    const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);
-    return row
-      ? {
-          sandboxId: row.id,
-          userId: row.user_id,
-          address: row.address,
-          ports: currentPorts(row.port_addresses, row.generation),
-          sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
-          generation: row.generation,
-          specId: row.spec_id,
-          status: row.status,
-        }
-      : null;
-  }
-}
-
-/** Whose a sandbox key is. */
-export interface SandboxKeyHolder {
-  sandboxId: string;
-  /** The user whom the sandbox belongs to. */
-  userId: string;
-  /** Whether the sandbox was RUNNING when last observed; its key opens nothing otherwise. */
-  running: boolean;
-}
-
-/** Knows sandboxes by the key that their agent servers, and what runs beside these, present. */
-export abstract class SandboxKeys {
-  /** The sandbox that a presented key belongs to; null for a key of none. */
-  abstract find(sessionKey: string): Promise<SandboxKeyHolder | null>;
-}
-
-/** What a sandbox's owner may know of it. */
+/** What the owner of a sandbox may know of it. */
 export interface SandboxView {
   id: string;
   userId: string;
   specId: string;
   status: SandboxRowStatus;
   statusDetail: string | null;
-  /** Null unless it is RUNNING, like the key. */
+  /** Null unless it is RUNNING. */
   address: string | null;
-  /** Where the ports of what agents start are reached, by name. */
+  /** Where the ports of what agents start are reached, by name; empty unless it is RUNNING. */
   ports: Readonly<Record<string, string>>;
+  /** Null unless it is RUNNING. */
   sessionKey: string | null;
   createdAt: Date;
 }
 
-/** Microseconds in the cursor: rows of one millisecond exist, and none may be left out or come twice. */
+/** How a sandbox is doing. */
+export interface SandboxSnapshot {
+  /** Null: there is no row. */
+  status: SandboxRowStatus | null;
+  statusDetail: string | null;
+}
+
+/** The cursor has microseconds: several rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
   id, user_id, spec_id, status, status_detail, address, port_addresses, generation, created_at,
   CASE WHEN status = 'RUNNING' THEN session_key END AS session_key,
@@ -123,6 +48,10 @@ const SEARCH = `
 
 const LOOK_UP = `
   SELECT ${COLUMNS} FROM sandboxes WHERE user_id = $1 AND id = ANY($2) AND status <> 'DELETING'`;
+
+const SNAPSHOT = 'SELECT status, status_detail FROM sandboxes WHERE id = $1';
+
+const COUNT_BY_STATUS = 'SELECT status AS value, count(*)::int AS count FROM sandboxes GROUP BY status';
 
 const CURSOR = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([0-9A-Za-z]{1,64})$/;
 
@@ -140,11 +69,15 @@ interface SandboxRow {
   created_exactly: string;
 }
 
-/** Reads sandboxes for their owners: one statement, and no question to any backend. */
+/** Reads sandboxes for people: one statement each, and no call to any backend. */
 @Injectable()
 export class SandboxQueries {
   private readonly searchRows = new NamedStatement<SandboxRow>('sandboxes_search', SEARCH);
   private readonly lookUpRows = new NamedStatement<SandboxRow>('sandboxes_look_up', LOOK_UP);
+  private readonly readSnapshot = new NamedStatement<Pick<SandboxRow, 'status' | 'status_detail'>>(
+    'start_sandbox',
+    SNAPSHOT,
+  );
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -153,7 +86,7 @@ export class SandboxQueries {
 
   /** The user's sandboxes, newest first. */
   async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
-    // Before the first page there is a place too, so that one plan suits all pages.
+    // The first page has a cursor too, so that one plan suits all pages.
     const [, createdAt = 'infinity', id = ''] = CURSOR.exec(decodePageId(pageId) ?? '') ?? [];
     const rows = await this.searchRows.run(this.dataSource, [userId, createdAt, id, limit + 1]);
     const page = toPage(rows, limit, (row) => `${row.created_exactly} ${row.id}`);
@@ -172,49 +105,28 @@ export class SandboxQueries {
     return view;
   }
 
+  async snapshot(id: string): Promise<SandboxSnapshot> {
+    const [row] = await this.readSnapshot.run(this.dataSource, [id]);
+    return { status: row?.status ?? null, statusDetail: row?.status_detail ?? null };
+  }
+
+  async countByStatus(): Promise<Map<string, number>> {
+    return countRows(this.dataSource, COUNT_BY_STATUS);
+  }
+
   private view(row: SandboxRow): SandboxView {
-    const runs = row.status === 'RUNNING';
+    const isRunning = row.status === 'RUNNING';
     return {
       id: row.id,
       userId: row.user_id,
       specId: row.spec_id,
       status: row.status,
       statusDetail: row.status_detail,
-      address: runs ? row.address : null,
-      ports: runs ? currentPorts(row.port_addresses, row.generation) : {},
+      address: isRunning ? row.address : null,
+      ports: isRunning ? currentPorts(row.port_addresses, row.generation) : {},
       sessionKey:
         row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
       createdAt: row.created_at,
     };
-  }
-}
-
-const FIND_BY_KEY = `
-  SELECT id, user_id, status, session_key_hash
-  FROM sandboxes
-  WHERE session_key_hash = $1 AND status <> 'DELETING'`;
-
-interface KeyRow {
-  id: string;
-  user_id: string;
-  status: SandboxRowStatus;
-  session_key_hash: Buffer;
-}
-
-/** Finds sandboxes by the hash of their keys. */
-@Injectable()
-export class StoredSandboxKeys extends SandboxKeys {
-  private readonly findByKey = new NamedStatement<KeyRow>('sandbox_by_key', FIND_BY_KEY);
-
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
-    super();
-  }
-
-  override async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
-    const hash = sessionKeyHash(sessionKey);
-    const [row] = await this.findByKey.run(this.dataSource, [hash]);
-    return row && timingSafeEqual(row.session_key_hash, hash)
-      ? { sandboxId: row.id, userId: row.user_id, running: row.status === 'RUNNING' }
-      : null;
   }
 }

@@ -7,38 +7,46 @@ import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
-import { BackendReadiness } from './lifecycle/backend-readiness.js';
-import { SandboxBackend } from './backends/sandbox-backend.js';
-import { createSandboxBackend } from './sandbox-backend.factory.js';
-import { HostIdentity, loadHostId } from './host-identity.js';
-import { RunningSandboxes, SandboxKeys, SandboxQueries, StoredSandboxKeys } from './sandbox.queries.js';
-import { SandboxActivity, SandboxKeepAlive } from './sandbox-activity.queries.js';
-import { SandboxCreation } from './sandbox-creation.js';
+import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
-import { SandboxHost } from './sandbox-host.entity.js';
-import { SandboxIdleness } from './lifecycle/idleness.js';
-import { SandboxWorkerSignal, SandboxLeases } from './sandbox-leases.js';
-import { SandboxEvents } from './sandbox-events.js';
-import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
-import { SandboxResume, SandboxOrders, SandboxesService } from './sandboxes.service.js';
-import { ExitDiagnosis } from './lifecycle/failure-messages.js';
-import { SandboxCallback } from './sandbox-callback.js';
+import { SandboxBackend } from './backends/sandbox-backend.js';
+import { HostIdentity, loadHostId } from './host-identity.js';
+import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
-import { SandboxMetrics } from './sandbox.metrics.js';
+import { ExitDiagnosis } from './lifecycle/exit-diagnosis.js';
 import { HostRegistry } from './lifecycle/host-registry.js';
-import { IdleReaperLoop, IdleReaper } from './lifecycle/idle-reaper.js';
+import { IdleReaper } from './lifecycle/idle-reaper.js';
+import { IdlenessProbe } from './lifecycle/idleness-probe.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
-import { SandboxReconciler, DriftRepair } from './lifecycle/sandbox.reconciler.js';
+import { LostHostReaper } from './lifecycle/lost-host.reaper.js';
+import { SandboxLifecycleQueries } from './lifecycle/sandbox-lifecycle.queries.js';
+import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
-import { SandboxUpdates, SandboxRepository } from './sandbox.repository.js';
+import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
+import { RunningSandboxQueries } from './running-sandbox.queries.js';
+import { SandboxActivityRepository } from './sandbox-activity.repository.js';
+import { createSandboxBackend } from './sandbox-backend.factory.js';
+import { SandboxCallback } from './sandbox-callback.js';
+import { SandboxCreator } from './sandbox-creator.js';
+import { SandboxEvents } from './sandbox-events.js';
+import { SandboxHost } from './sandbox-host.entity.js';
+import { SandboxHostRepository } from './sandbox-host.repository.js';
+import { SandboxKeyQueries } from './sandbox-key.queries.js';
+import { SandboxLeaseRepository } from './sandbox-lease.repository.js';
+import { SandboxQuotaQueries } from './sandbox-quota.queries.js';
+import { SandboxQuota } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
-import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { Sandbox } from './sandbox.entity.js';
+import { SandboxMetrics } from './sandbox.metrics.js';
+import { SandboxQueries } from './sandbox.queries.js';
+import { SandboxRepository } from './sandbox.repository.js';
+import { SandboxesService } from './sandboxes.service.js';
 import { UserOverrides } from './user-overrides.js';
+import { UserSeparation } from './user-separation.js';
 
-/** Sandboxes: rows that say what should be, and workers that make it so. */
+/** Sandboxes: rows say what should be, and workers make it so. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([Sandbox, SandboxHost]),
@@ -65,53 +73,54 @@ import { UserOverrides } from './user-overrides.js';
         { id }: HostIdentity,
       ): Promise<SandboxBackend> => createSandboxBackend(config, dataSource, id),
     },
-    { provide: SandboxKeys, useClass: StoredSandboxKeys },
-    BackendReadiness,
-    RunningSandboxes,
-    SandboxActivity,
-    SandboxUrls,
-    SandboxPresenter,
-    ExitDiagnosis,
-    SandboxCallback,
-    DriftDetector,
-    SandboxCreation,
-    SandboxKeepAlive,
-    SandboxMetrics,
-    HostRegistry,
-    IdleReaperLoop,
-    SandboxIdleness,
-    SandboxWorkerSignal,
-    LaunchPlanner,
-    SandboxLeases,
-    SandboxEvents,
-    SandboxReconciler,
-    SandboxOrders,
-    SandboxQuota,
-    DriftRepair,
-    IdleReaper,
-    SandboxResume,
-    SandboxStarter,
-    SandboxTransitionsRunner,
-    SandboxRepository,
-    SandboxUpdates,
-    SandboxWorker,
-    SandboxQueries,
+    // What users do with sandboxes.
     SandboxesService,
+    SandboxCreator,
+    SandboxQuota,
     UserSeparation,
     UserOverrides,
+    SandboxPresenter,
+    SandboxUrls,
+    SandboxCallback,
+    SandboxEvents,
+    SandboxMetrics,
+    // The tables.
+    SandboxRepository,
+    SandboxLeaseRepository,
+    SandboxActivityRepository,
+    SandboxHostRepository,
+    SandboxQueries,
+    SandboxKeyQueries,
+    SandboxLifecycleQueries,
+    SandboxQuotaQueries,
+    RunningSandboxQueries,
+    // What makes the backend do what the rows say.
+    SandboxWorker,
+    SandboxWorkerSignal,
+    SandboxTransitionsRunner,
+    SandboxStarter,
+    LaunchPlanner,
+    SandboxReconciler,
+    DriftDetector,
+    ExitDiagnosis,
+    IdleReaper,
+    LostHostReaper,
+    IdlenessProbe,
+    HostRegistry,
+    BackendReadiness,
   ],
   exports: [
     HostIdentity,
-    RunningSandboxes,
-    SandboxActivity,
-    SandboxUrls,
-    SandboxCreation,
-    SandboxKeepAlive,
-    SandboxKeys,
+    RunningSandboxQueries,
+    SandboxActivityRepository,
+    SandboxCreator,
     SandboxEvents,
+    SandboxKeyQueries,
+    SandboxQueries,
     SandboxQuota,
-    SandboxResume,
     SandboxRepository,
+    SandboxUrls,
+    SandboxWorkerSignal,
     SandboxesService,
     UserOverrides,
   ],

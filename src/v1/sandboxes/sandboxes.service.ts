@@ -2,134 +2,43 @@ import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { Page } from '../../common/pagination/page.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import { pausedNotes, SandboxCreation } from './sandbox-creation.js';
-import { SandboxWorkerSignal } from './sandbox-leases.js';
-import { SandboxQuota, unknownSandbox } from './sandbox-quota.js';
-import { statusAfter } from './sandbox.entity.js';
+import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
+import { SandboxCreator } from './sandbox-creator.js';
+import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
+import { statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId } from './session-key.js';
 import { UserOverrides } from './user-overrides.js';
 
-const SCOPE = 'POST /api/v1/sandboxes';
+const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 
-/** Takes users' orders of new sandboxes. */
+/** What users do with their own sandboxes. Another user's sandbox is as unknown as one that never existed. */
 @Injectable()
-export class SandboxOrders {
+export class SandboxesService {
   constructor(
-    private readonly store: SandboxRepository,
-    private readonly requests: IdempotencyService,
-    private readonly places: SandboxQuota,
-    private readonly creation: SandboxCreation,
-    private readonly overrides: UserOverrides,
-  ) {}
-
-  /**
-   * Claims a place and has a sandbox started in it.
-   *
-   * @returns the id of the new sandbox, or of the one that an earlier request with this key ordered
-   * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
-   */
-  async order(userId: string, spec: SandboxSpec, idempotencyKey: string | null): Promise<string> {
-    const [overrides, spare] = await Promise.all([
-      this.overrides.find(userId),
-      this.places.findEvictable(userId),
-    ]);
-    const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
-    const { resourceId } = await this.store.transaction((manager) =>
-      this.requests.run(manager, userId, SCOPE, idempotencyKey, requestHash, async () => {
-        const paused = await this.places.require(manager, userId, spare);
-        const id = newSandboxId();
-        await this.creation.insert(manager, { id, userId, spec, overrides, heldSeconds: 0, paused });
-        return id;
-      }),
-    );
-    this.creation.kick(resourceId);
-    return resourceId;
-  }
-}
-
-/** Brings sandboxes back: from a pause, and from an error. */
-@Injectable()
-export class SandboxResume {
-  constructor(
-    private readonly store: SandboxRepository,
-    private readonly places: SandboxQuota,
-    private readonly kicks: SandboxWorkerSignal,
+    private readonly queries: SandboxQueries,
+    private readonly sandboxes: SandboxRepository,
+    private readonly quota: SandboxQuota,
+    private readonly creator: SandboxCreator,
+    private readonly specs: SandboxSpecs,
+    private readonly userOverrides: UserOverrides,
+    private readonly idempotency: IdempotencyService,
+    private readonly worker: SandboxWorkerSignal,
     private readonly clock: Clock,
   ) {}
 
   /**
-   * Has the sandbox started again, in a place that is claimed for it; nothing happens when it starts or runs already.
-   *
-   * @param userId its owner; null: whoever that is
-   * @returns the ids of sandboxes that were paused to make room; while it starts its `status_detail` names them
-   * @throws DomainError not_found for an unknown sandbox
-   * @throws DomainError rate_limited (`sandbox_limit`) when there is no place
-   */
-  async request(userId: string | null, id: string): Promise<readonly string[]> {
-    const sandbox = await this.store.find(id, userId);
-    if (!sandbox) {
-      throw unknownSandbox();
-    }
-    if (statusAfter('resume', sandbox.status) === null) {
-      return [];
-    }
-    const now = this.clock.now();
-    const spare = await this.places.findEvictable(sandbox.userId, id);
-    const paused = await this.store.transaction(async (manager) => {
-      const ids = await this.places.require(manager, sandbox.userId, spare, id);
-      await this.store.move(
-        id,
-        'resume',
-        {
-          statusDetail: pausedNotes(ids).join(' ') || null,
-          lastActivityAt: new Date(now),
-        },
-        {},
-        manager,
-      );
-      return ids;
-    });
-    this.kicks.wake();
-    return paused;
-  }
-}
-
-/** What users do with their own sandboxes. Another user's are as unknown as those that never were. */
-@Injectable()
-export class SandboxesService {
-  constructor(
-    private readonly reader: SandboxQueries,
-    private readonly store: SandboxRepository,
-    private readonly orders: SandboxOrders,
-    private readonly resumption: SandboxResume,
-    private readonly specs: SandboxSpecs,
-  ) {}
-
-  async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
-    return this.reader.search(userId, limit, pageId);
-  }
-
-  async batch(userId: string, ids: readonly string[]): Promise<(SandboxView | null)[]> {
-    return this.reader.batch(userId, ids);
-  }
-
-  async find(userId: string, id: string): Promise<SandboxView | null> {
-    return this.reader.find(userId, id);
-  }
-
-  /**
-   * Orders a sandbox; it is STARTING when this returns.
+   * Makes a sandbox; it is STARTING when this returns.
    *
    * @param specId null: the default specification
-   * @param idempotencyKey a repetition under it answers the same sandbox
-   * @throws DomainError not_found for an unknown specification, rate_limited (`sandbox_limit`) when no place is free,
-   *   forbidden when nothing would separate it from other users' sandboxes, gone when the repeated one was deleted
+   * @param idempotencyKey a repetition of the request under it returns the same sandbox
+   * @throws DomainError not_found for an unknown specification, rate_limited (`sandbox_limit`) when the quota is
+   *   exhausted, forbidden when nothing would separate it from other users' sandboxes, gone when the sandbox of the
+   *   repeated request was deleted
    */
   async create(userId: string, specId: string | null, idempotencyKey: string | null): Promise<SandboxView> {
     const spec = specId === null ? this.specs.default : this.specs.find(specId);
@@ -140,8 +49,8 @@ export class SandboxesService {
         'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
       );
     }
-    const id = await this.orders.order(userId, spec, idempotencyKey);
-    const view = await this.reader.find(userId, id);
+    const id = await this.createOnce(userId, spec, idempotencyKey);
+    const view = await this.queries.find(userId, id);
     if (!view) {
       throw new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
     }
@@ -149,30 +58,80 @@ export class SandboxesService {
   }
 
   /**
-   * Has it stopped, with its files kept; nothing happens where nothing runs.
+   * Requests a stop that keeps the files; nothing happens when nothing runs.
    *
    * @throws DomainError not_found
    */
   async pause(userId: string, id: string): Promise<void> {
-    const paused = await this.store.move(id, 'pause', { statusDetail: null }, { userId });
-    if (!paused && !(await this.store.find(id, userId))) {
+    const paused = await this.sandboxes.transition(id, 'pause', { statusDetail: null }, { userId });
+    if (!paused && !(await this.sandboxes.find(id, userId))) {
       throw unknownSandbox();
     }
   }
 
-  /** @throws DomainError not_found, rate_limited (`sandbox_limit`) when no place is free */
-  async resume(userId: string, id: string): Promise<void> {
-    await this.resumption.request(userId, id);
+  /**
+   * Requests a start after a pause or an error; nothing happens when the sandbox starts or runs already.
+   *
+   * @returns the ids of the sandboxes that were paused to make room; while it starts its `status_detail` names them
+   * @throws DomainError not_found, rate_limited (`sandbox_limit`) when the quota is exhausted, forbidden as `create` does
+   */
+  async resume(userId: string, id: string): Promise<readonly string[]> {
+    const sandbox = await this.sandboxes.find(id, userId);
+    if (!sandbox) {
+      throw unknownSandbox();
+    }
+    if (statusAfter('resume', sandbox.status) === null) {
+      return [];
+    }
+    const lastActivityAt = new Date(this.clock.now());
+    const evictable = await this.quota.findEvictable(userId, id);
+    const paused = await this.sandboxes.transaction(async (manager) => {
+      const ids = await this.quota.claimOrFail(manager, userId, evictable, id);
+      const statusDetail = pausedNotes(ids).join(' ') || null;
+      await this.sandboxes.transition(id, 'resume', { statusDetail, lastActivityAt }, {}, manager);
+      return ids;
+    });
+    this.worker.wake();
+    return paused;
   }
 
   /**
-   * Has it removed with its files, whatever it is doing; it is unknown from now on. Its conversations stay readable.
+   * Requests the removal of a sandbox with its files, in whatever status; it is unknown from now on. Its conversations
+   * stay readable.
    *
    * @throws DomainError not_found
    */
   async remove(userId: string, id: string): Promise<void> {
-    if (!(await this.store.move(id, 'remove', { statusDetail: null }, { userId }))) {
+    if (!(await this.sandboxes.transition(id, 'remove', { statusDetail: null }, { userId }))) {
       throw unknownSandbox();
     }
   }
+
+  /** @returns the id of the new sandbox, or of the one that an earlier request under this key made */
+  private async createOnce(
+    userId: string,
+    spec: SandboxSpec,
+    idempotencyKey: string | null,
+  ): Promise<string> {
+    const [overrides, evictable] = await Promise.all([
+      this.userOverrides.find(userId),
+      this.quota.findEvictable(userId),
+    ]);
+    const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
+    const { resourceId } = await this.sandboxes.transaction((manager) =>
+      this.idempotency.run(manager, userId, IDEMPOTENCY_SCOPE, idempotencyKey, requestHash, async () => {
+        const paused = await this.quota.claimOrFail(manager, userId, evictable);
+        const id = newSandboxId();
+        await this.creator.create(manager, { id, userId, spec, overrides, keepAliveSeconds: 0, paused });
+        return id;
+      }),
+    );
+    this.worker.wake();
+    return resourceId;
+  }
+}
+
+/** 404: there is no such sandbox, or it is another user's. */
+function unknownSandbox(): DomainError {
+  return new DomainError('not_found', 'not_found', 'There is no sandbox with this id.');
 }

@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { NextPageId } from '../../../common/openapi/responses.js';
 import { Integer } from '../../../common/validation/number-fields.js';
 import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
-import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox.entity.js';
+import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
 /** Query, and body, of `POST /api/v1/sandboxes`. */
 @ApiSchema({ name: 'CreateSandboxRequest' })

@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { Page } from '../../../common/pagination/page.js';
 import type { ExposedUrlDto, SandboxPageDto, SandboxDto } from './sandbox.dto.js';
 import { SandboxUrls } from '../sandbox-urls.js';
-import { toWireStatus } from '../sandbox.entity.js';
+import { toWireStatus } from '../sandbox-status.js';
 import type { SandboxView } from '../sandbox.queries.js';
 
-/** Sandboxes in the words of the API. */
+/** Presents sandboxes as the API shows them. */
 @Injectable()
 export class SandboxPresenter {
-  constructor(private readonly addresses: SandboxUrls) {}
+  constructor(private readonly urls: SandboxUrls) {}
 
   sandbox(view: SandboxView): SandboxDto {
     return {
@@ -33,8 +33,8 @@ export class SandboxPresenter {
 
   private exposedUrls({ id, sessionKey, ports }: SandboxView, address: string): ExposedUrlDto[] {
     return [
-      { name: 'AGENT_SERVER', url: this.addresses.agentServer(id, address) },
-      ...(sessionKey === null ? [] : this.addresses.openPorts(id, sessionKey, ports)),
+      { name: 'AGENT_SERVER', url: this.urls.agentServer(id, address) },
+      ...(sessionKey === null ? [] : this.urls.openPorts(id, sessionKey, ports)),
     ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
   }
 }

@@ -4,7 +4,8 @@ import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
-import { idempotencyKey } from '../../idempotency/idempotent-requests.js';
+import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { SandboxQueries } from '../sandbox.queries.js';
 import { SandboxesService } from '../sandboxes.service.js';
 import {
   CreateSandboxDto,
@@ -32,7 +33,8 @@ const DEFAULT_LIMIT = 100;
 export class SandboxesController {
   constructor(
     private readonly sandboxes: SandboxesService,
-    private readonly answers: SandboxPresenter,
+    private readonly queries: SandboxQueries,
+    private readonly presenter: SandboxPresenter,
   ) {}
 
   @Get('search')
@@ -41,7 +43,7 @@ export class SandboxesController {
     @CurrentUser() user: AuthUser,
     @Query() { limit = DEFAULT_LIMIT, page_id: pageId }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
-    return this.answers.page(await this.sandboxes.search(user.id, limit, pageId));
+    return this.presenter.page(await this.queries.search(user.id, limit, pageId));
   }
 
   @Get()
@@ -50,7 +52,7 @@ export class SandboxesController {
     @CurrentUser() user: AuthUser,
     @Query() { id: ids }: SandboxIdsQueryDto,
   ): Promise<(SandboxDto | null)[]> {
-    return this.answers.batch(await this.sandboxes.batch(user.id, ids));
+    return this.presenter.batch(await this.queries.batch(user.id, ids));
   }
 
   @Post()
@@ -63,7 +65,7 @@ export class SandboxesController {
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<SandboxDto> {
     const specId = query.sandbox_spec_id ?? body.sandbox_spec_id ?? null;
-    return this.answers.sandbox(await this.sandboxes.create(user.id, specId, idempotencyKey(key)));
+    return this.presenter.sandbox(await this.sandboxes.create(user.id, specId, idempotencyKey(key)));
   }
 
   @Post(':id/pause')
@@ -87,20 +89,21 @@ export class SandboxesController {
   async remove(
     @CurrentUser() user: AuthUser,
     @Param('id') id: string,
-    @Query() { sandbox_id: again }: DeleteSandboxQueryDto,
+    @Query() { sandbox_id: repeatedId }: DeleteSandboxQueryDto,
   ): Promise<SuccessDto> {
-    await this.sandboxes.remove(user.id, sameId(id, again));
+    requireSameId(id, repeatedId);
+    await this.sandboxes.remove(user.id, id);
     return SUCCESS;
   }
 }
 
 /**
- * The id of the path, which some clients repeat in the query.
+ * Some clients repeat the id of the path in the query.
  *
- * @throws InvalidInputError when the two are not the same: a sandbox that is not meant must not go
+ * @throws InvalidInputError when the two differ: the wrong sandbox might be deleted
  */
-function sameId(inPath: string, inQuery: string | undefined): string {
-  if (inQuery !== undefined && inQuery !== inPath) {
+function requireSameId(id: string, repeatedId: string | undefined): void {
+  if (repeatedId !== undefined && repeatedId !== id) {
     throw new InvalidInputError([
       {
         loc: ['query', 'sandbox_id'],
@@ -109,5 +112,4 @@ function sameId(inPath: string, inQuery: string | undefined): string {
       },
     ]);
   }
-  return inPath;
 }

@@ -4,15 +4,15 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { errorStack } from '../../../common/errors/error-message.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
 /**
- * Prepares the backend once, beside the start of the service: what needs it waits, nothing else does. A backend that
- * cannot be prepared (a Docker engine that is down) is tried again by the next one that needs it.
+ * Prepares the backend once, while the service starts: only what needs the backend waits for it. When that fails, as
+ * with a Docker engine that is down, the next caller that needs the backend tries again.
  */
 @Injectable()
 export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -27,16 +27,17 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
 
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
-      this.logger.error(
-        `sandboxes cannot run: ${errorMessage(error)}`,
-        error instanceof Error && !(error instanceof SandboxBackendError) ? error.stack : undefined,
-      );
+      if (error instanceof SandboxBackendError) {
+        this.logger.error(`sandboxes cannot run: ${error.message}`);
+      } else {
+        this.logger.error('failed to prepare the sandbox backend', errorStack(error));
+      }
     });
   }
 
-  /** A service that has stopped makes no folders any more. */
+  /** Waits, so that a stopped service no longer makes folders. */
   async beforeApplicationShutdown(): Promise<void> {
-    // How it ended was told by then.
+    // A failure was logged at the start.
     await this.preparing?.catch(() => undefined);
   }
 
@@ -46,7 +47,7 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
     await this.preparing;
   }
 
-  /** Whether sandboxes can run here. Why not is told by the start of the service and by every start of a sandbox. */
+  /** Whether sandboxes can run here. The log of the service, and every start of a sandbox, says why not. */
   async isReady(): Promise<boolean> {
     try {
       await this.ready();

@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SandboxFacts } from '../backends/sandbox-backend.js';
-import { type KnownSandbox, reconcile } from './drift.js';
-import { SANDBOX_ROW_STATUSES } from '../sandbox.entity.js';
+import { findDrift } from './drift.js';
+import type { ExpectedSandbox } from './sandbox-lifecycle.queries.js';
+import { SANDBOX_ROW_STATUSES } from '../sandbox-status.js';
 
 const NOW = 1_000_000;
 const OPTIONS = { now: NOW, graceMs: 60_000, firstSeen: new Map([['seen', NOW - 70_000]]) };
-const row = (changes: Partial<KnownSandbox> = {}): KnownSandbox => ({
+const row = (changes: Partial<ExpectedSandbox> = {}): ExpectedSandbox => ({
   id: 'a',
   status: 'RUNNING',
   address: 'http://127.0.0.1:1',
@@ -23,7 +24,7 @@ const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
   ...changes,
 });
 
-describe('reconcile', () => {
+describe('findDrift', () => {
   it.each([
     ['runs as it should', [row()], [fact()], []],
     ['listens elsewhere', [row()], [fact({ address: 'http://127.0.0.1:2' })], [{ kind: 'moved', id: 'a' }]],
@@ -33,8 +34,8 @@ describe('reconcile', () => {
       [fact({ ports: { WORKER_1: 'http://127.0.0.1:4' } })],
       [{ kind: 'moved', id: 'a' }],
     ],
-    ['runs since before ports were written down', [row({ ports: {} })], [fact({ ports: {} })], []],
-    ['does not say where it listens', [row()], [fact({ address: null })], []],
+    ['runs since before ports were recorded', [row({ ports: {} })], [fact({ ports: {} })], []],
+    ['runs without a known address', [row()], [fact({ address: null })], []],
     ['stopped', [row()], [fact({ state: 'stopped', address: null })], [{ kind: 'ended', id: 'a' }]],
     ['gone', [row()], [], [{ kind: 'ended', id: 'a' }]],
     ['of another backend', [row({ ours: false })], [], [{ kind: 'ended', id: 'a' }]],
@@ -44,8 +45,13 @@ describe('reconcile', () => {
     ['paused and gone', [row({ status: 'PAUSED' })], [], [{ kind: 'gone', id: 'a' }]],
     ['failed and gone', [row({ status: 'ERROR' })], [], [{ kind: 'gone', id: 'a' }]],
     ['paused elsewhere and gone', [row({ status: 'PAUSED', ours: false })], [], []],
-    ['gone and known to be', [row({ status: 'MISSING' })], [], []],
-    ['back again', [row({ status: 'MISSING' })], [fact({ state: 'stopped' })], [{ kind: 'back', id: 'a' }]],
+    ['MISSING, as its row says', [row({ status: 'MISSING' })], [], []],
+    [
+      'MISSING, and back',
+      [row({ status: 'MISSING' })],
+      [fact({ state: 'stopped' })],
+      [{ kind: 'back', id: 'a' }],
+    ],
     ['paused elsewhere', [row({ status: 'PAUSED', ours: false })], [fact()], []],
     ['old and without a row', [], [fact({ createdAt: NOW - 60_000 })], [{ kind: 'orphan', id: 'a' }]],
     ['young and without a row', [], [fact({ createdAt: NOW - 59_999 })], []],
@@ -56,15 +62,15 @@ describe('reconcile', () => {
       [fact({ id: 'seen', createdAt: null })],
       [{ kind: 'orphan', id: 'seen' }],
     ],
-  ] as const)('%s', (_name, known, facts, expected) => {
-    expect(reconcile(known, facts, OPTIONS)).toEqual(expected);
+  ] as const)('%s', (_name, rows, facts, expected) => {
+    expect(findDrift(rows, facts, OPTIONS)).toEqual(expected);
   });
 
   it.each(SANDBOX_ROW_STATUSES.filter((status) => ['STARTING', 'PAUSING', 'DELETING'].includes(status)))(
     'leaves %s to its worker',
     (status) => {
       for (const facts of [[], [fact()], [fact({ state: 'stopped' as const })]]) {
-        expect(reconcile([row({ status })], facts, OPTIONS)).toEqual([]);
+        expect(findDrift([row({ status })], facts, OPTIONS)).toEqual([]);
       }
     },
   );

@@ -17,7 +17,7 @@ it.each<[string, SandboxSpec[], 'process' | 'docker']>([
   ['the built-in list', builtInSpecs(new Date(0)), 'process'],
   ['containers', LIMITED, 'docker'],
   ['an image', spec('d', { program: { kind: 'image', image: 'i', args: [] }, cpu: 1 }), 'process'],
-])('has nothing against %s', (_, specs, backend) => {
+])('accepts %s', (_, specs, backend) => {
   expect(specsProblem(specs, backend)).toBeNull();
 });
 
@@ -36,7 +36,7 @@ const SPEC: SandboxSpec = {
 };
 
 describe('toLaunch', () => {
-  it('is the specification where nobody wishes anything', () => {
+  it('is the specification without overrides', () => {
     const { launch, notes } = toLaunch(SPEC, null, 'docker');
 
     expect(notes).toEqual([]);
@@ -87,9 +87,9 @@ describe('toLaunch', () => {
     ['process', { resourceFactor: 4, image: 'mine:1' }, ['remote_runtime_resource_factor 4', 'mine:1']],
     ['docker', { resourceFactor: null, image: 'mine:1' }, ['mine:1']],
     ['docker', { resourceFactor: null, image: null, unusedImage: 'base:1' }, ['base:1']],
-  ] as const)('%s says what it cannot do about %j', (backend, wishes, named) => {
+  ] as const)('%s says what of %j has no effect', (backend, overrides, named) => {
     const spec: SandboxSpec = { ...SPEC, program: { kind: 'command', command: 'serve', args: [] } };
-    const { launch, notes } = toLaunch(spec, wishes, backend);
+    const { launch, notes } = toLaunch(spec, overrides, backend);
 
     expect(notes).toHaveLength(named.length);
     for (const [index, name] of named.entries()) {

@@ -8,26 +8,70 @@ import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
+import { madeByOtherBackend } from './exit-diagnosis.js';
 import type { SandboxOverrides } from '../user-overrides.js';
 
-/** What a container gets whose specification says nothing. */
+/** What a container gets unless its specification says otherwise. */
 export const CONTAINER_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 
-/** The part of a launch that follows from specification and wishes. */
+interface PlannedLaunch {
+  launch: SandboxLaunch;
+  /** What of the user's settings has no effect, in sentences. */
+  notes: string[];
+  startTimeoutSeconds: number;
+}
+
+/** Plans each start of a sandbox anew: specifications and addresses may have changed since the last one. */
+@Injectable()
+export class LaunchPlanner {
+  constructor(
+    private readonly specs: SandboxSpecs,
+    private readonly cipher: SecretCipher,
+    private readonly config: AppConfig,
+    private readonly callback: SandboxCallback,
+    private readonly urls: SandboxUrls,
+  ) {}
+
+  /** @throws SandboxBackendError when its specification, or its backend, is not configured any more */
+  plan(sandbox: Sandbox): PlannedLaunch {
+    const { backend } = this.config.sandboxes;
+    if (sandbox.backend !== backend) {
+      throw new SandboxBackendError(madeByOtherBackend(sandbox.backend, backend));
+    }
+    const spec = this.specs.find(sandbox.specId);
+    if (!spec) {
+      throw new SandboxBackendError(`Its specification ${sandbox.specId} is not configured any more.`);
+    }
+    const { launch, notes } = toLaunch(spec, sandbox.overrides, backend);
+    return {
+      launch: {
+        ...launch,
+        // Ports that nobody could reach are not opened.
+        ports: this.urls.exposesPorts ? launch.ports : {},
+        id: sandbox.id,
+        sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
+        callbackUrl: this.callback.webhooksUrl,
+      },
+      notes,
+      startTimeoutSeconds: spec.startTimeoutSeconds,
+    };
+  }
+}
+
+/** The part of a launch that follows from the specification and the overrides. */
 type LaunchPlan = Pick<
   SandboxLaunch,
   'program' | 'env' | 'workingDir' | 'cpu' | 'memoryMb' | 'runtime' | 'network' | 'ports'
 >;
 
 /**
- * What a sandbox is started with.
+ * Applies a user's overrides to a specification.
  *
- * @param wishes what the user's settings ask for
- * @returns the plan, and one sentence for each wish that cannot be met
+ * @returns the plan, and one sentence for each override that has no effect
  */
 export function toLaunch(
   spec: SandboxSpec,
-  wishes: SandboxOverrides | null,
+  overrides: SandboxOverrides | null,
   backend: 'process' | 'docker',
 ): { launch: LaunchPlan; notes: string[] } {
   const plan: LaunchPlan = {
@@ -41,10 +85,10 @@ export function toLaunch(
     ports: spec.ports,
   };
   const notes: string[] = [];
-  if (wishes === null) {
+  if (overrides === null) {
     return { launch: plan, notes };
   }
-  const factor = wishes.resourceFactor ?? 1;
+  const factor = overrides.resourceFactor ?? 1;
   if (factor !== 1) {
     if (backend === 'docker') {
       plan.cpu = (spec.cpu ?? CONTAINER_DEFAULTS.cpu) * factor;
@@ -55,83 +99,36 @@ export function toLaunch(
       );
     }
   }
-  if (wishes.unusedImage !== undefined) {
+  if (overrides.unusedImage !== undefined) {
     notes.push(
-      `sandbox_base_container_image ${wishes.unusedImage} has no effect: sandbox_runtime_container_image is set.`,
+      `sandbox_base_container_image ${overrides.unusedImage} has no effect: sandbox_runtime_container_image is set.`,
     );
   }
-  if (wishes.image !== null) {
+  if (overrides.image !== null) {
     if (backend === 'process') {
       notes.push(
-        `The container image ${wishes.image} of the settings has no effect: process sandboxes run no images.`,
+        `The container image ${overrides.image} of the settings has no effect: process sandboxes run no images.`,
       );
     } else if (spec.program.kind === 'command') {
       notes.push(
-        `The container image ${wishes.image} of the settings has no effect: the specification ${spec.id} runs a command.`,
+        `The container image ${overrides.image} of the settings has no effect: the specification ${spec.id} runs a command.`,
       );
     } else {
-      plan.program = { ...spec.program, image: wishes.image };
+      plan.program = { ...spec.program, image: overrides.image };
     }
   }
   return { launch: plan, notes };
 }
 
-/** Everything about one start of a sandbox. */
-interface PlannedLaunch {
-  launch: SandboxLaunch;
-  /** What of the user's settings has no effect. */
-  notes: string[];
-  startTimeoutSeconds: number;
-}
-
-/** Says what a sandbox is started with, anew at each start: specifications, settings and addresses may have changed. */
-@Injectable()
-export class LaunchPlanner {
-  constructor(
-    private readonly specs: SandboxSpecs,
-    private readonly cipher: SecretCipher,
-    private readonly config: AppConfig,
-    private readonly callback: SandboxCallback,
-    private readonly addresses: SandboxUrls,
-  ) {}
-
-  /** @throws SandboxBackendError when the specification, or the backend, is not what there is any more */
-  plan(sandbox: Sandbox): PlannedLaunch {
-    const { backend } = this.config.sandboxes;
-    if (sandbox.backend !== backend) {
-      throw new SandboxBackendError(
-        `It was made by the ${sandbox.backend} backend, and the service runs with SANDBOX_BACKEND=${backend} now.`,
-      );
-    }
-    const spec = this.specs.find(sandbox.specId);
-    if (!spec) {
-      throw new SandboxBackendError(`Its specification ${sandbox.specId} is not configured any more.`);
-    }
-    const { launch, notes } = toLaunch(spec, sandbox.overrides, backend);
-    return {
-      launch: {
-        ...launch,
-        // What has no address for anybody is not opened either.
-        ports: this.addresses.exposesPorts ? launch.ports : {},
-        id: sandbox.id,
-        sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
-        callbackUrl: this.callback.webhooksUrl,
-      },
-      notes,
-      startTimeoutSeconds: spec.startTimeoutSeconds,
-    };
-  }
-}
-
-/** What of the operator's specifications processes cannot have, in one line for the log; null when that is nothing. */
+/** What of the specifications has no effect for process sandboxes, in one line for the log; null: nothing. */
 export function specsProblem(specs: readonly SandboxSpec[], backend: 'process' | 'docker'): string | null {
-  const unmet = backend === 'process' ? specs.filter(asksForMore) : [];
+  const unmet = backend === 'process' ? specs.filter(asksForContainer) : [];
   return unmet.length === 0
     ? null
-    : `process sandboxes have no limits, runtime or network of their own: what SANDBOX_SPECS_FILE says of these has no effect for ${unmet.map(({ id }) => id).join(', ')}`;
+    : `process sandboxes have no limits, runtime or network of their own: these settings of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
 }
 
-/** Images are refused anyway, by name, when one is started. */
-function asksForMore({ program, cpu, memoryMb, runtime, network }: SandboxSpec): boolean {
-  return program.kind !== 'image' && [cpu, memoryMb, runtime, network].some((wish) => wish !== null);
+/** Specifications of images are left out: starting one fails anyway, and names the image. */
+function asksForContainer({ program, cpu, memoryMb, runtime, network }: SandboxSpec): boolean {
+  return program.kind !== 'image' && [cpu, memoryMb, runtime, network].some((setting) => setting !== null);
 }

@@ -10,12 +10,12 @@ import {
 } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { failedWhileStarting, FILES_GONE, neverAnswered } from './failure-messages.js';
+import { failedWhileStarting, FILES_GONE, neverAnswered } from './exit-diagnosis.js';
 import { LaunchPlanner } from './launch-plan.js';
 
-const LOOK_EVERY_MS = 100;
+const CHECK_DEADLINE_MS = 100;
 
-/** Limits a start: its signal aborts when the time is over, or when the worker has to stop. */
+/** Limits a start: the signal aborts when the time is up, or when the worker's signal does. */
 class StartDeadline {
   readonly signal: AbortSignal;
   private readonly over = new AbortController();
@@ -29,16 +29,16 @@ class StartDeadline {
   ) {
     this.signal = AbortSignal.any([worker, this.over.signal]);
     this.endsAt = this.extend();
-    this.timer = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+    this.timer = setInterval(() => this.check(), CHECK_DEADLINE_MS).unref();
   }
 
-  /** Something is going on: the time starts anew. */
+  /** There was progress, so the time starts again. */
   extend(): number {
     this.endsAt = this.clock.now() + this.seconds * 1000;
     return this.endsAt;
   }
 
-  /** Whether the signal aborted because the time was over. */
+  /** Whether the signal aborted because the time is up. */
   get isOver(): boolean {
     return this.over.signal.aborted;
   }
@@ -47,28 +47,28 @@ class StartDeadline {
     clearInterval(this.timer);
   }
 
-  private look(): void {
+  private check(): void {
     if (this.clock.now() >= this.endsAt) {
       this.over.abort(new SandboxBackendError(`The start took longer than ${this.seconds} s.`));
     }
   }
 }
 
-const FIRST_LOOK_MS = 10;
-const LONGEST_LOOK_MS = 250;
-/** Of the time that the start has taken: it seems so much slower at most than it is. */
-const LOOK_SHARE = 0.1;
+const MIN_POLL_MS = 10;
+const MAX_POLL_MS = 250;
+/** Polls back off to a tenth of the time spent, so polling makes a start at most that much slower. */
+const POLL_SHARE = 0.1;
 
 /** A start that succeeded. */
 interface StartedSandbox {
   address: string;
   /** Where the ports of what agents start are reached, by name. */
   ports: SandboxFacts['ports'];
-  /** What of the specification or of the user's settings has no effect; null: nothing. */
+  /** What of the specification and of the user's settings has no effect; null: nothing. */
   detail: string | null;
 }
 
-/** How far a start is. */
+/** How far a start has come. */
 export interface StartProgress {
   /** A line for people about long work. */
   detail: string | null;
@@ -76,21 +76,21 @@ export interface StartProgress {
   deadlineAt: number;
 }
 
-/** Brings the program of a sandbox up until its agent server answers. Touches no row. */
+/** Starts the program of a sandbox, and waits until its agent server answers. Touches no row. */
 @Injectable()
 export class SandboxStarter {
   constructor(
     private readonly readiness: BackendReadiness,
     private readonly backend: SandboxBackend,
     private readonly client: AgentServerClient,
-    private readonly launches: LaunchPlanner,
+    private readonly planner: LaunchPlanner,
     private readonly clock: Clock,
   ) {}
 
   /**
-   * Starts or resumes the sandbox; one that runs already (a worker died) is only waited for.
+   * Starts or resumes the sandbox; one that runs already, because an earlier worker died, is only waited for.
    *
-   * @param signal aborts the start; what was begun is left to whoever works on the row next
+   * @param signal aborts the start; what has begun is left to the next worker of the row
    * @throws SandboxBackendError with the cause when it cannot be started
    */
   async start(
@@ -98,7 +98,7 @@ export class SandboxStarter {
     signal: AbortSignal,
     onProgress: (progress: StartProgress) => void,
   ): Promise<StartedSandbox> {
-    const { launch, notes, startTimeoutSeconds } = this.launches.plan(sandbox);
+    const { launch, notes, startTimeoutSeconds } = this.planner.plan(sandbox);
     await this.readiness.ready();
     const shortfalls: string[] = [];
     const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
@@ -114,10 +114,10 @@ export class SandboxStarter {
         deadline.signal,
       );
       deadline.extend();
-      const reached = await this.answering(launch, deadline, startTimeoutSeconds);
-      return { ...reached, detail: [...notes, ...shortfalls].join(' ') || null };
+      const answering = await this.untilAnswering(launch, deadline, startTimeoutSeconds);
+      return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
-      // A backend whose work was cut short may say so in its own way; the cause is ours.
+      // A backend that was aborted may throw an error of its own; the cause is the deadline.
       signal.throwIfAborted();
       throw deadline.isOver && !(error instanceof SandboxBackendError) ? deadline.signal.reason : error;
     } finally {
@@ -137,8 +137,8 @@ export class SandboxStarter {
     await (state === 'stopped' ? this.backend.resume(launch, signal) : this.backend.start(launch, signal));
   }
 
-  /** Where the agent server answers, and the other ports are. */
-  private async answering(
+  /** @returns where the agent server answers, and where the other ports are */
+  private async untilAnswering(
     { id, sessionKey }: SandboxLaunch,
     deadline: StartDeadline,
     seconds: number,
@@ -159,12 +159,12 @@ export class SandboxStarter {
         const log = await this.backend.logTail(id);
         throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, seconds));
       }
-      const pauseMs = (performance.now() - startedAt) * LOOK_SHARE;
-      await this.wait(Math.min(Math.max(pauseMs, FIRST_LOOK_MS), LONGEST_LOOK_MS), deadline);
+      const pauseMs = (performance.now() - startedAt) * POLL_SHARE;
+      await this.wait(Math.min(Math.max(pauseMs, MIN_POLL_MS), MAX_POLL_MS), deadline);
     }
   }
 
-  /** Ends early when the time is over: then is the last look. */
+  /** Returns early when the time is up, for one last poll. */
   private async wait(pauseMs: number, deadline: StartDeadline): Promise<void> {
     try {
       await delay(pauseMs, undefined, { signal: deadline.signal });

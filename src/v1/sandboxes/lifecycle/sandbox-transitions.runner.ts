@@ -1,36 +1,37 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { Clock } from '../../../common/clock.js';
 import { LatestWrite } from '../../../common/async.js';
+import { Clock } from '../../../common/clock.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
-import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
+import { SandboxBackend, SandboxBackendError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
-import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
 
-/** The last events of a sandbox are read in this time, or later from its files. */
-const LISTENERS_MS = 10_000;
+/** How long a stop waits for its listeners; what they did not read in time they read from the files later. */
+const BEFORE_STOP_MS = 10_000;
 
 /**
- * What is done with a sandbox in each transitional status, until the row can change. Each step may be repeated after a
- * crash at any point. The caller holds the lease that `sandbox.leaseOwner` names.
+ * Does what each transitional status asks for, until the status of the row can change: starts, pauses or removes a
+ * sandbox. A crash may happen at any point, so every step can be repeated. The caller holds the lease that
+ * `sandbox.leaseOwner` names.
  */
 @Injectable()
 export class SandboxTransitionsRunner {
   private readonly logger = new Logger('Sandboxes');
 
   constructor(
-    private readonly store: SandboxRepository,
+    private readonly sandboxes: SandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly starter: SandboxStarter,
-    private readonly listeners: SandboxEvents,
+    private readonly events: SandboxEvents,
     private readonly clock: Clock,
   ) {}
 
   /**
-   * @param signal aborts when the row has changed under the step, or the service stops
-   * @throws what the signal aborted with; or anything else that a later repetition may not meet
+   * @param signal aborts when the row has another status by now, or the service is stopping
+   * @throws the reason of the signal, or anything else that may be gone when the step is repeated
    */
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
@@ -48,12 +49,12 @@ export class SandboxTransitionsRunner {
   private async start(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const { id, leaseOwner } = sandbox;
     const generation = sandbox.generation + 1;
-    const notes = this.progressNotes(sandbox);
+    const progress = this.progressWriter(sandbox);
     try {
-      const { address, ports, detail } = await this.starter.start(sandbox, signal, (progress) =>
-        notes.put(progress),
+      const { address, ports, detail } = await this.starter.start(sandbox, signal, (update) =>
+        progress.put(update),
       );
-      const running = await this.store.move(
+      const running = await this.sandboxes.transition(
         id,
         'started',
         {
@@ -66,8 +67,8 @@ export class SandboxTransitionsRunner {
         { leaseOwner: leaseOwner ?? '' },
       );
       if (running) {
-        this.logger.log('sandbox runs', { sandbox_id: id, generation });
-        await this.listeners.emitRunning(id);
+        this.logger.log('sandbox started', { sandbox_id: id, generation });
+        await this.events.emitRunning(id);
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -75,7 +76,7 @@ export class SandboxTransitionsRunner {
         throw error;
       }
       await this.fail(sandbox, error.message);
-      // What did not answer in time may run still.
+      // A program that did not answer in time may still run.
       await this.stopLeftOver(sandbox);
     }
   }
@@ -93,9 +94,9 @@ export class SandboxTransitionsRunner {
       await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }
-    if (await this.store.move(id, 'paused', {}, { leaseOwner: leaseOwner ?? '' })) {
+    if (await this.sandboxes.transition(id, 'paused', {}, { leaseOwner: leaseOwner ?? '' })) {
       this.logger.log('sandbox paused', { sandbox_id: id });
-      await this.listeners.emitStopped(id);
+      await this.events.emitStopped(id);
     }
   }
 
@@ -106,38 +107,38 @@ export class SandboxTransitionsRunner {
     if (backend === this.backend.kind) {
       await this.backend.remove(id);
     } else {
-      this.logger.warn('the files of a removed sandbox stay: it was made by another backend', {
+      this.logger.warn('failed to remove sandbox files: another backend made them', {
         sandbox_id: id,
         backend,
       });
     }
-    if (await this.store.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
+    if (await this.sandboxes.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
       this.logger.log('sandbox removed', { sandbox_id: id });
-      await this.listeners.emitStopped(id);
+      await this.events.emitStopped(id);
     }
   }
 
-  /** Others get to read what its agent server has, while that lasts. */
+  /** Lets listeners read what the agent server has, for as long as a stop may wait. */
   private async beforeStop({ id, address }: Sandbox): Promise<void> {
     if (address === null) {
       return;
     }
-    const giveUp = new AbortController();
+    const timeout = new AbortController();
     try {
       await Promise.race([
-        this.listeners.emitBeforeStop(id),
-        delay(LISTENERS_MS, undefined, { signal: giveUp.signal, ref: false }),
+        this.events.emitBeforeStop(id),
+        delay(BEFORE_STOP_MS, undefined, { signal: timeout.signal, ref: false }),
       ]);
     } finally {
-      giveUp.abort();
+      timeout.abort();
     }
   }
 
   private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<void> {
-    const held = { leaseOwner: leaseOwner ?? '' };
-    if (await this.store.move(id, 'fail', { statusDetail: detail }, held)) {
+    const condition = { leaseOwner: leaseOwner ?? '' };
+    if (await this.sandboxes.transition(id, 'fail', { statusDetail: detail }, condition)) {
       this.logger.warn('sandbox failed', { sandbox_id: id, detail });
-      await this.listeners.emitStopped(id);
+      await this.events.emitStopped(id);
     }
   }
 
@@ -148,25 +149,22 @@ export class SandboxTransitionsRunner {
     try {
       await this.backend.pause(id);
     } catch (error) {
-      // The monitor tries again for as long as it runs.
-      this.logger.warn('a sandbox that failed could not be stopped', {
-        sandbox_id: id,
-        error: errorMessage(error),
-      });
+      // The reconciler tries again for as long as the program runs.
+      this.logger.warn('failed to stop a failed sandbox', { sandbox_id: id, error: errorMessage(error) });
     }
   }
 
-  /** Lines of progress for people; the start goes on whether or not they can be written. */
-  private progressNotes({ id, leaseOwner }: Sandbox): LatestWrite<StartProgress> {
+  /** The start goes on whether or not its progress can be written. */
+  private progressWriter({ id, leaseOwner }: Sandbox): LatestWrite<StartProgress> {
     return new LatestWrite(
       ({ detail, deadlineAt }) =>
-        this.store.change(
+        this.sandboxes.update(
           id,
           { ...(detail !== null && { statusDetail: detail }), deadlineAt: new Date(deadlineAt) },
           { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
         ),
       (error) => {
-        this.logger.warn('progress was not written', { sandbox_id: id, error: errorMessage(error) });
+        this.logger.warn('failed to write start progress', { sandbox_id: id, error: errorMessage(error) });
       },
     );
   }

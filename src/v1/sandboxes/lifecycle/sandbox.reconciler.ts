@@ -7,72 +7,152 @@ import {
 import { RepeatedWork } from '../../../common/async.js';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { SandboxBackend } from '../backends/sandbox-backend.js';
+import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
-import { SandboxLeases } from '../sandbox-leases.js';
+import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { type Difference, DriftDetector } from './drift.js';
-import { FILES_GONE, ExitDiagnosis } from './failure-messages.js';
+import { type Drift, DriftDetector } from './drift.js';
+import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
+import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
-/** Makes rows and backend agree again. Every repair looks once more before it changes anything. */
+/** Short enough that an agent server which dies shows as an error within 5 s. */
+const EVERY_MS = 2_000;
+/** Drift that takes long to repair: a program is stopped, or files are removed. */
+const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
+
+/**
+ * Compares the sandboxes of this host with what its backend really has, again and again, and repairs the differences.
+ * Every repair looks again before it changes anything.
+ */
 @Injectable()
-export class DriftRepair {
+export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
+  private readonly loop = new RepeatedWork(
+    EVERY_MS,
+    () => this.reconcile(),
+    (error) => {
+      this.logger.error('failed to reconcile sandboxes with the backend', errorStack(error));
+    },
+  );
+
+  /** Slow repairs by sandbox; comparisons go on meanwhile. */
+  private readonly slowRepairs = new Map<string, Promise<void>>();
+  private slowFailure: { reason: unknown } | null = null;
 
   constructor(
-    private readonly store: SandboxRepository,
+    private readonly readiness: BackendReadiness,
+    private readonly drift: DriftDetector,
+    private readonly queries: SandboxLifecycleQueries,
+    private readonly sandboxes: SandboxRepository,
+    private readonly leases: SandboxLeaseRepository,
     private readonly backend: SandboxBackend,
-    private readonly leases: SandboxLeases,
-    private readonly listeners: SandboxEvents,
-    private readonly autopsy: ExitDiagnosis,
+    private readonly diagnosis: ExitDiagnosis,
+    private readonly events: SandboxEvents,
+    private readonly host: HostIdentity,
   ) {}
 
-  async repair(difference: Difference): Promise<void> {
-    const { kind, id } = difference;
+  /** Looks at what ran before this start before the first request comes: its old address may be another's by now. */
+  async onApplicationBootstrap(): Promise<void> {
+    this.loop.start();
+    if ((await this.queries.runningIds(this.host.id)).length > 0) {
+      await this.loop.now();
+      const ids = await this.queries.runningIds(this.host.id);
+      await Promise.all(ids.map((id) => this.events.emitRunning(id)));
+    }
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.loop.stop();
+    await Promise.all(this.slowRepairs.values());
+  }
+
+  /** Reconciles now instead of within two seconds, and waits for slow repairs too. */
+  async look(): Promise<void> {
+    await this.loop.now();
+    await Promise.all(this.slowRepairs.values());
+  }
+
+  private async reconcile(): Promise<void> {
+    if (!(await this.readiness.isReady())) {
+      return;
+    }
+    const found = await this.drift.detect();
+    found.filter(({ kind }) => SLOW.has(kind)).forEach((each) => this.repairSlowly(each));
+    const results = await Promise.allSettled(
+      found.filter(({ kind }) => !SLOW.has(kind)).map((each) => this.repair(each)),
+    );
+    const failure = results.find((result) => result.status === 'rejected') ?? this.slowFailure;
+    this.slowFailure = null;
+    if (failure) {
+      throw failure.reason;
+    }
+  }
+
+  /** Returns at once: other sandboxes may exit meanwhile. The next comparison throws what the repair threw. */
+  private repairSlowly(drift: Drift): void {
+    const { id } = drift;
+    if (this.slowRepairs.has(id)) {
+      return;
+    }
+    const repair = async (): Promise<void> => {
+      try {
+        await this.repair(drift);
+      } catch (error) {
+        this.slowFailure = { reason: error };
+      } finally {
+        this.slowRepairs.delete(id);
+      }
+    };
+    this.slowRepairs.set(id, repair());
+  }
+
+  private async repair({ kind, id }: Drift): Promise<void> {
     switch (kind) {
       case 'ended':
-        return this.ended(id);
+        return this.fail(id);
       case 'moved':
-        return this.moved(id);
+        return this.updateAddress(id);
       case 'left-over':
         return this.stopLeftOver(id);
       case 'gone':
-        return this.gone(id);
+        return this.markMissing(id);
       case 'back':
-        return this.back(id);
+        return this.markPaused(id);
       case 'orphan':
         return this.removeOrphan(id);
     }
   }
 
-  private async ended(id: string): Promise<void> {
-    const sandbox = await this.store.find(id);
+  private async fail(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
     if (sandbox?.status !== 'RUNNING') {
       return;
     }
-    const cause = await this.autopsy.causeOfEnd(sandbox);
+    const cause = await this.diagnosis.diagnose(sandbox);
     if (cause === null) {
       return;
     }
     const { generation } = sandbox;
-    if (await this.store.move(id, 'fail', { statusDetail: cause }, { status: 'RUNNING', generation })) {
-      this.logger.warn('sandbox ended by itself', { sandbox_id: id, detail: cause });
-      await this.listeners.emitStopped(id);
+    const asSeen = { status: 'RUNNING' as const, generation };
+    if (await this.sandboxes.transition(id, 'fail', { statusDetail: cause }, asSeen)) {
+      this.logger.warn('sandbox exited by itself', { sandbox_id: id, detail: cause });
+      await this.events.emitStopped(id);
     }
   }
 
-  private async moved(id: string): Promise<void> {
-    const sandbox = await this.store.find(id);
+  private async updateAddress(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
     const { address, ports } = await this.backend.inspect(id);
     if (sandbox?.status === 'RUNNING' && address !== null) {
       const { generation } = sandbox;
       const change = { address, portAddresses: { generation, addresses: { ...ports } } };
-      await this.store.change(id, change, { status: 'RUNNING', generation });
+      await this.sandboxes.update(id, change, { status: 'RUNNING', generation });
     }
   }
 
-  private async gone(id: string): Promise<void> {
-    const sandbox = await this.store.find(id);
+  private async markMissing(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
     const { state } = await this.backend.inspect(id);
     if (!sandbox || state !== 'missing') {
       return;
@@ -80,16 +160,17 @@ export class DriftRepair {
     const { status, statusDetail, updatedAt } = sandbox;
     const cause = status === 'ERROR' && statusDetail !== FILES_GONE ? statusDetail : null;
     const detail = cause === null ? FILES_GONE : `${FILES_GONE} Before that: ${cause}`;
-    if (await this.store.move(id, 'vanish', { statusDetail: detail }, { status, updatedAt })) {
-      this.logger.warn('the files of a sandbox are gone', { sandbox_id: id });
+    const asSeen = { status, updatedAt };
+    if (await this.sandboxes.transition(id, 'vanish', { statusDetail: detail }, asSeen)) {
+      this.logger.warn('sandbox files are missing', { sandbox_id: id });
     }
   }
 
-  private async back(id: string): Promise<void> {
+  private async markPaused(id: string): Promise<void> {
     const { state } = await this.backend.inspect(id);
-    const detail = 'Its files were not there for a while. Resuming starts it again.';
-    if (state !== 'missing' && (await this.store.move(id, 'appear', { statusDetail: detail }))) {
-      this.logger.log('the files of a sandbox are there again', { sandbox_id: id });
+    const statusDetail = 'Its files were not there for a while. Resuming starts it again.';
+    if (state !== 'missing' && (await this.sandboxes.transition(id, 'appear', { statusDetail }))) {
+      this.logger.log('sandbox files found again', { sandbox_id: id });
     }
   }
 
@@ -100,99 +181,16 @@ export class DriftRepair {
     }
     try {
       await this.backend.pause(id);
-      this.logger.warn('stopped a sandbox that ran although its row says otherwise', { sandbox_id: id });
+      this.logger.warn('left-over sandbox stopped: its row says that it does not run', { sandbox_id: id });
     } finally {
       await this.leases.release(id);
     }
   }
 
   private async removeOrphan(id: string): Promise<void> {
-    if ((await this.store.read(id)) === null) {
+    if ((await this.sandboxes.read(id)) === null) {
       await this.backend.remove(id);
-      this.logger.log('removed a sandbox that no row knows', { sandbox_id: id });
+      this.logger.log('orphaned sandbox removed', { sandbox_id: id });
     }
-  }
-}
-
-/** So that an agent server which dies shows as an error within 5 s. */
-const EVERY_MS = 2_000;
-/** Of the differences that take long: a program is stopped, or files are removed. */
-const SLOW = new Set<Difference['kind']>(['left-over', 'orphan']);
-
-/** Compares the sandboxes of this host with what its backend really has, again and again. */
-@Injectable()
-export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.compare(),
-    (error) => {
-      this.logger.error('sandboxes could not be compared with their rows', errorStack(error));
-    },
-  );
-
-  /** Slow repairs that go on while comparisons do, by sandbox. */
-  private readonly ongoing = new Map<string, Promise<void>>();
-  private slowFailure: { reason: unknown } | null = null;
-
-  constructor(
-    private readonly readiness: BackendReadiness,
-    private readonly census: DriftDetector,
-    private readonly repairs: DriftRepair,
-    private readonly listeners: SandboxEvents,
-  ) {}
-
-  /** What ran before this start is looked at before the first request: an earlier address may be another's by now. */
-  async onApplicationBootstrap(): Promise<void> {
-    this.loop.start();
-    if ((await this.census.running()).length > 0) {
-      await this.loop.now();
-      await Promise.all((await this.census.running()).map((id) => this.listeners.emitRunning(id)));
-    }
-  }
-
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
-    await Promise.all(this.ongoing.values());
-  }
-
-  /** A comparison now, instead of within two seconds, with all repairs. */
-  async look(): Promise<void> {
-    await this.loop.now();
-    await Promise.all(this.ongoing.values());
-  }
-
-  private async compare(): Promise<void> {
-    if (!(await this.readiness.isReady())) {
-      return;
-    }
-    const differences = await this.census.differences();
-    differences.filter(({ kind }) => SLOW.has(kind)).forEach((each) => this.repairSlowly(each));
-    const results = await Promise.allSettled(
-      differences.filter(({ kind }) => !SLOW.has(kind)).map((each) => this.repairs.repair(each)),
-    );
-    const failure = results.find((result) => result.status === 'rejected') ?? this.slowFailure;
-    this.slowFailure = null;
-    if (failure) {
-      throw failure.reason;
-    }
-  }
-
-  /** Nobody waits: meanwhile other sandboxes may end, and the service may listen. A failure is told with the next comparison. */
-  private repairSlowly(difference: Difference): void {
-    const { id } = difference;
-    if (this.ongoing.has(id)) {
-      return;
-    }
-    const repair = async (): Promise<void> => {
-      try {
-        await this.repairs.repair(difference);
-      } catch (error) {
-        this.slowFailure = { reason: error };
-      } finally {
-        this.ongoing.delete(id);
-      }
-    };
-    this.ongoing.set(id, repair());
   }
 }

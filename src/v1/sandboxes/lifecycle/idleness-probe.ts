@@ -4,20 +4,19 @@ import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient, type AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
-import { sessionKeyBinding } from '../session-key.js';
 import type { Sandbox } from '../sandbox.entity.js';
+import { sessionKeyBinding } from '../session-key.js';
 
-/** A user whose last request was so recent is using the sandbox. */
+/** The user of a sandbox is working in it when the last request is this recent. */
 const TRAFFIC_MS = 10_000;
-/** While a command runs in it, an agent server says that it has been idle for no time at all. */
+/** While a command runs in it, an agent server reports that it has been idle for no time at all. */
 const BUSY_SECONDS = 0.1;
-/** An agent server that answers nothing in this time may be busy. */
-const ANSWER_MS = 3_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
-/** Says whether anything goes on in sandboxes. What cannot be known counts as going on. */
+/** Finds out whether anything goes on in sandboxes. What cannot be known counts as going on. */
 @Injectable()
-export class SandboxIdleness {
-  private readonly logger = new Logger(SandboxIdleness.name);
+export class IdlenessProbe {
+  private readonly logger = new Logger(IdlenessProbe.name);
 
   constructor(
     private readonly client: AgentServerClient,
@@ -26,34 +25,34 @@ export class SandboxIdleness {
   ) {}
 
   /** Those in which nothing goes on, the longest idle first. */
-  async idle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
-    const quiet = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isUsed(sandbox));
+  async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
+    const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
     const busy = await Promise.all(
-      quiet.map(async (sandbox) => {
+      unused.map(async (sandbox) => {
         const activity = await this.activity(sandbox);
         return activity === null || activity.running || activity.idleSeconds < BUSY_SECONDS;
       }),
     );
-    return quiet
+    return unused
       .filter((_sandbox, index) => busy[index] === false)
       .toSorted((a, b) => idleSince(a) - idleSince(b) || a.createdAt.getTime() - b.createdAt.getTime());
   }
 
-  /** What the agent server says; null when it does not (in time). */
+  /** What the agent server reports; null when it does not (in time). */
   async activity(sandbox: Sandbox): Promise<AgentServerActivity | null> {
     if (sandbox.address === null) {
       return null;
     }
     const sessionKey = this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id));
-    const giveUp = new AbortController();
+    const timeout = new AbortController();
     try {
       return await Promise.race([
         this.client.activity({ address: sandbox.address, sessionKey }),
-        delay(ANSWER_MS, null, { signal: giveUp.signal, ref: false }),
+        delay(PROBE_TIMEOUT_MS, null, { signal: timeout.signal, ref: false }),
       ]);
     } catch (error) {
       if (error instanceof AgentServerError) {
-        this.logger.debug('an agent server did not say what it does', {
+        this.logger.debug('failed to read agent server activity', {
           sandbox_id: sandbox.id,
           error: error.message,
         });
@@ -61,17 +60,17 @@ export class SandboxIdleness {
       }
       throw error;
     } finally {
-      giveUp.abort();
+      timeout.abort();
     }
   }
 
   /** Whether the agent server answers anything at all. */
-  async answers({ address }: Sandbox): Promise<boolean> {
+  async isAlive({ address }: Sandbox): Promise<boolean> {
     return address !== null && (await this.client.isAlive(address));
   }
 
-  /** Somebody needs it right now, whatever its agent server says. */
-  isUsed({ heldUntil, trafficAt }: Sandbox): boolean {
+  /** Whether it is kept alive, or its user works in it, whatever its agent server says. */
+  isInUse({ heldUntil, trafficAt }: Sandbox): boolean {
     const now = this.clock.now();
     return (heldUntil?.getTime() ?? 0) > now || (trafficAt?.getTime() ?? 0) > now - TRAFFIC_MS;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { pausedNotes } from './sandbox-creation.js';
+import { pausedNotes } from './sandbox-quota.js';
 
 describe('pausedNotes', () => {
   it.each([

@@ -4,22 +4,53 @@ import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends
 import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
 
-const LONGEST = 4_000;
-const MASK = '**********';
-/** Of a sandbox that ran once and that the backend does not have any more. */
+/** For a sandbox that ran once and that the backend no longer has. */
 export const FILES_GONE =
   'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
+
+const MAX_LOG_CHARACTERS = 4_000;
+const MASK = '**********';
+
+/** Finds out why a sandbox that should run does not. */
+@Injectable()
+export class ExitDiagnosis {
+  constructor(
+    private readonly backend: SandboxBackend,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** The cause in words for people; null when the sandbox runs after all. */
+  async diagnose(sandbox: Sandbox): Promise<string | null> {
+    if (sandbox.backend !== this.backend.kind) {
+      return madeByOtherBackend(sandbox.backend, this.backend.kind);
+    }
+    const facts = await this.backend.inspect(sandbox.id);
+    if (facts.state === 'running') {
+      return null;
+    }
+    return endedByItself({
+      facts,
+      log: await this.backend.logTail(sandbox.id),
+      sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
+    });
+  }
+}
 
 /** What is known of a sandbox that failed. */
 interface FailureFacts {
   facts: Pick<SandboxFacts, 'state' | 'exit'>;
   /** The last lines of its program. */
   log: string;
-  /** What must not be shown even if the program printed it. */
+  /** Masked in the log, in case the program printed it. */
   sessionKey: string;
 }
 
-/** The sandbox ended before its agent server answered. */
+/** The operator has changed SANDBOX_BACKEND since the sandbox was made. */
+export function madeByOtherBackend(made: Sandbox['backend'], configured: Sandbox['backend']): string {
+  return `It was made by the ${made} backend, and the service runs with SANDBOX_BACKEND=${configured} now.`;
+}
+
+/** The sandbox exited before its agent server answered. */
 export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
   const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
   return withLog(
@@ -41,7 +72,7 @@ export function neverAnswered(
   return withLog(`${where} within ${seconds} s.`, failure);
 }
 
-/** It ran, and does not run any more although nobody stopped it. */
+/** It was RUNNING, and exited although nobody stopped it. */
 export function endedByItself(failure: FailureFacts): string {
   return withLog(
     failure.facts.state === 'missing'
@@ -65,45 +96,7 @@ function exitText(exit: SandboxExit | null): string {
 }
 
 function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
-  // PostgreSQL's text takes no NUL, and a program prints what it likes.
+  // Programs print anything; PostgreSQL's text takes no NUL.
   const text = log.replaceAll(sessionKey, MASK).replaceAll('\0', '').trim();
-  return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-LONGEST)}`;
-}
-
-/** Finds out why a sandbox that should run does not. */
-@Injectable()
-export class ExitDiagnosis {
-  constructor(
-    private readonly backend: SandboxBackend,
-    private readonly cipher: SecretCipher,
-  ) {}
-
-  /** The cause in words for people; null when the sandbox runs after all. */
-  async causeOfEnd(sandbox: Sandbox): Promise<string | null> {
-    if (sandbox.backend !== this.backend.kind) {
-      return `It was made by the ${sandbox.backend} backend, and the service runs with SANDBOX_BACKEND=${this.backend.kind} now.`;
-    }
-    const facts = await this.backend.inspect(sandbox.id);
-    if (facts.state === 'running') {
-      return null;
-    }
-    return endedByItself({
-      facts,
-      log: await this.backend.logTail(sandbox.id),
-      sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
-    });
-  }
-}
-
-const UNITS = [
-  ['day', 86_400],
-  ['hour', 3_600],
-  ['minute', 60],
-] as const;
-
-/** A whole number of seconds in words: `30 minutes`, `90 seconds`. */
-export function durationText(seconds: number): string {
-  const [unit, size] = UNITS.find(([, each]) => seconds >= each && seconds % each === 0) ?? ['second', 1];
-  const count = seconds / size;
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+  return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-MAX_LOG_CHARACTERS)}`;
 }

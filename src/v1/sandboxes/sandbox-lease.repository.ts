@@ -1,32 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
-import { Sandbox, type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox.entity.js';
+import { type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox-status.js';
+import { Sandbox } from './sandbox.entity.js';
 
-/** Tells the worker of this process at once that there is work, instead of at its next sweep. */
-@Injectable()
-export class SandboxWorkerSignal {
-  private listener: ((taken: Sandbox | null) => void) | null = null;
-
-  /** There is one worker in a process. */
-  onWake(listener: (taken: Sandbox | null) => void): void {
-    this.listener = listener;
-  }
-
-  /**
-   * To be called after the change of the row was committed.
-   *
-   * @param taken a row whose lease this process took with that change; null: the worker looks for what is to be done
-   */
-  wake(taken: Sandbox | null = null): void {
-    this.listener?.(taken);
-  }
-}
-
-/** How long a lease holds that is not renewed: after this another process takes over what a dead one left. */
+/** A lease that is not renewed for this long may be taken over: its process is dead. */
 const LEASE_MS = 15_000;
 
 const TAKE_DUE = `
@@ -52,48 +33,48 @@ const RENEW = `
 const RELEASE = `
   UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
 
-/** What an update of a row sets so that the lease is taken with it, where it is free and the row is of this host. */
+/** What an update of a row also sets to take the lease, if the lease is free and the row is of this host. */
 export interface LeaseClaim {
-  /** @param param makes a parameter of a value, and returns its place in the statement */
+  /** @param param adds a value to the parameters of the statement, and returns its placeholder */
   assignments: (param: (value: unknown) => string) => string[];
-  /** Whether that happened, told by the row after the update. */
+  /** Whether the lease was taken, judged by the row after the update. */
   isTaken: (sandbox: Sandbox) => boolean;
 }
 
-/** Which process works on which sandbox: at most one, told by the row. */
+/** Leases of sandboxes: they see to it that at most one process works on a sandbox. */
 @Injectable()
-export class SandboxLeases {
+export class SandboxLeaseRepository {
   private readonly rows: EntityRows<Sandbox>;
-  /** Each process asks once a second. */
+  /** A named statement, since every process runs it once a second. */
   private readonly takeDueRows: NamedStatement<Record<string, unknown>>;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {
-    this.rows = new EntityRows(dataSource.getRepository(Sandbox), 'sandboxes');
+    this.rows = new EntityRows(sandboxes, 'sandboxes');
     this.takeDueRows = new NamedStatement('sandboxes_take_due', TAKE_DUE + this.rows.columns);
   }
 
-  /** Takes sandboxes of this host that wait for a worker in one of these statuses; those longest unchanged first. */
+  /** Takes sandboxes of this host that wait for a worker in one of these statuses, the longest unchanged first. */
   async takeDue(
-    most: number,
+    limit: number,
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
   ): Promise<Sandbox[]> {
     const now = this.clock.now();
-    const rows = await this.takeDueRows.run(this.dataSource, [
+    const rows = await this.takeDueRows.run(this.sandboxes.manager.connection, [
       this.host.processId,
       new Date(now + LEASE_MS),
       this.host.id,
       [...statuses],
       new Date(now),
-      most,
+      limit,
     ]);
     return rows.map((row) => this.rows.entity(row));
   }
 
-  /** For the process that changes a row so that there is work, and begins with that at once. */
+  /** For an update that makes work which this process can begin at once. */
   claim(): LeaseClaim {
     const now = this.clock.now();
     const { processId, id: hostId } = this.host;
@@ -111,10 +92,10 @@ export class SandboxLeases {
     };
   }
 
-  /** Takes one sandbox while it has one of these statuses; false when another process has it. */
+  /** @returns false when the sandbox has none of these statuses, or another process has its lease */
   async take(id: string, statuses: readonly SandboxRowStatus[]): Promise<boolean> {
     const now = this.clock.now();
-    const [rows] = await this.dataSource.query<[unknown[], number]>(TAKE_ONE, [
+    const [rows] = await this.sandboxes.query<[unknown[], number]>(TAKE_ONE, [
       this.host.processId,
       new Date(now + LEASE_MS),
       id,
@@ -124,9 +105,9 @@ export class SandboxLeases {
     return rows.length === 1;
   }
 
-  /** Keeps a lease; the status of the row, or null when the lease (or the row) is gone. */
+  /** @returns the status of the row; null when the lease, or the row, is gone */
   async renew(id: string): Promise<SandboxRowStatus | null> {
-    const [rows] = await this.dataSource.query<[{ status: SandboxRowStatus }[], number]>(RENEW, [
+    const [rows] = await this.sandboxes.query<[{ status: SandboxRowStatus }[], number]>(RENEW, [
       id,
       this.host.processId,
       new Date(this.clock.now() + LEASE_MS),
@@ -134,9 +115,9 @@ export class SandboxLeases {
     return rows[0]?.status ?? null;
   }
 
-  /** @param pauseMs nobody takes it again before this has passed */
+  /** @param pauseMs nobody takes the lease again before this has passed */
   async release(id: string, pauseMs = 0): Promise<void> {
-    await this.dataSource.query(RELEASE, [
+    await this.sandboxes.query(RELEASE, [
       id,
       this.host.processId,
       pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs),

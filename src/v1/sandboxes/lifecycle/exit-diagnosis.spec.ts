@@ -1,19 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { durationText, endedByItself, failedWhileStarting, neverAnswered } from './failure-messages.js';
-
-describe('durationText', () => {
-  it.each([
-    [1, '1 second'],
-    [90, '90 seconds'],
-    [60, '1 minute'],
-    [1800, '30 minutes'],
-    [3600, '1 hour'],
-    [5400, '90 minutes'],
-    [172_800, '2 days'],
-  ])('%s: %s', (seconds, text) => {
-    expect(durationText(seconds)).toBe(text);
-  });
-});
+import { endedByItself, failedWhileStarting, neverAnswered } from './exit-diagnosis.js';
 
 const KEY = 'k'.repeat(43);
 const stopped = (code: number | null, signal: string | null = null, outOfMemory = false) => ({
@@ -22,7 +8,7 @@ const stopped = (code: number | null, signal: string | null = null, outOfMemory 
   sessionKey: KEY,
 });
 
-describe('texts of failures', () => {
+describe('failure texts', () => {
   it.each([
     [failedWhileStarting(stopped(127), null), 'before it listened (exit code 127)'],
     [
@@ -53,7 +39,7 @@ describe('texts of failures', () => {
     expect(text).toContain(part);
   });
 
-  it('show the last lines without the key and without what a database cannot store', () => {
+  it('show the last lines without the key and without NUL', () => {
     const text = endedByItself({ ...stopped(1), log: `first\nkey ${KEY}\0 end\n` });
 
     expect(text).toMatch(/Last lines:\nfirst\nkey \*{10} end$/);

@@ -1,0 +1,91 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { Clock } from '../../../common/clock.js';
+import { HostIdentity } from '../host-identity.js';
+import { SandboxRepository } from '../sandbox.repository.js';
+import { IdlenessProbe } from './idleness-probe.js';
+import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+
+/** How long another host may be late, or away for a restart. */
+const GRACE_SECONDS = 60;
+/** How long a lost host may take to come back and remove what it should. */
+const REMOVAL_GRACE_SECONDS = 86_400;
+
+/** Cleans up after hosts that are gone. Every host does; the updates are conditional. */
+@Injectable()
+export class LostHostReaper {
+  private readonly logger = new Logger('Sandboxes');
+
+  constructor(
+    private readonly queries: SandboxLifecycleQueries,
+    private readonly sandboxes: SandboxRepository,
+    private readonly idleness: IdlenessProbe,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {}
+
+  async look(): Promise<void> {
+    await this.failAbandoned();
+    await this.failUnreachable();
+    await this.forgetUnremoved();
+  }
+
+  /** Fails what a lost host should have started or stopped. When the host is back a resume starts it there. */
+  private async failAbandoned(): Promise<void> {
+    const abandoned = await this.queries.abandonedSince(this.host.id, this.ago(GRACE_SECONDS));
+    await Promise.all(
+      abandoned.map(({ id, hostId, status, updatedAt }) => {
+        const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
+        return this.sandboxes.transition(id, 'fail', { statusDetail }, { status, updatedAt });
+      }),
+    );
+  }
+
+  /**
+   * Fails sandboxes of lost hosts whose agent servers do not answer either: they would use up their users' quota for
+   * ever. One that still answers outlived the service of its host, and is left alone.
+   */
+  private async failUnreachable(): Promise<void> {
+    const unwatched = await this.queries.runningOnLostHosts(
+      this.host.id,
+      this.ago(GRACE_SECONDS),
+      GRACE_SECONDS,
+    );
+    await Promise.all(
+      unwatched.map(async (sandbox) => {
+        if ((await this.idleness.activity(sandbox)) !== null) {
+          return;
+        }
+        const { id, hostId, generation, updatedAt } = sandbox;
+        const statusDetail = `It does not answer, and its host ${hostId} is gone: no process of that host runs.`;
+        const asSeen = { status: 'RUNNING' as const, generation, updatedAt };
+        await this.sandboxes.transition(id, 'fail', { statusDetail }, asSeen);
+      }),
+    );
+  }
+
+  /**
+   * Deletes the rows of what a lost host should have removed: a removal has no deadline, and nobody sees the row. Files
+   * that are left become orphans, which that host removes when it is back, or another host of the same Docker engine.
+   */
+  private async forgetUnremoved(): Promise<void> {
+    const unremoved = await this.queries.unremovedOnLostHosts(
+      this.host.id,
+      this.ago(REMOVAL_GRACE_SECONDS),
+      REMOVAL_GRACE_SECONDS,
+    );
+    await Promise.all(
+      unremoved.map(async ({ id, hostId }) => {
+        if (await this.sandboxes.delete(id, { status: 'DELETING' })) {
+          this.logger.warn('removed sandbox forgotten: its host is gone, and its files stay there', {
+            sandbox_id: id,
+            host_id: hostId,
+          });
+        }
+      }),
+    );
+  }
+
+  private ago(seconds: number): Date {
+    return new Date(this.clock.now() - seconds * 1000);
+  }
+}

@@ -1,0 +1,77 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../../database/named-statement.js';
+import type { AgentServerTarget } from '../agent-servers/agent-server.http.js';
+import type { SandboxRowStatus } from './sandbox-status.js';
+import { currentPorts, type PortAddresses } from './sandbox.entity.js';
+import { isSandboxId, sessionKeyBinding } from './session-key.js';
+
+const FIND_TARGET = `
+  SELECT id, user_id, address, port_addresses, session_key, generation, spec_id, status
+  FROM sandboxes
+  WHERE id = $1 AND address IS NOT NULL`;
+
+interface TargetRow {
+  id: string;
+  user_id: string;
+  address: string;
+  port_addresses: PortAddresses | null;
+  session_key: string;
+  generation: number;
+  spec_id: string;
+  status: SandboxRowStatus;
+}
+
+/** A sandbox with an agent server that can be called. */
+export interface RunningSandbox extends AgentServerTarget {
+  sandboxId: string;
+  userId: string;
+  /** Where the ports of what agents start are reached, by name. */
+  ports: Readonly<Record<string, string>>;
+  /** Counts starts: what an agent server was told in an earlier generation is lost. */
+  generation: number;
+  specId: string;
+  status: SandboxRowStatus;
+}
+
+/** Where the agent servers of sandboxes are right now. */
+@Injectable()
+export class RunningSandboxQueries {
+  private readonly findTarget = new NamedStatement<TargetRow>('sandbox_target', FIND_TARGET);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** Null unless the sandbox is RUNNING. */
+  async target(sandboxId: string): Promise<RunningSandbox | null> {
+    const found = await this.lastTarget(sandboxId);
+    return found?.status === 'RUNNING' ? found : null;
+  }
+
+  /**
+   * Like `target`, and also for a sandbox that is about to be stopped or removed: its agent server still answers while
+   * the listeners of `SandboxEvents.beforeStop` read what would be lost otherwise. Users' requests go to `target`.
+   */
+  async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
+    if (!isSandboxId(sandboxId)) {
+      return null;
+    }
+    const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);
+    return row
+      ? {
+          sandboxId: row.id,
+          userId: row.user_id,
+          address: row.address,
+          ports: currentPorts(row.port_addresses, row.generation),
+          sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
+          generation: row.generation,
+          specId: row.spec_id,
+          status: row.status,
+        }
+      : null;
+  }
+}

@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type EntityManager, Repository } from 'typeorm';
+import { SandboxHost } from './sandbox-host.entity.js';
+
+/** Any number that no other advisory lock of ours has. */
+const REGISTRATION_LOCK = 7_305_218_442;
+/** A host that was not seen for this long serves no more. */
+const LIVE_SECONDS = 20;
+
+const FIND_OTHER = `
+  SELECT id, address, ceil(extract(epoch FROM now() - seen_at))::integer AS "secondsAgo"
+  FROM sandbox_hosts
+  WHERE id <> $1 AND seen_at > now() - make_interval(secs => $2)
+  ORDER BY seen_at DESC
+  LIMIT 1`;
+
+const HEARTBEAT = `
+  INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ($1, $2, now())
+  ON CONFLICT (id) DO UPDATE SET address = excluded.address, seen_at = excluded.seen_at`;
+
+export interface OtherHost {
+  id: string;
+  address: string | null;
+  /** Since it was last seen. */
+  secondsAgo: number;
+}
+
+/** Which hosts serve this database. All times are the database's. */
+@Injectable()
+export class SandboxHostRepository {
+  constructor(@InjectRepository(SandboxHost) private readonly hosts: Repository<SandboxHost>) {}
+
+  /**
+   * Registers a host. Two that start at the same time take turns, so that the second one sees the first.
+   *
+   * @param check gets the host that was seen last besides this one; what it throws undoes the registration
+   */
+  async register(
+    id: string,
+    address: string | null,
+    check: (other: OtherHost | null) => void,
+  ): Promise<void> {
+    await this.hosts.manager.transaction(async (manager) => {
+      await manager.query('SELECT pg_advisory_xact_lock($1)', [REGISTRATION_LOCK]);
+      const [other = null] = await manager.query<OtherHost[]>(FIND_OTHER, [id, LIVE_SECONDS]);
+      check(other);
+      await this.heartbeat(id, address, manager);
+    });
+  }
+
+  async heartbeat(
+    id: string,
+    address: string | null,
+    manager: EntityManager = this.hosts.manager,
+  ): Promise<void> {
+    await manager.query(HEARTBEAT, [id, address]);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.hosts.delete({ id });
+  }
+}
+
+/**
+ * An SQL condition: the host was not seen for `:seconds`. A host that was stopped counts as lost at once, so whoever
+ * cleans up after it has to give it time to come back.
+ *
+ * @param column holds the id of the host
+ */
+export function hostIsLost(column: string): string {
+  return `NOT EXISTS (SELECT 1 FROM sandbox_hosts host
+    WHERE host.id = ${column} AND host.seen_at > now() - make_interval(secs => :seconds))`;
+}
