@@ -1,10 +1,11 @@
-/** @type {import('jest').Config} */
-export default {
-  testEnvironment: 'node',
-  roots: ['<rootDir>/src', '<rootDir>/test'],
-  testRegex: '\\.(e2e-)?spec\\.ts$',
-  // Nest 12 is ESM only and some of its companions are CommonJS only; compiled to CommonJS, with Node 24's
-  // require(esm), both load in one registry (docs/adr/0002).
+import { availableParallelism } from 'node:os';
+
+const shared = {
+  // Packages and sources are loaded once for each worker, not for each file (docs/adr/0017).
+  runtime: '<rootDir>/test/support/jest/shared-runtime.cjs',
+  testEnvironment: '<rootDir>/test/support/jest/shared-environment.cjs',
+  resolver: '<rootDir>/test/support/jest/resolver.cjs',
+  // Tests themselves are compiled to CommonJS (docs/adr/0002).
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -21,10 +22,45 @@ export default {
     ],
   },
   transformIgnorePatterns: ['/node_modules/'],
-  globalSetup: '<rootDir>/test/support/global-setup.cjs',
-  globalTeardown: '<rootDir>/test/support/global-teardown.cjs',
-  resolver: '<rootDir>/test/support/jest-resolver.cjs',
+};
+
+/** Tests that start processes: the built service, sandboxes, shells, an embedded PostgreSQL. */
+const SYSTEM_TESTS = [
+  '/test/system/.*spec\\.ts$',
+  '/test/contracts/(?:docker|process|tool-wrapper)\\..*spec\\.ts$',
+  '\\.system\\.spec\\.ts$',
+];
+
+/** @type {import('jest').Config} */
+export default {
+  projects: [
+    {
+      ...shared,
+      displayName: 'unit',
+      roots: ['<rootDir>/src'],
+      testRegex: '\\.spec\\.ts$',
+      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
+    },
+    {
+      ...shared,
+      displayName: 'http',
+      roots: ['<rootDir>/test'],
+      testRegex: '\\.(?:e2e-)?spec\\.ts$',
+      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
+      globalSetup: '<rootDir>/test/support/jest/start-database.cjs',
+      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
+    },
+    {
+      ...shared,
+      displayName: 'system',
+      roots: ['<rootDir>/src', '<rootDir>/test'],
+      testRegex: SYSTEM_TESTS,
+      globalSetup: '<rootDir>/test/support/jest/start-system.cjs',
+      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
+    },
+  ],
+  reporters: ['default', '<rootDir>/test/support/jest/slowest-files.reporter.cjs'],
   testTimeout: 30_000,
-  // Most of a test's time is waiting for other processes.
-  maxWorkers: '100%',
+  // Most of a test's time is waiting, for other processes and for deadlines.
+  maxWorkers: Math.max(4, availableParallelism()),
 };

@@ -1,7 +1,16 @@
 import { spawnSync } from 'node:child_process';
 
 /** What CI runs, cheap gates first; stops at the first that fails. */
-const STEPS = ['format:check', 'lint', 'typecheck', 'build', 'migrations:check', 'openapi:check', 'test'];
+const STEPS = [
+  'format:check',
+  'lint',
+  'check:house',
+  'typecheck',
+  'build',
+  'migrations:check',
+  'openapi:check',
+  'test',
+];
 
 for (const step of STEPS) {
   process.stdout.write(`\n== npm run ${step}\n`);

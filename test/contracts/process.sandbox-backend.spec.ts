@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { viewTree } from '../../src/common/processes/end-processes.js';
 import { SandboxBackendError, type SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
@@ -17,7 +17,7 @@ jest.setTimeout(60_000);
 const SIGNAL = new AbortController().signal;
 const ISOLATIONS =
   spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);
-const HOOKS = new URL('../../scripts/lib/typescript-hooks.mjs', import.meta.url).href;
+const LOADER = fileURLToPath(new URL('../support/jest/typescript-loader.cjs', import.meta.url));
 const STARTER = fileURLToPath(new URL('../fakes/start-sandbox.ts', import.meta.url));
 
 describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
@@ -49,11 +49,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('goes on when the service that started it is killed', async () => {
     const launch = harness.launch();
-    const loader = `import(${JSON.stringify(HOOKS)}).then(({ resolveTypescript }) => {
-      resolveTypescript();
-      return import(${JSON.stringify(pathToFileURL(STARTER).href)});
-    });`;
-    const service = spawnSync(process.execPath, ['--input-type=module', '--eval', loader], {
+    const service = spawnSync(process.execPath, ['--require', LOADER, STARTER], {
       env: inheritedEnvironment(),
       input: JSON.stringify({ options: harness.options, launch }),
       encoding: 'utf8',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { ConversationLogs } from '../../src/v1/events/conversation-logs.js';
+import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { newSandboxId, sessionKeyBinding, sessionKeyHash } from '../../src/v1/sandboxes/session-key.js';
 import type { TestApp } from './create-test-app.js';
 
@@ -28,7 +28,9 @@ export async function openLog(
   conversationId: string = randomUUID(),
 ): Promise<string> {
   await dataSource.transaction((manager) =>
-    app.get(ConversationLogs, { strict: false }).open(manager, { conversationId, userId, sandboxId }),
+    app
+      .get(FollowedConversationRepository, { strict: false })
+      .open(manager, { conversationId, userId, sandboxId }),
   );
   return conversationId;
 }

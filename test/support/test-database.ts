@@ -19,7 +19,10 @@ export function databaseUrl(serverUrl: string, database: string): string {
 export async function createTestDatabase(): Promise<TestDatabase> {
   const serverUrl = required('SLIPWAY_TEST_SERVER');
   const name = `slipway_test_${randomBytes(8).toString('hex')}`;
-  await execute(serverUrl, `create database ${name} template ${required('SLIPWAY_TEST_TEMPLATE')}`);
+  await execute(
+    serverUrl,
+    `create database ${name} template ${required('SLIPWAY_TEST_TEMPLATE')} strategy file_copy`,
+  );
   return {
     url: databaseUrl(serverUrl, name),
     drop: () => execute(serverUrl, `drop database if exists ${name} with (force)`),
@@ -29,7 +32,9 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 function required(variable: string): string {
   const value = process.env[variable];
   if (value === undefined) {
-    throw new Error(`${variable} is not set: Jest's globalSetup must be test/support/global-setup.cjs`);
+    throw new Error(
+      `${variable} is not set: Jest's globalSetup must be test/support/jest/start-database.cjs`,
+    );
   }
   return value;
 }

@@ -1,19 +1,23 @@
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Longer than any test may take: Jest cannot end what waits for a test that failed. */
-const PATIENCE_MS = 300_000;
+const MAX_WAIT_MS = 300_000;
+const FIRST_PAUSE_MS = 1;
+const MAX_PAUSE_MS = 25;
 
 /**
- * Waits until a condition holds; the test's own timeout bounds it.
+ * Waits until a condition holds, looking less and less often; the test's own timeout bounds it.
  *
  * @throws Error when it never does
  */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + MAX_WAIT_MS;
+  let pause = FIRST_PAUSE_MS;
   while (!(await condition())) {
     if (performance.now() > deadline) {
-      throw new Error('waited in vain');
+      throw new Error('the condition never held');
     }
-    await setImmediate();
+    await delay(pause);
+    pause = Math.min(pause * 1.5, MAX_PAUSE_MS);
   }
 }

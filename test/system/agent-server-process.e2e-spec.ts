@@ -4,20 +4,14 @@ import { once } from 'node:events';
 import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { jsonAt } from '../../src/common/json-access.js';
 import { AgentServerClient, SESSION_KEY } from '../support/agent-server-client.js';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
 const ENTRY = fileURLToPath(new URL('../fakes/fake-agent-server.ts', import.meta.url));
-const HOOKS = pathToFileURL(
-  fileURLToPath(new URL('../../scripts/lib/typescript-hooks.mjs', import.meta.url)),
-).href;
-const LOADER = `import(${JSON.stringify(HOOKS)}).then(({ resolveTypescript }) => {
-  resolveTypescript();
-  return import(${JSON.stringify(pathToFileURL(ENTRY).href)});
-});`;
+const LOADER = fileURLToPath(new URL('../support/jest/typescript-loader.cjs', import.meta.url));
 
 describe('the process of the agent server', () => {
   let folder: string;
@@ -47,15 +41,10 @@ describe('the process of the agent server', () => {
       path.join(folder, 'work'),
       '--secrets-stdin',
     ];
-    // The program's name comes before its arguments.
-    child = spawn(
-      process.execPath,
-      ['--input-type=module', '--eval', LOADER, '--', 'agent-server', ...args],
-      {
-        env: inheritedEnvironment(),
-        stdio: ['pipe', 'inherit', 'inherit'],
-      },
-    );
+    child = spawn(process.execPath, ['--require', LOADER, ENTRY, ...args], {
+      env: inheritedEnvironment(),
+      stdio: ['pipe', 'inherit', 'inherit'],
+    });
     child.stdin?.end(`${JSON.stringify({ session_api_key: SESSION_KEY })}\n`);
     let port = '';
     await until(async () => {

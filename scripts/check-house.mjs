@@ -1,0 +1,219 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+/**
+ * Measures the structure of `src` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
+ * The bounds are generous: they stop a drift, they are no target.
+ */
+const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
+
+const BOUNDS = {
+  files: 480,
+  medianLinesAtLeast: 70,
+  linesAtMost: 400,
+  looseFilesInAFolder: 30,
+  smallFiles: 8,
+  foreignReads: 12,
+};
+
+/** A file below this many lines has to be of a kind that is small by nature. */
+const SMALL_LINES = 25;
+const SMALL_BY_NATURE =
+  /(\.(module|entity|guard|decorator|error|controller)|\/main|\/keys|\/migrations(\/[\w-]+)?)\.ts$/;
+
+/** The folder that owns each table: only its repositories and queries hold SQL on it. */
+const TABLE_OWNERS = {
+  users: 'auth',
+  api_keys: 'auth',
+  settings: 'settings',
+  custom_secrets: 'settings',
+  mcp_configs: 'mcp-config',
+  provider_tokens: 'git-providers',
+  sandboxes: 'v1/sandboxes',
+  sandbox_hosts: 'v1/sandboxes',
+  app_conversations: 'v1/app-conversations',
+  app_conversation_start_tasks: 'v1/app-conversations',
+  conversation_events: 'v1/events',
+  followed_conversations: 'v1/events',
+  idempotency_keys: 'v1/idempotency',
+};
+const HOLDS_SQL = /\.(repository|queries)\.ts$/;
+
+/** Classes by the decorator that makes them what they are, and the role in their file's name. */
+const ROLES = { Controller: 'controller', Module: 'module', Entity: 'entity', Catch: 'filter' };
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .map((name) => name.split(path.sep).join('/'))
+  .filter((name) => name.endsWith('.ts') && !name.endsWith('.spec.ts'))
+  .toSorted()
+  .map((name) => {
+    const text = readFileSync(path.join(SRC, name), 'utf8');
+    return {
+      name,
+      text,
+      lines: text.trimEnd().split('\n').length,
+      tree: ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true),
+    };
+  });
+
+const findings = [...size(), ...looseFiles(), ...roles(), ...duplicateNames(), ...foreignSql()];
+for (const finding of findings) {
+  process.stderr.write(`${finding}\n`);
+}
+process.exitCode = findings.length === 0 ? 0 : 1;
+
+function size() {
+  const sorted = files.map(({ lines }) => lines).toSorted((a, b) => a - b);
+  const median = sorted[Math.floor(sorted.length / 2)];
+  const small = files.filter(({ name, lines }) => lines < SMALL_LINES && !SMALL_BY_NATURE.test(`/${name}`));
+  const large = files.filter(({ lines }) => lines > BOUNDS.linesAtMost);
+  row('source files', files.length, `at most ${BOUNDS.files}`);
+  row('median lines', median, `at least ${BOUNDS.medianLinesAtLeast}`);
+  row(
+    `files under ${SMALL_LINES} lines that are not small by nature`,
+    small.length,
+    `at most ${BOUNDS.smallFiles}`,
+  );
+  row('longest file, lines', sorted.at(-1), `at most ${BOUNDS.linesAtMost}`);
+  return [
+    ...(files.length > BOUNDS.files || median < BOUNDS.medianLinesAtLeast
+      ? [
+          'Files have become closets: put what changes together into one file, a concept with its types, errors and helpers.',
+        ]
+      : []),
+    ...(small.length > BOUNDS.smallFiles
+      ? [`Merge into the file that uses them: ${small.map(({ name }) => name).join(', ')}`]
+      : []),
+    ...large.map(
+      ({ name, lines }) =>
+        `${name} has ${lines} lines: find the two reasons to change, and cut between them.`,
+    ),
+  ];
+}
+
+function looseFiles() {
+  const byFolder = Map.groupBy(files, ({ name }) => path.posix.dirname(name));
+  const largest = [...byFolder].toSorted(([, a], [, b]) => b.length - a.length);
+  row(
+    'loose files in the fullest folder',
+    `${largest[0][1].length} (${largest[0][0]})`,
+    `at most ${BOUNDS.looseFilesInAFolder}`,
+  );
+  return largest
+    .filter(([, inside]) => inside.length > BOUNDS.looseFilesInAFolder)
+    .map(
+      ([folder, inside]) =>
+        `${folder} holds ${inside.length} loose files: give what belongs together a folder with a name that a newcomer can guess.`,
+    );
+}
+
+function roles() {
+  const misplaced = classes().flatMap(({ file, node }) =>
+    decoratorNames(node)
+      .filter(
+        (name) => ROLES[name] && !file.name.endsWith(`.${ROLES[name]}.ts`) && !isBesideAnother(file, node),
+      )
+      .map(
+        (name) => `${file.name}: ${node.name?.text} is a ${name}; call the file <noun>.${ROLES[name]}.ts.`,
+      ),
+  );
+  row('classes whose file does not say their role', misplaced.length, 'none');
+  return misplaced;
+}
+
+/** A module or an entity beside the one class that it serves needs no file of its own. */
+function isBesideAnother(file, node) {
+  return file.tree.statements.some(
+    (statement) =>
+      ts.isClassDeclaration(statement) &&
+      statement !== node &&
+      !decoratorNames(statement).includes(decoratorNames(node)[0]),
+  );
+}
+
+function duplicateNames() {
+  const exported = files.flatMap((file) =>
+    file.tree.statements
+      .filter(
+        (statement) =>
+          ts.canHaveModifiers(statement) &&
+          ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword),
+      )
+      .flatMap((statement) =>
+        ts.isVariableStatement(statement)
+          ? statement.declarationList.declarations.map(({ name }) => name.getText(file.tree))
+          : [statement.name?.text],
+      )
+      .map((name) => ({ name, file: file.name, world: worldOf(file.name) })),
+  );
+  const twice = [...Map.groupBy(exported, ({ name, world }) => `${world} ${name}`)]
+    .map(([, all]) => [all[0].name, [...new Set(all.map(({ file }) => file))]])
+    .filter(([name, all]) => name !== undefined && all.length > 1);
+  const sameFile = [...Map.groupBy(files, ({ name }) => `${worldOf(name)} ${path.posix.basename(name)}`)]
+    .filter(([, all]) => all.length > 1)
+    .map(([, all]) => [path.posix.basename(all[0].name), all]);
+  row('names that are exported by two files', twice.length, 'none');
+  row('file names that stand twice', sameFile.length, 'none');
+  return [
+    ...twice.map(([name, all]) => `${name} is exported by ${all.join(' and ')}: one name, one thing.`),
+    ...sameFile.map(
+      ([name, all]) => `${all.map((file) => file.name).join(' and ')}: give ${name} two names.`,
+    ),
+  ];
+}
+
+/** Where a name has one meaning: a git host's own files say the same things of their host, and a sandbox runs another program. */
+function worldOf(file) {
+  return (
+    /^git-providers\/[\w-]+\//.exec(file)?.[0] ??
+    (file.startsWith('agent-server/') ? 'agent-server' : 'service')
+  );
+}
+
+function foreignSql() {
+  const names = Object.keys(TABLE_OWNERS).join('|');
+  const statement = new RegExp(`\\b(?:FROM|JOIN|UPDATE|INTO)\\s+(${names})\\b`, 'g');
+  const foreign = files
+    .filter(({ name }) => !name.startsWith('database/migrations/'))
+    .flatMap((file) =>
+      [...new Set([...withoutComments(file.text).matchAll(statement)].map((match) => match[1]))]
+        .filter((table) => !(HOLDS_SQL.test(file.name) && file.name.startsWith(`${TABLE_OWNERS[table]}/`)))
+        .map((table) => ({ file: file.name, table })),
+    );
+  // One statement may join another feature's table where a second round trip would cost more than the rule is worth.
+  const joins = foreign.filter(({ file }) => HOLDS_SQL.test(file));
+  const loose = foreign.filter(({ file }) => !HOLDS_SQL.test(file));
+  row('files with SQL that are no repository', new Set(loose.map(({ file }) => file)).size, 'none');
+  row('statements that read a table of another feature', joins.length, `at most ${BOUNDS.foreignReads}`);
+  return [
+    ...loose.map(
+      ({ file, table }) =>
+        `${file} holds SQL on ${table}: move it to a .repository.ts or .queries.ts of ${TABLE_OWNERS[table]}, and call that.`,
+    ),
+    ...(joins.length > BOUNDS.foreignReads
+      ? joins.map(({ file, table }) => `${file} reads ${table}: ask ${TABLE_OWNERS[table]} instead.`)
+      : []),
+  ];
+}
+
+function classes() {
+  return files.flatMap((file) =>
+    file.tree.statements.filter(ts.isClassDeclaration).map((node) => ({ file, node })),
+  );
+}
+
+function decoratorNames(node) {
+  return (ts.getDecorators(node) ?? []).map(({ expression }) =>
+    (ts.isCallExpression(expression) ? expression.expression : expression).getText(),
+  );
+}
+
+function withoutComments(text) {
+  return text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+}
+
+function row(measure, today, bound) {
+  process.stdout.write(`${measure.padEnd(58)}${String(today).padStart(34)}   ${bound}\n`);
+}

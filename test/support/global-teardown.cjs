@@ -1,4 +1,0 @@
-/** Jest calls what this file exports, after the tests. */
-module.exports = async () => {
-  await globalThis.slipwayTestServer?.stop();
-};

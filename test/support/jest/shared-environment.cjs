@@ -1,0 +1,48 @@
+const { ModernFakeTimers } = require('@jest/fake-timers');
+const { ModuleMocker } = require('jest-mock');
+const { installCommonGlobals } = require('jest-util');
+require('./typescript-loader.cjs');
+
+const { process, console } = globalThis;
+// Jest's own modules look here for the clock and the files that a test cannot fake. The copy of `process` that comes
+// with it is for realms of their own.
+installCommonGlobals(globalThis, {}, 'off');
+globalThis.process = process;
+
+/**
+ * Runs every test file of a worker in the worker's own realm, so that the files can share loaded modules
+ * (docs/adr/0017). What a file changes in `process.env`, `console` and the timers is undone after it.
+ */
+module.exports = class SharedEnvironment {
+  constructor({ projectConfig }) {
+    this.global = globalThis;
+    this.moduleMocker = new ModuleMocker(globalThis);
+    this.fakeTimers = null;
+    this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    this.before = { variables: { ...process.env }, exit: process.exit };
+  }
+
+  async setup() {}
+
+  async teardown() {
+    this.fakeTimersModern.dispose();
+    globalThis.console = console;
+    process.exit = this.before.exit;
+    for (const name of Object.keys(process.env)) {
+      if (!Object.hasOwn(this.before.variables, name)) {
+        delete process.env[name];
+      }
+    }
+    Object.assign(process.env, this.before.variables);
+    this.global = null;
+  }
+
+  exportConditions() {
+    return ['node', 'node-addons'];
+  }
+
+  /** Jest asks for it, and SharedRuntime ignores it. */
+  getVmContext() {
+    return {};
+  }
+};

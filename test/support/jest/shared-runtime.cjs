@@ -1,0 +1,42 @@
+const { createRequire, isBuiltin } = require('node:module');
+const path = require('node:path');
+const { compileFunction, constants } = require('node:vm');
+const { default: Runtime } = require('jest-runtime');
+const { sourceMaps } = require('./typescript-loader.cjs');
+
+const SOURCES = path.resolve(__dirname, '../../../src') + path.sep;
+
+/**
+ * Loads packages and the sources of the product with Node itself, once for all test files of a worker; only tests and
+ * their support are loaded anew for each file (docs/adr/0017).
+ */
+class SharedRuntime extends Runtime {
+  constructor(...given) {
+    super(...given);
+    const { executor } = this;
+    executor.compile = (code, filename) =>
+      compileFunction(code, executor.injectedModuleParameters, {
+        filename,
+        importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+      });
+  }
+
+  requireModuleOrMock(from, name) {
+    if (name === '@jest/globals' || isBuiltin(name)) {
+      return super.requireModuleOrMock(from, name);
+    }
+    if (!name.startsWith('.')) {
+      return createRequire(from)(name);
+    }
+    const file = path.resolve(path.dirname(from), name);
+    return file.startsWith(SOURCES)
+      ? createRequire(from)(file.replace(/\.js$/, '.ts'))
+      : super.requireModuleOrMock(from, name);
+  }
+
+  getSourceMaps() {
+    return new Map([...super.getSourceMaps(), ...sourceMaps]);
+  }
+}
+
+module.exports = { __esModule: true, default: SharedRuntime };

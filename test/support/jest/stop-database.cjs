@@ -1,0 +1,5 @@
+/** Jest calls what this file exports after the tests. */
+module.exports = async () => {
+  await globalThis.slipwayTestServer?.stop();
+  globalThis.slipwayTestServer = undefined;
+};

@@ -1,0 +1,69 @@
+/*
+ * Once required, Node loads the TypeScript of this repository as ES modules, decorators and parameter properties included.
+ * Compiled files are kept, by their content.
+ */
+const { createHash } = require('node:crypto');
+const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { registerHooks } = require('node:module');
+const path = require('node:path');
+const { fileURLToPath } = require('node:url');
+const swc = require('@swc/core');
+
+const ROOT = path.resolve(__dirname, '../../..');
+const CACHE = path.join(ROOT, 'node_modules/.cache/slipway-tests');
+const OPTIONS = {
+  swcrc: false,
+  configFile: false,
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
+    keepClassNames: true,
+  },
+  module: { type: 'es6' },
+  sourceMaps: true,
+};
+const SALT = JSON.stringify([OPTIONS, swc.version]);
+
+/** Source maps of what was loaded, by file and by URL, for the stack traces that Jest prints. */
+const sourceMaps = new Map();
+
+function compile(file, url) {
+  const text = readFileSync(file, 'utf8');
+  const stem = path.join(CACHE, createHash('sha1').update(SALT).update(file).update(text).digest('hex'));
+  sourceMaps.set(file, `${stem}.map`);
+  sourceMaps.set(url, `${stem}.map`);
+  try {
+    return readFileSync(`${stem}.mjs`, 'utf8');
+  } catch {
+    const { code, map } = swc.transformSync(text, { ...OPTIONS, filename: file });
+    write(`${stem}.map`, map);
+    write(`${stem}.mjs`, code);
+    return code;
+  }
+}
+
+/** Other workers may read it at any moment. */
+function write(file, text) {
+  const partial = `${file}.${process.pid}`;
+  writeFileSync(partial, text);
+  renameSync(partial, file);
+}
+
+mkdirSync(CACHE, { recursive: true });
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
+      return nextResolve(specifier.replace(/\.js$/, '.ts'), context);
+    }
+    return nextResolve(specifier, context);
+  },
+  load(url, context, nextLoad) {
+    if (!url.startsWith('file:') || !url.endsWith('.ts') || url.includes('/node_modules/')) {
+      return nextLoad(url, context);
+    }
+    return { format: 'module', source: compile(fileURLToPath(url), url), shortCircuit: true };
+  },
+});
+
+module.exports = { sourceMaps };
