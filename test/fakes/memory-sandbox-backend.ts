@@ -6,8 +6,8 @@ import { type RunningAgentServer, startAgentServer } from '../../src/agent-serve
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
+import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {
-  portVariables,
   SandboxBackendError,
   SandboxBackend,
   type SandboxExit,

@@ -1,32 +1,36 @@
 import type { SandboxLaunch } from './sandbox-backend.js';
 
-const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
-const PROXY = /^(HTTPS?|ALL)_PROXY$/i;
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
+const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
+/** Lists the variables that our agent server passes on to tools, besides those it knows by name. */
+export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 
 /**
- * Variables by which the programs of a sandbox use the operator's proxy, ours too: Node.js looks at them from 22.21 and
- * 24.5 on (https://nodejs.org/api/cli.html#node_use_env_proxy1). None where there is no proxy. What the sandbox itself
- * holds and the service, which it calls back, are exempt: a proxy reaches neither. What the specification names, in
- * whichever case, is left to it.
+ * Variables that make the programs of a sandbox use the operator's proxy. Node.js reads them from 22.21 and 24.5 on
+ * (https://nodejs.org/api/cli.html#node_use_env_proxy1). Empty where there is no proxy. Loopback and the service, which
+ * the sandbox calls back, are exempt: a proxy reaches neither. Variables that the specification sets, in whichever case,
+ * are left to it.
  *
- * @param own the service's variables
- * @param isSameMachine whether a proxy that listens on this machine's loopback can be reached from the sandbox
+ * @param serviceEnvironment the service's variables
+ * @param sharesLoopback whether the sandbox can reach a proxy that listens on this machine's loopback
  */
 export function proxyVariables(
-  own: Readonly<Record<string, string | undefined>>,
+  serviceEnvironment: Readonly<Record<string, string | undefined>>,
   { env, callbackUrl }: Pick<SandboxLaunch, 'env' | 'callbackUrl'>,
-  isSameMachine: boolean,
+  sharesLoopback: boolean,
 ): Record<string, string> {
-  const proxies = Object.entries(own).flatMap(([name, value]) =>
-    value && PROXY.test(name) && (isSameMachine || !isLoopback(value)) ? [[name, value] as const] : [],
+  const proxies = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
+    value && PROXY_VARIABLE.test(name) && (sharesLoopback || !isLoopback(value))
+      ? [[name, value] as const]
+      : [],
   );
   if (proxies.length === 0) {
     return {};
   }
   const exempt = [
-    own['no_proxy'],
-    own['NO_PROXY'],
-    ...LOOPBACK,
+    serviceEnvironment['no_proxy'],
+    serviceEnvironment['NO_PROXY'],
+    ...LOOPBACK_HOSTS,
     callbackUrl === null ? null : new URL(callbackUrl).hostname,
   ];
   const noProxy = [...new Set(exempt.filter(Boolean))].join(',');
@@ -44,5 +48,20 @@ export function proxyVariables(
 function isLoopback(proxy: string): boolean {
   const url = URL.parse(proxy.includes('://') ? proxy : `http://${proxy}`);
   const host = url?.hostname.replaceAll(/[[\]]/g, '') ?? '';
-  return LOOPBACK.includes(host) || host.startsWith('127.');
+  return LOOPBACK_HOSTS.includes(host) || host.startsWith('127.');
+}
+
+/**
+ * Variables that tell programs in a sandbox which ports they may use.
+ *
+ * @param ports numbers by name, as programs see them
+ * @param host where they must listen to be reachable from outside
+ */
+export function portVariables(ports: Readonly<Record<string, number>>, host: string): Record<string, string> {
+  const variables = Object.entries(ports).map(([name, port]) => [name, String(port)] as const);
+  if (variables.length === 0) {
+    return {};
+  }
+  const named = { ...Object.fromEntries(variables), LISTEN_HOST: host };
+  return { ...named, [TOOL_VARIABLES]: Object.keys(named).join(',') };
 }

@@ -1,6 +1,6 @@
 import type { DiskSpace } from './disk-space.js';
 
-/** A sandbox could not be started, stopped or looked at. The message is safe to show and says what to do. */
+/** A sandbox could not be started, stopped or inspected. The message is safe to show and says what to do. */
 export class SandboxBackendError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -10,23 +10,23 @@ export class SandboxBackendError extends Error {
 
 /** What runs inside a sandbox. */
 export type SandboxProgram =
-  /** Our own agent server. `image`: where a backend runs images; null means the backend's own default. */
+  /** Our own agent server. `image`: used by backends that run images; null means the backend's default. */
   | { kind: 'native'; image: string | null }
   /** A program that speaks the agent-server protocol on the port it is given (`{port}` and `{host}` in `args`, `PORT` in its environment). */
   | { kind: 'command'; command: string; args: string[] }
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
-/** Everything a backend is told to start or to resume a sandbox; read anew from the row each time. */
+/** Everything a backend needs to start or resume a sandbox; read from the row each time. */
 export interface SandboxLaunch {
-  /** Chosen before the backend is asked: 22 characters of base62. */
+  /** Chosen before the backend is called: 22 characters of base62. */
   id: string;
-  /** What clients of the agent server must present. Never in an argument, and in no environment of our own server. */
+  /** What clients of the agent server must present. Never in an argument, and never in the environment of our own server. */
   sessionKey: string;
   program: SandboxProgram;
-  /** Further variables of the program, from its specification; holds no secret. */
+  /** Additional variables from the specification; no secrets. */
   env: Record<string, string>;
-  /** Folder inside the sandbox; relative ones lie in the sandbox's own folder. */
+  /** Folder inside the sandbox; relative paths start at the sandbox's own folder. */
   workingDir: string;
   /** Null: the backend's default. */
   cpu: number | null;
@@ -34,15 +34,16 @@ export interface SandboxLaunch {
   runtime: string | null;
   network: string | null;
   /**
-   * Ports for what agents start themselves, by name (`WORKER_1`): the number inside where sandboxes have networks of
-   * their own; elsewhere each gets a free one. The variable of that name tells it, `LISTEN_HOST` where to listen.
+   * Ports for programs that agents start, by name (`WORKER_1`): the number inside where sandboxes have networks of their
+   * own; elsewhere the backend picks a free one. The program finds it in the variable of that name, and the address to
+   * listen on in `LISTEN_HOST`.
    */
   ports: Readonly<Record<string, number>>;
-  /** Base address of the service's webhooks (`…/api/v1/webhooks`) as the sandbox reaches it; null: none are sent. */
+  /** Base address of the service's webhooks (`…/api/v1/webhooks`) as seen from the sandbox; null: none are sent. */
   callbackUrl: string | null;
-  /** A line for people about long work (an image being pulled). */
+  /** Receives a line for users about long work (an image being pulled). */
   onProgress?: (detail: string) => void;
-  /** A sentence for people on what of this cannot be had, while the sandbox starts all the same. */
+  /** Receives a sentence for users about a request that the backend cannot fulfil, although the sandbox starts. */
   onShortfall?: (sentence: string) => void;
 }
 
@@ -53,16 +54,16 @@ export interface SandboxExit {
   outOfMemory: boolean;
 }
 
-/** What a backend really has. */
+/** What a backend actually has. */
 export interface SandboxFacts {
   id: string;
-  /** `running`: the program lives, whether or not it answers yet; `stopped`: it does not, its files are there. */
+  /** `running`: the program is alive, whether or not it answers yet; `stopped`: it has ended, but its files are there. */
   state: 'running' | 'stopped' | 'missing';
-  /** Where the agent server listens (`http://127.0.0.1:41234`), as known right now; null until it is. */
+  /** Where the agent server listens right now (`http://127.0.0.1:41234`); null until that is known. */
   address: string | null;
-  /** Where the further ports of the launch are reached, by name; empty unless it runs. Whether anything listens is not known. */
+  /** Addresses of the launch's other ports, by name; empty unless it runs. Says nothing about whether anything listens there. */
   ports: Readonly<Record<string, string>>;
-  /** Why it is stopped, where that is known. */
+  /** Why it is stopped, if that is known. */
   exit: SandboxExit | null;
   /** Epoch milliseconds of the first start; null when it is not known. */
   createdAt: number | null;
@@ -71,9 +72,9 @@ export interface SandboxFacts {
 /** What keeps sandboxes from each other, from the machine and from the service. */
 export type SandboxIsolation = 'none' | 'bwrap' | 'container';
 
-/** What every backend is told about the machine and the installation; part of each backend's options. */
+/** Options that all backends share. */
 export interface SandboxBackendOptions {
-  /** Marks what is ours (the label `slipway.instance`, or a file of the sandbox's folder). */
+  /** Marks what is ours (the label `slipway.instance`, or a file in the sandbox's folder). */
   instanceId: string;
   /**
    * `SANDBOX_ADDRESS`: a host name or IP of this machine, without port. Programs then listen there (docker publishes
@@ -85,38 +86,38 @@ export interface SandboxBackendOptions {
 
 /**
  * Port to where sandboxes run. Every method is idempotent and safe to repeat after a crash between its steps; none keeps
- * state in memory that a second process of the same host would miss. Options in, plain facts out: no rows, no
+ * state in memory that a second process on the same host would miss. Options in, plain facts out: no rows, no
  * configuration.
  */
 export abstract class SandboxBackend {
   abstract readonly kind: 'process' | 'docker';
 
-  /** What was found by `prepare()`; before that, the least that may be hoped for. */
+  /** What `prepare()` found; before that, the weakest isolation to expect. */
   abstract readonly isolation: SandboxIsolation;
 
   /**
-   * Looks whether sandboxes can run here, before the service listens.
+   * Checks that sandboxes can run here, before the service listens.
    *
    * @returns lines for the log (which isolation was found, what is missing)
-   * @throws SandboxBackendError with one line for the operator when none can
+   * @throws SandboxBackendError with one line for the operator when they cannot
    */
   abstract prepare(): Promise<string[]>;
 
   /**
-   * Get-or-create by id: starts the program, or leaves the one alone that runs already. Returns as soon as it was
-   * started; whether it answers is for the caller to ask.
+   * Get-or-create by id: starts the program, or leaves it alone if it already runs. Returns as soon as it was started;
+   * whether it answers is for the caller to find out.
    *
    * @throws SandboxBackendError with a cause that a user can act on
    */
   abstract start(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
 
-  /** What is there under the id; `missing` rather than an error when nothing is. */
+  /** Reports `missing` rather than throwing when there is nothing under the id. */
   abstract inspect(id: string): Promise<SandboxFacts>;
 
   /** The last lines that the program printed, at most about 4 KB; empty when there are none. */
   abstract logTail(id: string): Promise<string>;
 
-  /** Ends the program and everything it started, politely first, and keeps its files. Nothing happens when it is stopped. */
+  /** Ends the program and everything it started, politely first, and keeps its files. Does nothing when it is stopped. */
   abstract pause(id: string): Promise<void>;
 
   /**
@@ -126,17 +127,17 @@ export abstract class SandboxBackend {
    */
   abstract resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
 
-  /** Ends the program and removes its files. Nothing happens when there is nothing. */
+  /** Ends the program and removes its files. Does nothing when there is nothing. */
   abstract remove(id: string): Promise<void>;
 
   /** Every sandbox here that carries our instance's label, stopped ones too. */
   abstract list(): Promise<SandboxFacts[]>;
 
-  /** The disk that sandboxes lie on; null when it cannot be seen from here. Cheap: it is asked again and again. */
+  /** The disk that holds the sandboxes; null when it cannot be seen from here. Cheap, because it is called often. */
   abstract disk(): Promise<DiskSpace | null>;
 }
 
-/** Ports by name, of a document that was written earlier; empty for what is none. */
+/** Reads ports by name from a stored document; empty for anything that is not an object of numbers. */
 export function parsePorts(value: unknown): Record<string, number> {
   if (typeof value !== 'object' || value === null) {
     return {};
@@ -145,20 +146,4 @@ export function parsePorts(value: unknown): Record<string, number> {
     Number.isInteger(entry[1]),
   );
   return Object.fromEntries(entries);
-}
-
-/**
- * What programs in a sandbox are told of the ports that they may use.
- *
- * @param ports numbers by name, as programs see them
- * @param host where they should listen, so that the ports are reached from outside
- */
-export function portVariables(ports: Readonly<Record<string, number>>, host: string): Record<string, string> {
-  const variables = Object.entries(ports).map(([name, port]) => [name, String(port)] as const);
-  if (variables.length === 0) {
-    return {};
-  }
-  const named = { ...Object.fromEntries(variables), LISTEN_HOST: host };
-  // Our agent server hands on to tools what it knows by name, and this.
-  return { ...named, SLIPWAY_TOOL_VARIABLES: Object.keys(named).join(',') };
 }

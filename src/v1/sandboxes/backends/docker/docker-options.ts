@@ -1,9 +1,9 @@
 import type { SandboxBackendOptions } from '../sandbox-backend.js';
 
-/** The image that `npm run image:agent-server` makes. It is built here, never pulled: a registry could have anything under that name. */
+/** The image that `npm run image:agent-server` builds. It is never pulled: a registry could have anything under that name. */
 export const DEFAULT_AGENT_IMAGE = 'slipway-agent-server';
 
-/** What the docker backend is told by the configuration. */
+/** Configuration of the docker backend. */
 export interface DockerBackendOptions extends SandboxBackendOptions {
   /** `unix:///path` or `tcp://host:port`; null: the engine's default socket. */
   dockerHost: string | null;
@@ -14,15 +14,15 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
    * Null: ports are published.
    */
   network: string | null;
-  /** Most processes and threads of a sandbox. */
+  /** Maximum number of processes and threads in a sandbox. */
   pidsLimit: number;
-  /** Processors of a sandbox whose specification says nothing. */
+  /** Processors of a sandbox whose specification sets none. */
   cpu: number;
   /** Mebibytes, likewise. */
   memoryMb: number;
-  /** Nothing is started with less free space than this on the engine's disk, where that can be seen from here. */
+  /** No sandbox starts with less free space on the engine's disk, where that can be seen from here. */
   minFreeBytes: number;
-  /** The service's variables that sandboxes may know: of these a container gets what names a proxy. */
+  /** The service's variables that sandboxes may see; of these a container gets those that name a proxy. */
   environment: Readonly<Record<string, string>>;
   /** How long a program may take to end after SIGTERM, seconds. */
   graceSeconds: number;

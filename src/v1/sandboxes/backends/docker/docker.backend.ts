@@ -8,46 +8,46 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
+import { AgentServerVolumes } from './agent-server-volumes.js';
+import { demultiplexLog, explainIncompatibleImage, lastLines } from './container-log.js';
 import {
-  AgentServerVolumes,
-  hasMountedAgentServer,
-  mountAgentServer,
-  volumeOwner,
-} from './agent-server-volumes.js';
-import {
-  containerFacts,
   containerOptions,
   exposeImageVariables,
-  INSTANCE_LABEL,
-  SANDBOX_LABEL,
+  hasMountedAgentServer,
+  mountAgentServer,
   sandboxLayout,
+  volumeOwner,
+} from './container-options.js';
+import {
+  containerFacts,
+  INSTANCE_LABEL,
+  isRunning,
+  SANDBOX_LABEL,
   sandboxName,
   type SandboxReach,
   sandboxReach,
 } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import {
+  callEngine,
   connectEngine,
   type EngineFacts,
-  engineFailure,
-  withDeadline,
   isLocalEngine,
   isSocketEngine,
+  nullOnStatus,
   readEngineFacts,
   removeContainer,
-  nullOnStatus,
 } from './engine.js';
-import { ensureImage, findImage, explainIncompatibleImage } from './images.js';
+import { ensureImage, findImage } from './images.js';
 import { SandboxVolumes } from './sandbox-volumes.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
-const INSPECTED_AT_ONCE = 8;
-const RUNNING = new Set(['running', 'paused', 'restarting']);
+const MAX_INSPECTIONS = 8;
 
 /**
- * Sandboxes as containers of a Docker engine. The volume is the sandbox: it is there from the start to the removal. The
- * container is made anew at each start, so that what the launch says (limits, image, variables) holds from then on.
+ * Sandboxes as containers of a Docker engine. The volume is the sandbox: it exists from the start to the removal. The
+ * container is created anew at each start, so that what the launch says (limits, image, variables) applies from then on.
  */
 export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
@@ -57,8 +57,9 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #volumes: SandboxVolumes;
   readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
-  readonly #turns = new KeyedLimit(1);
-  readonly #inspections = pLimit(INSPECTED_AT_ONCE);
+  /** One operation at a time per sandbox. */
+  readonly #queue = new KeyedLimit(1);
+  readonly #inspections = pLimit(MAX_INSPECTIONS);
   #engine: EngineFacts | null = null;
 
   constructor(options: DockerBackendOptions) {
@@ -79,7 +80,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     const { version } = await this.#engineFacts();
     if (network !== null) {
-      await this.#call(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
+      await callEngine(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
         this.#docker.getNetwork(network).inspect(),
       );
     }
@@ -90,16 +91,16 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (image === null) {
       lines.push(`the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`);
     }
-    lines.push(...(await this.#agentServers.removeOld(image?.id ?? null)));
+    lines.push(...(await this.#agentServers.removeStale(image?.id ?? null)));
     return lines;
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#turns.run(launch.id, () => this.#run(launch, signal));
+    await this.#queue.run(launch.id, () => this.#run(launch, signal));
   }
 
   override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#turns.run(launch.id, async () => {
+    await this.#queue.run(launch.id, async () => {
       if ((await this.#volumes.createdAt(launch.id)) === null) {
         throw new SandboxBackendError(
           `the files of this sandbox are gone: the engine has no volume ${sandboxName(launch.id)} of ours`,
@@ -124,20 +125,20 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (container === null) {
       return '';
     }
-    const log = await this.#call('the output of the sandbox cannot be read', () =>
+    const log = await callEngine('the output of the sandbox cannot be read', () =>
       this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
     );
-    // What the engine says of a program that it could not start.
-    const text = lastLines(`${plainLog(log)}${container.State.Error}`, LOG_CHARACTERS);
-    const lack =
+    // `Error` is what the engine says about a program that it could not start.
+    const text = lastLines(`${demultiplexLog(log)}${container.State.Error}`, LOG_CHARACTERS);
+    const explanation =
       container.State.Running || !hasMountedAgentServer(container)
         ? null
         : explainIncompatibleImage(text, container.Config.Image);
-    return lack === null ? text : `${text}${lack}\n`;
+    return explanation === null ? text : `${text}${explanation}\n`;
   }
 
   override async pause(id: string): Promise<void> {
-    await this.#turns.run(id, async () => {
+    await this.#queue.run(id, async () => {
       const container = await this.#find(id);
       if (container !== null) {
         await this.#stop(container);
@@ -146,7 +147,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   override async remove(id: string): Promise<void> {
-    await this.#turns.run(id, async () => {
+    await this.#queue.run(id, async () => {
       const container = await this.#find(id);
       if (container !== null) {
         await this.#stop(container);
@@ -158,10 +159,10 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   override async list(): Promise<SandboxFacts[]> {
     const label = [`${INSTANCE_LABEL}=${this.#options.instanceId}`];
-    const containers = await this.#call('the sandboxes cannot be listed', () =>
+    const containers = await callEngine('the sandboxes cannot be listed', () =>
       this.#docker.listContainers({ all: true, filters: { label } }),
     );
-    // A volume alone is a sandbox too: one whose container has yet to be made, or made again.
+    // A volume alone is a sandbox too: one whose container has yet to be created, or created again.
     const ids = new Set([
       ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
       ...(await this.#volumes.list()),
@@ -178,11 +179,11 @@ export class DockerSandboxBackend extends SandboxBackend {
     return rootDir === null ? null : await diskSpace(rootDir);
   }
 
-  /** The volume and a container on it, running. */
+  /** Creates what is missing of the volume and the container, and starts the container. */
   async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);
-    if (found !== null && RUNNING.has(found.State.Status)) {
+    if (found !== null && isRunning(found)) {
       return;
     }
     await this.#requireSpace();
@@ -207,8 +208,8 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (found !== null) {
       await this.#removeContainer(found);
     }
-    const container = await this.#call(
-      `a container of the image ${layout.image} cannot be made`,
+    const container = await callEngine(
+      `a container of the image ${layout.image} cannot be created`,
       async () => {
         if (agentServer === null) {
           return await this.#docker.createContainer(options);
@@ -221,9 +222,9 @@ export class DockerSandboxBackend extends SandboxBackend {
         return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
       },
     );
-    await this.#call(`the image ${layout.image} cannot be started`, async () => {
+    await callEngine(`the image ${layout.image} cannot be started`, async () => {
       if (layout.keyOnStdin) {
-        await handOverKey(container, launch.sessionKey);
+        await writeSessionKey(container, launch.sessionKey);
       }
       await container.start();
     });
@@ -238,9 +239,9 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** The container under the name of a sandbox, if it is ours. */
+  /** The container under the name of a sandbox; null when there is none, or another installation's. */
   async #find(id: string): Promise<ContainerInspectInfo | null> {
-    const container = await this.#call('the sandbox cannot be looked at', () =>
+    const container = await callEngine('the sandbox cannot be inspected', () =>
       nullOnStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
     );
     const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.#options.instanceId;
@@ -248,67 +249,33 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   async #stop({ Id }: ContainerInspectInfo): Promise<void> {
-    await this.#call('the sandbox cannot be stopped', () =>
+    await callEngine('the sandbox cannot be stopped', () =>
       // 304: it has stopped already.
       nullOnStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
     );
   }
 
   async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
-    await this.#call("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
+    await callEngine("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
   }
 
   async #engineFacts(): Promise<EngineFacts> {
-    this.#engine ??= await this.#call('the Docker engine cannot be used', () =>
+    this.#engine ??= await callEngine('the Docker engine cannot be used', () =>
       readEngineFacts(this.#docker),
     );
     return this.#engine;
   }
-
-  async #call<T>(what: string, ask: () => Promise<T>): Promise<T> {
-    try {
-      return await withDeadline(ask());
-    } catch (error) {
-      throw engineFailure(what, error);
-    }
-  }
 }
 
 /**
- * Writes the session key to the standard input of a container that is about to start. Before the start, so that a
- * program that runs has its key whatever becomes of this process: the engine keeps the line until it is read.
+ * Writes the session key to the standard input of a container that is about to start. The engine keeps the line until it
+ * is read, so that a running program has its key even if this process dies.
  */
-async function handOverKey(container: Container, sessionKey: string): Promise<void> {
+async function writeSessionKey(container: Container, sessionKey: string): Promise<void> {
   const input = await container.attach({ stream: true, stdin: true, hijack: true });
   await new Promise<void>((resolve, reject) => {
-    // Later ones too: the engine ends the connection when the program has read its input.
+    // Also catches later errors: the engine ends the connection when the program has read its input.
     input.on('error', reject);
     input.end(`${JSON.stringify({ session_api_key: sessionKey })}\n`, () => resolve());
   });
-}
-
-const HEADER_BYTES = 8;
-
-/**
- * The text of a container's log. Without a terminal the engine sends frames of 8 bytes (stream, 3 unused, length as
- * big-endian number) and a payload: Engine API, "Attach to a container", stream format.
- */
-export function plainLog(log: Buffer): string {
-  const parts: Buffer[] = [];
-  for (let at = 0; at + HEADER_BYTES <= log.length;) {
-    const end = at + HEADER_BYTES + log.readUInt32BE(at + 4);
-    parts.push(log.subarray(at + HEADER_BYTES, end));
-    at = end;
-  }
-  return Buffer.concat(parts).toString('utf8');
-}
-
-/** The end of a text, whole lines where there is more than `maxCharacters`. */
-export function lastLines(text: string, maxCharacters: number): string {
-  if (text.length <= maxCharacters) {
-    return text;
-  }
-  const end = text.slice(-maxCharacters);
-  const newline = end.indexOf('\n');
-  return newline === -1 || newline === end.length - 1 ? end : end.slice(newline + 1);
 }

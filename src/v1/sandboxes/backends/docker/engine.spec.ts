@@ -53,11 +53,11 @@ it.each([
   expect(isSocketEngine(dockerHost)).toBe(expected);
 });
 
-describe('inTime', () => {
+describe('withDeadline', () => {
   it.each([
     ['answers nothing', false],
-    ['stops in the middle of an answer', true],
-  ])('does not wait for ever for an engine that %s', async (_, begins) => {
+    ['stops in the middle of a response', true],
+  ])('does not wait forever for an engine that %s', async (_, begins) => {
     const engine = createServer((_request, response) => {
       if (begins) {
         response.writeHead(200, { 'content-type': 'application/json' });
@@ -74,7 +74,7 @@ describe('inTime', () => {
     engine.close();
   });
 
-  it('hands on what comes in time, failures too', async () => {
+  it('passes on what comes in time, failures included', async () => {
     await expect(withDeadline(Promise.resolve(1))).resolves.toBe(1);
     await expect(withDeadline(Promise.reject(new Error('no')))).rejects.toThrow('no');
   });
@@ -115,13 +115,13 @@ describe('engineFailure', () => {
     expect(failure.cause).toBe(cause);
   });
 
-  it('leaves alone what was said already', () => {
+  it('leaves its own errors alone', () => {
     const failure = new SandboxBackendError('said');
     expect(engineFailure('it failed', failure)).toBe(failure);
   });
 });
 
-it('engineStatus knows the engine from other failures', () => {
+it('engineStatus tells refusals of the engine from other failures', () => {
   expect(engineStatus(Object.assign(new Error('x'), { statusCode: 409 }))).toBe(409);
   expect(engineStatus(new Error('x'))).toBeNull();
 });

@@ -2,7 +2,27 @@ import Docker from 'dockerode';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 
-/** Where an engine is, as the client library wants it. */
+const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
+/** The engine's own, without and with TLS. */
+const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
+/** A stop takes its grace time, and nothing else that is asked of an engine takes nearly as long. Pulls have limits of their own. */
+const DEADLINE_MS = 60_000;
+/** `host-gateway` came with Docker 20.10, API 1.41. */
+const HOST_GATEWAY_API = 41;
+const UNREACHABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ETIMEDOUT',
+]);
+/** What the client library puts before the engine's message. */
+const STATUS_PREFIX = /^\(HTTP code \d+\) .*? - /;
+/** The kernel's message, which the engine wraps in various ways. */
+const DISK_FULL = /no space left on device/i;
+
+/** Where an engine is, as the client library expects it. */
 interface EngineEndpoint {
   socketPath: string | undefined;
   host: string | undefined;
@@ -10,18 +30,30 @@ interface EngineEndpoint {
   protocol?: 'https';
 }
 
-const SOCKET = /^(unix|npipe):\/\/(.+)$/;
-/** Of the engine itself, without and with TLS. */
-const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
+/** What an engine can do. */
+export interface EngineFacts {
+  version: string;
+  processors: number;
+  /** Whether `host-gateway` may stand for the host's address. */
+  knowsHostGateway: boolean;
+  /** The folder of its images and volumes, as its own machine names it; null when it does not say. */
+  rootDir: string | null;
+}
+
+/** A client of the engine; connects on first use. */
+export function connectEngine(dockerHost: string | null): Docker {
+  // Undefined members keep the library from reading its own environment variables.
+  return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
+}
 
 /**
- * Reads `DOCKER_HOST`. For https the library takes its certificates from the folder that `DOCKER_CERT_PATH` names, as
+ * Parses `DOCKER_HOST`. For https the library takes its certificates from the folder that `DOCKER_CERT_PATH` names, as
  * the docker command does.
  *
  * @throws SandboxBackendError for other kinds of addresses
  */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
-  const [, , socketPath] = SOCKET.exec(dockerHost) ?? [];
+  const [, , socketPath] = SOCKET_ADDRESS.exec(dockerHost) ?? [];
   if (socketPath !== undefined) {
     return { socketPath, host: undefined, port: undefined };
   }
@@ -37,7 +69,7 @@ export function engineEndpoint(dockerHost: string): EngineEndpoint {
   };
 }
 
-/** Whether the engine is reached by a socket of this machine, so that its folders may be ours to see. */
+/** Whether the engine listens on a socket of this machine, so that its folders may be visible to us. */
 export function isSocketEngine(dockerHost: string | null): boolean {
   return dockerHost === null || engineEndpoint(dockerHost).socketPath !== undefined;
 }
@@ -47,45 +79,6 @@ export function isLocalEngine(dockerHost: string | null): boolean {
   const host = dockerHost === null ? undefined : engineEndpoint(dockerHost).host;
   return host === undefined || host === 'localhost' || host === '[::1]' || host.startsWith('127.');
 }
-
-/** A client of the engine; connects when it is used. */
-export function connectEngine(dockerHost: string | null): Docker {
-  // Members that are undefined keep the library from taking its own from the environment.
-  return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
-}
-
-/** A stop takes its grace time, and nothing else that is asked of an engine nearly as long. Pulls have their own limits. */
-const DEADLINE_MS = 60_000;
-
-/**
- * What the engine answers, if it does in time: the client library waits for ever for an engine that hangs, or that dies
- * in the middle of an answer, and with it would whoever works on the sandbox.
- *
- * @throws Error in words for people when the time is over
- */
-export async function withDeadline<T>(answer: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    late.reject(new Error(`the Docker engine did not answer within ${deadlineMs / 1000} s`));
-  }, deadlineMs);
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** What an engine can do. */
-export interface EngineFacts {
-  version: string;
-  processors: number;
-  /** Whether `host-gateway` may stand for the host's address: Docker 20.10, API 1.41. */
-  knowsHostGateway: boolean;
-  /** Where it keeps images and volumes, as its own machine calls that folder; null when it does not say. */
-  rootDir: string | null;
-}
-
-const HOST_GATEWAY_API = 41;
 
 /** Asks the engine about itself. */
 export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
@@ -100,38 +93,72 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   };
 }
 
-const NOBODY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT']);
-/** What the client library puts before the engine's words. */
-const PREFIX = /^\(HTTP code \d+\) .*? - /;
-/** The kernel's words, in whatever the engine says around them. */
-const DISK_FULL = /no space left on device/i;
+/**
+ * Calls the engine within a deadline.
+ *
+ * @param failure what could not be done, as the beginning of a sentence
+ * @throws SandboxBackendError with the engine's reason
+ */
+export async function callEngine<T>(
+  failure: string,
+  call: () => Promise<T>,
+  deadlineMs?: number,
+): Promise<T> {
+  try {
+    return await withDeadline(call(), deadlineMs);
+  } catch (error) {
+    throw engineFailure(failure, error);
+  }
+}
 
-/** The HTTP status that the engine refused something with; null for any other failure. */
+/**
+ * Rejects when the engine does not respond in time. The client library waits forever for an engine that hangs, or that
+ * dies in the middle of a response, and would block everything that is queued for the sandbox.
+ */
+export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
+  const expired = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    expired.reject(new Error(`the Docker engine did not answer within ${deadlineMs / 1000} s`));
+  }, deadlineMs);
+  try {
+    return await Promise.race([response, expired.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The engine's response, or null when it refuses with one of the statuses. */
+export async function nullOnStatus<T>(statuses: number[], response: Promise<T>): Promise<T | null> {
+  try {
+    return await response;
+  } catch (error) {
+    const status = engineStatus(error);
+    if (status !== null && statuses.includes(status)) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** The HTTP status that the engine refused a request with; null for any other failure. */
 export function engineStatus(error: unknown): number | null {
   return jsonNumber(error, 'statusCode');
 }
 
-/** The engine's own words. */
-function engineMessage(error: unknown): string {
-  return (jsonText(error, 'json', 'message') ?? jsonText(error, 'message') ?? String(error))
-    .replace(PREFIX, '')
-    .trim();
-}
-
 /**
- * A failure of the engine as an error for people.
+ * Turns a failure of the engine into an error for users; leaves errors alone that already are.
  *
- * @param what what could not be done, as the beginning of a sentence
+ * @param failure what could not be done, as the beginning of a sentence
  */
-export function engineFailure(what: string, cause: unknown): SandboxBackendError {
+export function engineFailure(failure: string, cause: unknown): SandboxBackendError {
   return cause instanceof SandboxBackendError
     ? cause
-    : new SandboxBackendError(`${what}: ${reasonOf(cause)}`, { cause });
+    : new SandboxBackendError(`${failure}: ${reasonOf(cause)}`, { cause });
 }
 
 function reasonOf(cause: unknown): string {
   const code = jsonText(cause, 'code');
-  if (code !== null && NOBODY.has(code)) {
+  if (code !== null && UNREACHABLE_CODES.has(code)) {
     return `no Docker engine answers (${code}); is it running, and is DOCKER_HOST right?`;
   }
   if (code === 'EACCES') {
@@ -143,30 +170,23 @@ function reasonOf(cause: unknown): string {
     : message;
 }
 
-/** What the engine answers, or null when it answers with one of the statuses. */
-export async function nullOnStatus<T>(statuses: number[], answer: Promise<T>): Promise<T | null> {
-  try {
-    return await answer;
-  } catch (error) {
-    const status = engineStatus(error);
-    if (status !== null && statuses.includes(status)) {
-      return null;
-    }
-    throw error;
-  }
+function engineMessage(error: unknown): string {
+  return (jsonText(error, 'json', 'message') ?? jsonText(error, 'message') ?? String(error))
+    .replace(STATUS_PREFIX, '')
+    .trim();
 }
 
-/** Removes a container that does not run, without force: what still runs is somebody's. */
+/** Removes a container that does not run, without force: a running one is in use. */
 export async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
   try {
-    // `v`: volumes that the image itself asked for.
+    // `v`: also the volumes that the image itself declares.
     await nullOnStatus([404], container.remove({ v: true }));
   } catch (error) {
     if (engineStatus(error) !== 409 || (await nullOnStatus([404], container.inspect()))?.State.Running) {
       throw error;
     }
-    // Somebody else is at it already.
+    // Another removal is under way.
     await nullOnStatus([404], container.wait({ condition: 'removed' }));
   }
 }

@@ -1,10 +1,10 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { withDeadline, engineFailure, nullOnStatus } from './engine.js';
 import { CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './container.js';
+import { callEngine, nullOnStatus } from './engine.js';
 
-/** The files of sandboxes: a volume each, there from the first start to the removal. */
+/** The files of sandboxes: one volume each, from the first start until the removal. */
 export class SandboxVolumes {
   constructor(
     private readonly docker: Docker,
@@ -18,21 +18,17 @@ export class SandboxVolumes {
    */
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
-    try {
-      await withDeadline(
-        this.docker.createVolume({
-          Name: name,
-          // Of one that is there already the labels stay as they are.
-          Labels: {
-            [INSTANCE_LABEL]: this.instanceId,
-            [SANDBOX_LABEL]: id,
-            [CREATED_LABEL]: String(Date.now()),
-          },
-        }),
-      );
-    } catch (error) {
-      throw engineFailure('the volume of the sandbox cannot be made', error);
-    }
+    await callEngine('the volume of the sandbox cannot be created', () =>
+      this.docker.createVolume({
+        Name: name,
+        // The engine ignores the labels when the volume exists.
+        Labels: {
+          [INSTANCE_LABEL]: this.instanceId,
+          [SANDBOX_LABEL]: id,
+          [CREATED_LABEL]: String(Date.now()),
+        },
+      }),
+    );
     const createdAt = await this.createdAt(id);
     if (createdAt === null) {
       throw new SandboxBackendError(`the volume ${name} belongs to another installation`);
@@ -40,47 +36,35 @@ export class SandboxVolumes {
     return createdAt;
   }
 
-  /** Epoch milliseconds; null when there is none of ours. */
+  /** Epoch milliseconds; null when we have no such volume. */
   async createdAt(id: string): Promise<number | null> {
-    try {
-      const volume = await withDeadline(
-        nullOnStatus([404], this.docker.getVolume(sandboxName(id)).inspect()),
-      );
-      if (volume === null || volume.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
-        return null;
-      }
-      // What the engine itself says changes with the folder.
-      return (
-        Number(volume.Labels[CREATED_LABEL]) || Date.parse(jsonText(volume, 'CreatedAt') ?? '') || Date.now()
-      );
-    } catch (error) {
-      throw engineFailure('the volume of the sandbox cannot be looked at', error);
+    const volume = await callEngine('the volume of the sandbox cannot be inspected', () =>
+      nullOnStatus([404], this.docker.getVolume(sandboxName(id)).inspect()),
+    );
+    if (volume === null || volume.Labels?.[INSTANCE_LABEL] !== this.instanceId) {
+      return null;
     }
+    // The engine's own date changes with the folder.
+    return (
+      Number(volume.Labels[CREATED_LABEL]) || Date.parse(jsonText(volume, 'CreatedAt') ?? '') || Date.now()
+    );
   }
 
-  /** Nothing happens when there is none of ours. */
+  /** Does nothing when we have no such volume. */
   async remove(id: string): Promise<void> {
     if ((await this.createdAt(id)) === null) {
       return;
     }
-    try {
-      await withDeadline(nullOnStatus([404], this.docker.getVolume(sandboxName(id)).remove()));
-    } catch (error) {
-      throw engineFailure('the files of the sandbox cannot be removed', error);
-    }
+    await callEngine('the files of the sandbox cannot be removed', () =>
+      nullOnStatus([404], this.docker.getVolume(sandboxName(id)).remove()),
+    );
   }
 
-  /** Ids of the sandboxes that have one. */
+  /** Ids of the sandboxes that have a volume. */
   async list(): Promise<string[]> {
-    try {
-      const { Volumes } = await withDeadline(
-        this.docker.listVolumes({
-          filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] },
-        }),
-      );
-      return (Volumes ?? []).flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []);
-    } catch (error) {
-      throw engineFailure('the volumes of the sandboxes cannot be listed', error);
-    }
+    const { Volumes } = await callEngine('the volumes of the sandboxes cannot be listed', () =>
+      this.docker.listVolumes({ filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] } }),
+    );
+    return (Volumes ?? []).flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []);
   }
 }

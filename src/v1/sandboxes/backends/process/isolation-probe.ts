@@ -4,15 +4,15 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { errorMessage } from '../../../../common/errors/error-message.js';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
-import { toolWrapper } from './isolation.js';
+import { programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
 import type { Platform } from './platform.js';
 import type { ProcessBackendOptions } from './process-options.js';
-import { sandboxMarker, programWrapper, spawnIdentity } from './program-command.js';
-import { SandboxFiles, removeTree } from './sandbox-files.js';
+import { sandboxMarker } from './program-command.js';
+import { removeTree, SandboxFiles } from './sandbox-files.js';
 
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;
-/** Reaches the program, its own files, and whatever follows. */
+/** Checks access to the program, its entry and its folder, then runs the rest of the command. */
 const CHECK = `
 test -x "$1" || { echo "$1 cannot be run" >&2; exit 1; }
 test -r "$2" || { echo "$2 cannot be read" >&2; exit 1; }
@@ -21,7 +21,7 @@ shift 3
 exec "$@"
 `;
 
-/** Runs a tool's program in a tool's namespaces in a sandbox; answers what stands against it, null when nothing does. */
+/** Runs a tool's command in a sandbox, in a tool's namespaces; returns why that fails, or null. */
 export async function probeBubblewrap(
   options: ProcessBackendOptions,
   platform: Extract<Platform, { isolation: 'bwrap' }>,
@@ -29,8 +29,11 @@ export async function probeBubblewrap(
   return await probe(options, platform, (files) => toolWrapper(platform.programs.bwrap, files.paths));
 }
 
-/** Whether a program of ours can be run at all, and reach its files. */
-export async function probePlain(options: ProcessBackendOptions, platform: Platform): Promise<string | null> {
+/** Runs a command as sandboxes do without isolation; returns why that fails, or null. */
+export async function probeWithoutIsolation(
+  options: ProcessBackendOptions,
+  platform: Platform,
+): Promise<string | null> {
   return await probe(options, platform, () => []);
 }
 
@@ -52,19 +55,19 @@ async function probe(
       ['/bin/sh', '-c', 'exit 0'],
     ].flat();
     const marker = sandboxMarker(instanceId, id);
-    return await run(program, args, { marker, ...spawnIdentity(platform, user) });
+    return await runProbe(program, args, { marker, ...spawnIdentity(platform, user) });
   } finally {
     await removeTree(files.paths.root);
   }
 }
 
-async function run(
+async function runProbe(
   program: string,
   args: string[],
   { marker, ...identity }: { marker: string; uid?: number; gid?: number },
 ): Promise<string | null> {
   const [name = '', value = ''] = marker.split('=', 2);
-  // Bubblewrap's reports are for nobody here.
+  // Nobody reads bubblewrap's reports here.
   const reports = openSync('/dev/null', 'w');
   const child = spawn(program, args, {
     ...identity,
@@ -82,7 +85,7 @@ async function run(
   const closed = once(child, 'close');
   try {
     await once(child, 'exit');
-    // Bubblewrap that fails half-way may leave a process that waits for it for ever, and holds our pipe open.
+    // A bubblewrap that fails half-way may leave a process that waits for it forever and keeps our pipe open.
     await endProcesses({ root: null, marker, user: null });
     await closed;
   } catch (error) {

@@ -16,16 +16,16 @@ describe('visibleFiles', () => {
       folder('/tmp/data'),
       { path: '/tmp/key', folder: false },
     ];
-    expect(visibleFiles({ hidden, needed: [] })).toEqual({
+    expect(visibleFiles(hidden, [])).toEqual({
       hiddenFolders: ['/srv/app', '/srv/application'],
       hiddenFiles: ['/etc/keys'],
       exposed: [],
     });
   });
 
-  it('exposes what is needed where it would be hidden otherwise', () => {
+  it('exposes needed files that would be hidden', () => {
     const needed = ['/srv/app/dist', '/usr/bin/node', '/tmp/checkout/dist', '/srv/app/dist'];
-    expect(visibleFiles({ hidden: [folder('/srv/app')], needed }).exposed).toEqual([
+    expect(visibleFiles([folder('/srv/app')], needed).exposed).toEqual([
       '/srv/app/dist',
       '/tmp/checkout/dist',
     ]);
@@ -39,7 +39,7 @@ describe('programFiles', () => {
     ['/home/me/.nvm/v24/bin/node', '/home/me/.nvm/v24'],
     ['/home/me/bin/node', '/home/me/bin/node'],
     ['/home/me/node', '/home/me/node'],
-  ])('%s comes with %s', (node, expected) => {
+  ])('%s needs %s', (node, expected) => {
     expect(programFiles(node, '/home/me/app/dist/agent-server/main.js')).toEqual({
       product: '/home/me/app',
       files: [expected, '/home/me/app/dist', '/home/me/app/node_modules', '/home/me/app/package.json'],
@@ -47,7 +47,7 @@ describe('programFiles', () => {
   });
 });
 
-it('knows what exists', async () => {
+it('existingPaths drops what does not exist', async () => {
   expect(await existingPaths(['/etc/passwd', '/no/such/file', '/usr'])).toEqual([
     { path: '/etc/passwd', folder: false },
     { path: '/usr', folder: true },

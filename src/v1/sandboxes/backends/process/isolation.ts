@@ -1,74 +1,89 @@
-import { lstat, realpath } from 'node:fs/promises';
+import { access, lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import type { Platform } from './platform.js';
+import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
-/** What a sandbox sees of the machine's files beside its own: all but what is hidden, read-only. */
-export interface VisibleFiles {
-  /** Folders that look empty; none lies in another one. */
-  hiddenFolders: string[];
-  hiddenFiles: string[];
-  /** Read-only exceptions inside of what is hidden. */
-  exposed: string[];
-}
-
-/** Replaced by the sandbox's own folder, so what lies there is hidden as well. */
+/** The descriptor that bubblewrap writes its reports to. */
+const STATUS_FD = 3;
+/** Holds sockets that control the machine: of container engines, of the session's services. */
+const ALWAYS_HIDDEN = ['/run'];
+/** The parts of it that name resolution may need. */
+const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve'];
+const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
+/** Replaced by the sandbox's own folder, so that their content is hidden as well. */
 const TEMPORARY_FOLDERS = ['/tmp', '/var/tmp'] as const;
+const NAMESPACES = [
+  ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+  ['--dev', '/dev', '--proc', '/proc'],
+].flat();
 
-interface VisibilityInput {
-  /** Files and folders that are there, by their real paths. */
-  hidden: readonly { path: string; folder: boolean }[];
-  /** Files and folders that programs need, wherever they lie. */
-  needed: readonly string[];
-}
-
-/** Decides what to mount; `/` itself is never hidden. */
-export function visibleFiles({ hidden, needed }: VisibilityInput): VisibleFiles {
-  const wanted = hidden.filter(
-    ({ path: name }) => name !== '/' && !TEMPORARY_FOLDERS.some((folder) => isIn(name, folder)),
-  );
-  const folders = [...new Set(wanted.flatMap((entry) => (entry.folder ? [entry.path] : [])))];
-  const hiddenFolders = folders.filter((one) => !folders.some((other) => other !== one && isIn(one, other)));
-  const hiddenFiles = wanted.flatMap((entry) =>
-    entry.folder || hiddenFolders.some((folder) => isIn(entry.path, folder)) ? [] : [entry.path],
-  );
-  const covered = [...hiddenFolders, ...TEMPORARY_FOLDERS];
-  const exposed = [...new Set(needed)].filter((name) => covered.some((folder) => isIn(name, folder)));
-  return { hiddenFolders, hiddenFiles, exposed };
-}
-
-/** Those paths that exist, links followed. */
-export async function existingPaths(paths: readonly string[]): Promise<{ path: string; folder: boolean }[]> {
-  const found = await Promise.all(
-    paths.map(async (name) => {
-      const real = await realpath(name).catch(() => null);
-      return real === null ? [] : [{ path: real, folder: (await lstat(real)).isDirectory() }];
-    }),
-  );
-  return found.flat();
-}
-
-/**
- * What our agent server is made of: the node that runs it, the built code, its libraries. Where node lies in a folder
- * of its own (`…/v24/bin/node`), what comes with it (npm) is part of it.
- */
-export function programFiles(node: string, entry: string): { product: string; files: string[] } {
-  const product = path.resolve(path.dirname(entry), '../..');
-  const files = ['dist', 'node_modules', 'package.json'].map((name) => path.join(product, name));
-  const bin = path.dirname(node);
-  const prefix = path.dirname(bin);
-  const isOwnFolder = path.basename(bin) === 'bin' && !isIn(product, prefix) && prefix !== '/';
-  return { product, files: [isOwnFolder ? prefix : node, ...files] };
-}
-
-function isIn(name: string, folder: string): boolean {
-  return name === folder || name.startsWith(`${folder}/`);
-}
-
-/** Programs by absolute path: what a sandbox has in its PATH does not count. */
+/** Absolute paths: a sandbox's own PATH does not count. */
 export interface BubblewrapPrograms {
   bwrap: string;
   /** util-linux's; needed by root only. */
   setpriv: string | null;
+}
+
+/** Which of the machine's files a sandbox sees besides its own: all but the hidden ones, read-only. */
+interface VisibleFiles {
+  /** Folders that look empty; none is inside another one. */
+  hiddenFolders: string[];
+  hiddenFiles: string[];
+  /** Read-only exceptions inside what is hidden. */
+  exposed: string[];
+}
+
+interface ExistingPath {
+  path: string;
+  folder: boolean;
+}
+
+/** The command that precedes a sandbox's program on this platform. */
+export async function programWrapper(
+  options: ProcessBackendOptions,
+  platform: Platform,
+  paths: SandboxPaths,
+  user: number | null,
+): Promise<string[]> {
+  if (platform.isolation === 'bwrap') {
+    const [visible, hasVarTmp] = await Promise.all([findVisibleFiles(options), exists('/var/tmp')]);
+    return bubblewrapCommand({ programs: platform.programs, visible, paths, hasVarTmp, user });
+  }
+  if (user === null || platform.setpriv === null) {
+    return [];
+  }
+  return [
+    platform.setpriv,
+    ...asUser(user),
+    '--no-new-privs',
+    '--inh-caps=-all',
+    '--bounding-set=-all',
+    '--',
+  ];
+}
+
+/** The user to spawn the program as, where no wrapper changes it. */
+export function spawnIdentity(platform: Platform, user: number | null): { uid?: number; gid?: number } {
+  return platform.isolation === 'none' && platform.setpriv === null && user !== null
+    ? { uid: user, gid: user }
+    : {};
+}
+
+/**
+ * The command that precedes each tool inside a sandbox: the tool sees no other process, thus neither memory nor
+ * environment of the agent server, and of the box only where it works, its home and its temporary files.
+ */
+export function toolWrapper(bwrap: string, paths: SandboxPaths): string[] {
+  const writable = [paths.workspace, paths.home];
+  return [
+    [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
+    // First, because the box may be inside.
+    ['--bind', '/tmp', '/tmp', '--bind-try', '/var/tmp', '/var/tmp'],
+    ['--tmpfs', paths.box, ...writable.flatMap((folder) => ['--bind', folder, folder])],
+    ['--remount-ro', paths.box],
+    ['--unshare-pid', '--die-with-parent', '--'],
+  ].flat();
 }
 
 interface BubblewrapInput {
@@ -77,24 +92,22 @@ interface BubblewrapInput {
   paths: SandboxPaths;
   /** Whether there is a `/var/tmp` to replace. */
   hasVarTmp: boolean;
-  /** As whom it runs; null: as ourselves. */
+  /** The user that it runs as; null: our own. */
   user: number | null;
-  /** Descriptor that takes bubblewrap's reports, the exit code among them. */
-  statusFd: number;
 }
 
 /**
- * What comes before a sandbox's program: namespaces of its own for processes, mounts and names, everything read-only
- * but its box. It does not end with us; killing the namespace's first process ends everything in it.
+ * Namespaces of its own for processes, mounts and names, everything read-only but the box. The program does not end with
+ * us; killing the namespace's first process ends everything in it.
  *
- * Root mounts first, since only root passes through every folder, then becomes the sandbox's user, and that user makes
- * the namespaces: in a user namespace of its own it may do so again for each tool. `/proc` and `/dev` pass through the
- * first stage whole, because the kernel mounts a new `/proc` only where an unobscured one can be seen.
+ * Root mounts first, since only root can traverse every folder, then becomes the sandbox's user, and that user creates
+ * the namespaces: in a user namespace of its own it may do so again for each tool. The first stage binds `/proc` and
+ * `/dev` whole, because the kernel mounts a new `/proc` only where an unobscured one is visible.
  */
-export function sandboxWrapper(input: BubblewrapInput): string[] {
-  const { programs, user, statusFd, paths } = input;
+function bubblewrapCommand(input: BubblewrapInput): string[] {
+  const { programs, user, paths } = input;
   const mounts = mountArguments(input);
-  const status = ['--json-status-fd', String(statusFd)];
+  const status = ['--json-status-fd', String(STATUS_FD)];
   const start = ['--chdir', paths.box];
   if (user === null || programs.setpriv === null) {
     return [programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
@@ -108,31 +121,10 @@ export function sandboxWrapper(input: BubblewrapInput): string[] {
   ].flat();
 }
 
-/**
- * What comes before each tool inside of a sandbox: it sees no other process, thus neither memory nor environment of
- * the agent server, and of the box only where it works, its home and its temporary files.
- */
-export function toolWrapper(bwrap: string, paths: SandboxPaths): string[] {
-  const writable = [paths.workspace, paths.home];
-  return [
-    [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
-    // First, because the box may lie below.
-    ['--bind', '/tmp', '/tmp', '--bind-try', '/var/tmp', '/var/tmp'],
-    ['--tmpfs', paths.box, ...writable.flatMap((folder) => ['--bind', folder, folder])],
-    ['--remount-ro', paths.box],
-    ['--unshare-pid', '--die-with-parent', '--'],
-  ].flat();
-}
-
-/** Arguments of setpriv that become a user and its group, and nobody else's. */
-export function asUser(user: number): string[] {
+/** Arguments of setpriv that switch to a user and its group, and drop all others. */
+function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }
-
-const NAMESPACES = [
-  ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
-  ['--dev', '/dev', '--proc', '/proc'],
-].flat();
 
 function mountArguments({ visible, paths, hasVarTmp, user }: BubblewrapInput): string[] {
   const { hiddenFolders, hiddenFiles, exposed } = visible;
@@ -142,16 +134,16 @@ function mountArguments({ visible, paths, hasVarTmp, user }: BubblewrapInput): s
     hiddenFolders.flatMap((folder) => ['--tmpfs', folder]),
     hiddenFiles.flatMap((file) => ['--ro-bind', '/dev/null', file]),
     ['--bind', paths.tmp, '/tmp', ...(hasVarTmp ? ['--bind', paths.tmp, '/var/tmp'] : [])],
-    exposed.flatMap((name) => [...passable(name, covered), '--ro-bind', name, name]),
-    [...passable(paths.box, covered), '--bind', paths.box, paths.box],
+    exposed.flatMap((name) => [...parentFolders(name, covered), '--ro-bind', name, name]),
+    [...parentFolders(paths.box, covered), '--bind', paths.box, paths.box],
     user === null ? [] : ['--ro-bind', paths.users, '/etc/passwd'],
-    // After the mount points were made in them.
+    // Last, once the mount points have been created in them.
     hiddenFolders.flatMap((folder) => ['--remount-ro', folder]),
   ].flat();
 }
 
-/** Makes the way to a mount point in a covered folder; what bubblewrap makes by itself only its owner passes. */
-function passable(name: string, covered: readonly string[]): string[] {
+/** Creates the parents of a mount point in a covered folder; only their owner could traverse those that bubblewrap creates by itself. */
+function parentFolders(name: string, covered: readonly string[]): string[] {
   const folder = covered.find((candidate) => name.startsWith(`${candidate}/`));
   if (folder === undefined) {
     return [];
@@ -161,4 +153,75 @@ function passable(name: string, covered: readonly string[]): string[] {
   return parents
     .filter((parent) => parent !== folder)
     .flatMap((parent) => ['--perms', '0755', '--dir', parent]);
+}
+
+async function findVisibleFiles(options: ProcessBackendOptions): Promise<VisibleFiles> {
+  const { folder, hiddenPaths, agentServer, environment } = options;
+  const { product, files } = programFiles(agentServer.node, agentServer.entry);
+  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
+  const named = [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
+  const [hidden, needed] = await Promise.all([
+    existingPaths([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
+    existingPaths(named),
+  ]);
+  // Under their own names too: a link in a hidden folder must be exposed as well as its target.
+  const links = await Promise.all(named.map(async (name) => ((await exists(name)) ? [name] : [])));
+  return visibleFiles(hidden, [...links.flat(), ...needed.map((entry) => entry.path)]);
+}
+
+/**
+ * What our agent server consists of: the node that runs it, the built code, its libraries. Where node has a folder of
+ * its own (`…/v24/bin/node`), everything installed with it (npm) belongs to it.
+ */
+export function programFiles(node: string, entry: string): { product: string; files: string[] } {
+  const product = path.resolve(path.dirname(entry), '../..');
+  const files = ['dist', 'node_modules', 'package.json'].map((name) => path.join(product, name));
+  const bin = path.dirname(node);
+  const prefix = path.dirname(bin);
+  const isOwnFolder = path.basename(bin) === 'bin' && !isInside(product, prefix) && prefix !== '/';
+  return { product, files: [isOwnFolder ? prefix : node, ...files] };
+}
+
+/**
+ * Decides what to hide and what to expose; `/` itself is never hidden.
+ *
+ * @param hidden by their real paths
+ * @param needed files and folders that programs need, wherever they are
+ */
+export function visibleFiles(hidden: readonly ExistingPath[], needed: readonly string[]): VisibleFiles {
+  const entries = hidden.filter(
+    ({ path: name }) => name !== '/' && !TEMPORARY_FOLDERS.some((folder) => isInside(name, folder)),
+  );
+  const folders = [...new Set(entries.flatMap((entry) => (entry.folder ? [entry.path] : [])))];
+  const hiddenFolders = folders.filter(
+    (one) => !folders.some((other) => other !== one && isInside(one, other)),
+  );
+  const hiddenFiles = entries.flatMap((entry) =>
+    entry.folder || hiddenFolders.some((folder) => isInside(entry.path, folder)) ? [] : [entry.path],
+  );
+  const covered = [...hiddenFolders, ...TEMPORARY_FOLDERS];
+  const exposed = [...new Set(needed)].filter((name) => covered.some((folder) => isInside(name, folder)));
+  return { hiddenFolders, hiddenFiles, exposed };
+}
+
+/** The real paths of those that exist. */
+export async function existingPaths(paths: readonly string[]): Promise<ExistingPath[]> {
+  const found = await Promise.all(
+    paths.map(async (name) => {
+      const real = await realpath(name).catch(() => null);
+      return real === null ? [] : [{ path: real, folder: (await lstat(real)).isDirectory() }];
+    }),
+  );
+  return found.flat();
+}
+
+async function exists(name: string): Promise<boolean> {
+  return await access(name).then(
+    () => true,
+    () => false,
+  );
+}
+
+function isInside(name: string, folder: string): boolean {
+  return name === folder || name.startsWith(`${folder}/`);
 }

@@ -8,16 +8,16 @@ import { isProgramAlive } from './program-record.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 
 /**
- * Below the numbers that Linux gives to outgoing connections (32768 to 60999), which would be taken from a program that
- * starts to listen later.
+ * Below the range that Linux assigns to outgoing connections (32768 to 60999), which could take a port before the
+ * program listens on it.
  */
-const FIRST = 20_000;
-const COUNT = 10_000;
+const FIRST_PORT = 20_000;
+const PORT_COUNT = 10_000;
 
-/** Gives sandboxes ports of this machine that no other sandbox has. */
+/** Reserves ports of this machine for sandboxes. */
 export class PortReservations {
-  /** Of this process; with others of the same host only the choice by hash keeps starts at the same moment apart. */
-  readonly #turn = pLimit(1);
+  /** Within this process; between processes of one host only the choice by hash separates starts at the same moment. */
+  readonly #serialized = pLimit(1);
   readonly #folder: string;
   readonly #host: string;
 
@@ -27,45 +27,45 @@ export class PortReservations {
   }
 
   /**
-   * Chooses a port for each name, the same as before where that is free. Nobody else is given one until `write` has
-   * written them down.
+   * Picks a port for each name, the same as before if it is free. No other sandbox gets one until `record` has written
+   * them down.
    *
    * @throws SandboxBackendError when all are taken
    */
   async reserve<T>(
     id: string,
     names: readonly string[],
-    write: (ports: Record<string, number>) => Promise<T>,
+    record: (ports: Record<string, number>) => Promise<T>,
   ): Promise<T> {
     if (names.length === 0) {
-      return await write({});
+      return await record({});
     }
-    return await this.#turn(async () => {
-      const taken = await this.#taken(id);
+    return await this.#serialized(async () => {
+      const taken = await this.#portsOfOthers(id);
       const ports: Record<string, number> = {};
       for (const name of names) {
-        const port = await this.#choose(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
+        const port = await this.#pick(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
         taken.add(port);
         ports[name] = port;
       }
-      return await write(ports);
+      return await record(ports);
     });
   }
 
-  async #choose(seed: number, taken: ReadonlySet<number>): Promise<number> {
-    for (let step = 0; step < COUNT; step += 1) {
-      const port = FIRST + ((seed + step) % COUNT);
+  async #pick(seed: number, taken: ReadonlySet<number>): Promise<number> {
+    for (let step = 0; step < PORT_COUNT; step += 1) {
+      const port = FIRST_PORT + ((seed + step) % PORT_COUNT);
       if (!taken.has(port) && (await isPortFree(this.#host, port))) {
         return port;
       }
     }
     throw new SandboxBackendError(
-      `The sandbox cannot be started: no port from ${FIRST} to ${FIRST + COUNT - 1} is free.`,
+      `The sandbox cannot be started: no port from ${FIRST_PORT} to ${FIRST_PORT + PORT_COUNT - 1} is free.`,
     );
   }
 
   /** Ports of the other sandboxes that run. */
-  async #taken(id: string): Promise<Set<number>> {
+  async #portsOfOthers(id: string): Promise<Set<number>> {
     const others = (await sandboxIds(this.#folder)).filter((other) => other !== id);
     const records = await Promise.all(
       others.map(async (other) => await new SandboxFiles(this.#folder, other).program()),
@@ -79,26 +79,26 @@ export class PortReservations {
 }
 
 /**
- * A port of an address of this machine that nothing listens on right now. Another program may take it before it is
- * used: whoever is told it ends then, and gets another one at its next start.
+ * A port of an address of this machine that nothing listens on right now. Another program may take it first: the program
+ * that was given the port then ends, and gets another one at its next start.
  */
 export async function freePort(host: string): Promise<number> {
-  const port = await listenOnce(host, 0);
+  const port = await listenBriefly(host, 0);
   if (port === null) {
-    throw new Error('the system gave no port');
+    throw new Error('the system assigned no port');
   }
   return port;
 }
 
 /** Whether a program could listen there right now. */
 async function isPortFree(host: string, port: number): Promise<boolean> {
-  return (await listenOnce(host, port)) !== null;
+  return (await listenBriefly(host, port)) !== null;
 }
 
-/** The port; null when it is taken. */
-async function listenOnce(host: string, wanted: number): Promise<number | null> {
+/** @returns the port; null when it is taken */
+async function listenBriefly(host: string, requested: number): Promise<number | null> {
   const server = createServer();
-  server.listen(wanted, host);
+  server.listen(requested, host);
   try {
     await once(server, 'listening');
   } catch (error) {

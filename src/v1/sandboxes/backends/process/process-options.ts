@@ -1,31 +1,28 @@
 import { MIN_FREE_BYTES } from '../disk-space.js';
+import type { SandboxBackendOptions } from '../sandbox-backend.js';
 
 /** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
 export type ProcessIsolation = 'bwrap' | 'none';
 
-/** Everything that the process backend is told. Paths are absolute. */
-export interface ProcessBackendOptions {
+/** Configuration of the process backend. Paths are absolute. Sandboxes of another `instanceId` in the same folder are not touched. */
+export interface ProcessBackendOptions extends SandboxBackendOptions {
   /** Where each sandbox gets a folder of its own. */
   folder: string;
-  /** Names the installation: sandboxes of another one in the same folder are not touched. */
-  instanceId: string;
   hostId: string;
-  /** Where programs listen, and what their addresses name; null: loopback only. See `SandboxBackendOptions`. */
-  listenAddress: string | null;
   /** `auto`: bubblewrap where it works. */
   isolation: 'auto' | ProcessIsolation;
   /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
-  /** Our own agent server: `node ARGS entry`, where the entry lies at `dist/agent-server/main.js` of the product. */
+  /** Our own agent server: `node ARGS entry`, where the entry is `dist/agent-server/main.js` of the product. */
   agentServer: { node: string; entry: string; args: readonly string[] };
   /** The service's own variables; sandboxes get some of them, by an allow-list. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** How long a program may take to end by itself, milliseconds. */
+  /** How long a program may take to end after SIGTERM, milliseconds. */
   graceMs: number;
   fileLimits: {
-    /** Size above which a sandbox's log is put aside. */
+    /** Size above which a sandbox's log is rotated. */
     logBytes: number;
-    /** Nothing is started with less free space than this. */
+    /** No sandbox starts with less free space. */
     minFreeBytes: number;
   };
 }

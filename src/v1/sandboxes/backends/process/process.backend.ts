@@ -4,42 +4,42 @@ import { KeyedLimit } from '../../../../common/async.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
-  SandboxBackendError,
   SandboxBackend,
+  SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
-import { type TerminationInput, terminateSandbox } from './sandbox-termination.js';
 import { detectPlatform } from './platform.js';
-import type { ProcessIsolation, ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
 import { programAddress, programAddresses, programMarker, sandboxMarker } from './program-command.js';
-import { isProgramAlive, parseExit, parseBubblewrapStatus } from './program-record.js';
+import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
+import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
 import {
-  removeTree,
   isSandboxId,
   readIfExists,
+  readLogTail,
   REMOVED_PREFIX,
+  removeTree,
+  rotateLog,
   SandboxFiles,
   sandboxIds,
-  rotateLog,
-  readLogTail,
 } from './sandbox-files.js';
-import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
+import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 /**
- * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; all that is known of
- * them is in their folders, and which process is theirs is told by pid, start time and boot.
+ * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; everything known about
+ * them is in their folders, and pid, start time and boot id identify their processes.
  */
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly #options: ProcessBackendOptions;
-  /** One thing at a time per sandbox. */
+  /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
-  /** Programs that this process started, until their end is written down. */
-  readonly #programs = new Map<string, StartedProgram & { written: Promise<void> }>();
-  /** Sandboxes that are just being ended, with all that their programs leave behind. */
-  readonly #ending = new Set<string>();
-  #prepared: { isolation: ProcessIsolation; starter: ProgramLauncher } | null = null;
+  /** Programs that this process started, until their exit is written down. */
+  readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
+  /** Sandboxes that are being terminated, together with everything that their programs leave behind. */
+  readonly #terminating = new Set<string>();
+  #prepared: { isolation: ProcessIsolation; launcher: ProgramLauncher } | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
@@ -47,12 +47,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   /**
-   * What keeps sandboxes from the machine and from each other; `none` is not fit for several users.
+   * What keeps sandboxes from the machine and from each other; `none` does not suit several users.
    *
    * @throws SandboxBackendError before `prepare` has found out
    */
   get isolation(): ProcessIsolation {
-    return this.#ready().isolation;
+    return this.#requirePrepared().isolation;
   }
 
   async prepare(): Promise<string[]> {
@@ -66,7 +66,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const { platform, notices } = await detectPlatform(this.#options);
     this.#prepared = {
       isolation: platform.isolation,
-      starter: new ProgramLauncher(this.#options, platform),
+      launcher: new ProgramLauncher(this.#options, platform),
     };
     const leftovers = (await readdir(folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
     await Promise.all(leftovers.map(async (name) => await removeTree(path.join(folder, name))));
@@ -100,7 +100,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const ports = programAddresses(listenAddress, record.ports);
       return { ...nothing, state: 'running', address, ports, createdAt };
     }
-    await this.#programs.get(id)?.written;
+    await this.#programs.get(id)?.exitWritten;
     const exit =
       parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
       parseExit(await readIfExists(files.paths.exit), record);
@@ -112,12 +112,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   async pause(id: string): Promise<void> {
-    await this.#queue.run(id, async () => await this.#end(id, this.#options.graceMs));
+    await this.#queue.run(id, async () => await this.#terminate(id, this.#options.graceMs));
   }
 
   async remove(id: string): Promise<void> {
     await this.#queue.run(id, async () => {
-      await this.#end(id, 0);
+      await this.#terminate(id, 0);
       await this.#files(id).remove();
     });
   }
@@ -129,7 +129,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const isOurs = label?.instanceId === instanceId && label.hostId === hostId;
       return isOurs ? [await this.inspect(id)] : [];
     });
-    // One may have been removed meanwhile.
+    // A sandbox may have been removed meanwhile.
     return (await Promise.all(found)).flat().filter(({ state }) => state !== 'missing');
   }
 
@@ -140,66 +140,66 @@ export class ProcessSandboxBackend extends SandboxBackend {
   async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {
     const { id } = launch;
     const files = this.#files(id);
-    const { starter } = this.#ready();
+    const { launcher } = this.#requirePrepared();
     await this.#queue.run(id, async () => {
-      const started = await starter.start(launch, signal, create);
+      const started = await launcher.start(launch, signal, create);
       if (started !== null) {
-        this.#watch(id, files, started);
+        this.#watchExit(id, files, started);
       }
     });
   }
 
-  /** Ends what runs, politely where there is time; nothing happens when there is nothing. */
-  async #end(id: string, graceMs: number): Promise<void> {
+  /** Ends what runs, politely if there is a grace time; does nothing when there is nothing. */
+  async #terminate(id: string, graceMs: number): Promise<void> {
     const known = this.#programs.get(id);
-    // Of several processes of this host, another one may have started it since.
+    // Another process of this host may have started it since.
     const program =
       known !== undefined && isProgramAlive(known.record) ? known : await this.#find(this.#files(id));
     if (program === null) {
       return;
     }
     const ended = known?.ended ?? null;
-    this.#ending.add(id);
+    this.#terminating.add(id);
     try {
       await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
       await ended;
     } finally {
-      this.#ending.delete(id);
+      this.#terminating.delete(id);
     }
   }
 
-  /** What the files say of a sandbox's program; null when there is no such sandbox. */
+  /** What the files say about a sandbox's program; null when there is no such sandbox. */
   async #find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
     if (!(await files.exists())) {
       return null;
     }
-    const { starter } = this.#ready();
-    const [record, user] = await Promise.all([files.program(), starter.ownUser(files)]);
+    const { launcher } = this.#requirePrepared();
+    const [record, user] = await Promise.all([files.program(), launcher.exclusiveUser(files)]);
     return { record, user };
   }
 
-  /** Writes down how a program ends as long as we see it, and then ends what it left behind. */
-  #watch(id: string, files: SandboxFiles, started: StartedProgram): void {
+  /** Writes down how a program ends, as long as this process lives, and then ends what it left behind. */
+  #watchExit(id: string, files: SandboxFiles, started: StartedProgram): void {
     const { record, ended } = started;
-    const write = async (): Promise<void> => {
+    const writeExit = async (): Promise<void> => {
       const text = JSON.stringify({ ...(await ended), run: record.run });
-      const isWanted = this.#ending.has(id);
-      // Where it cannot be written, how the program ended is not known, as after a restart of the service.
+      const isExpected = this.#terminating.has(id);
+      // If it cannot be written, the exit is unknown, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
       if (this.#programs.get(id) === program) {
         this.#programs.delete(id);
       }
-      if (isWanted) {
+      if (isExpected) {
         return;
       }
-      // Not the next start's, which another process may have begun already. What cannot be ended now is ended before
-      // the next start, or with the sandbox.
+      // Only processes of this start, because another process of this host may have begun the next one already. What
+      // survives is ended before the next start, or with the sandbox.
       const marker = programMarker(this.#options.instanceId, id, record.run);
       await terminateSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(
         () => undefined,
       );
     };
-    const program = { ...started, written: write() };
+    const program = { ...started, exitWritten: writeExit() };
     this.#programs.set(id, program);
   }
 
@@ -214,7 +214,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return sandboxMarker(this.#options.instanceId, id);
   }
 
-  #ready(): { isolation: ProcessIsolation; starter: ProgramLauncher } {
+  #requirePrepared(): { isolation: ProcessIsolation; launcher: ProgramLauncher } {
     if (this.#prepared === null) {
       throw new SandboxBackendError('The process backend is not prepared.');
     }

@@ -48,7 +48,7 @@ const REST = {
 };
 
 describe('programCommand', () => {
-  it('runs our agent server, which gets its key on its standard input', () => {
+  it('runs our agent server, with its key on standard input', () => {
     const { command, input } = programCommand({ launch: launch(NATIVE), ...REST });
     expect(command.slice(0, 3)).toEqual(['/bin/node', '--flag', '/app/dist/agent-server/main.js']);
     expect(command.join(' ')).toContain(
@@ -60,7 +60,7 @@ describe('programCommand', () => {
     expect(input).toBe('{"session_api_key":"the-key"}\n');
   });
 
-  it('tells it where events go and what wraps its tools', () => {
+  it('passes the webhook address and the wrapper of its tools', () => {
     const { command } = programCommand({
       ...REST,
       launch: launch(NATIVE, { callbackUrl: 'http://service/hooks' }),
@@ -74,7 +74,7 @@ describe('programCommand', () => {
     ]);
   });
 
-  it('runs another program with its port and address put in', () => {
+  it('fills the port and the address into the arguments of other programs', () => {
     const program: SandboxProgram = {
       kind: 'command',
       command: 'p',
@@ -87,16 +87,16 @@ describe('programCommand', () => {
     expect([program, NATIVE].map(needsAssignedPort)).toEqual([true, false]);
   });
 
-  it('refuses an image', () => {
+  it('refuses images', () => {
     const program: SandboxProgram = { kind: 'image', image: 'i:1', args: [] };
     expect(() => programCommand({ launch: launch(program), ...REST })).toThrow(SandboxBackendError);
   });
 });
 
-it('says what it cannot do of what a specification asks for', () => {
+it('lists what processes cannot have', () => {
   expect(unsupportedOverrides(launch(NATIVE))).toEqual([]);
-  const wishes = { cpu: 2, memoryMb: 512, runtime: 'runsc', network: 'n' };
-  const lines = unsupportedOverrides(launch({ kind: 'native', image: 'i:1' }, wishes));
+  const overrides = { cpu: 2, memoryMb: 512, runtime: 'runsc', network: 'n' };
+  const lines = unsupportedOverrides(launch({ kind: 'native', image: 'i:1' }, overrides));
   expect(lines.map((line) => line.replace(/^.* apply /, ''))).toEqual([
     'the image of the sandbox specification.',
     'the processor limit of the sandbox specification.',
@@ -121,7 +121,7 @@ const LAUNCH: SandboxLaunch = {
 };
 
 const INPUT = {
-  own: {
+  serviceEnvironment: {
     PATH: '/bin',
     HOME: '/home/service',
     LC_ALL: 'C.UTF-8',
@@ -153,11 +153,11 @@ const COMMON = {
   SLIPWAY_SANDBOX: 'instance/a/run',
 };
 
-it('hands on what is on the list, and no key to our own server', () => {
+it('inherits the allow-list, and gives our own server no key', () => {
   expect(sandboxEnvironment({ ...INPUT, port: null })).toEqual(COMMON);
 });
 
-it('tells other programs what they read from variables', () => {
+it('gives other programs the variables that they read', () => {
   expect(sandboxEnvironment({ ...INPUT, port: 4000 })).toEqual({
     ...COMMON,
     PORT: '4000',
@@ -169,12 +169,12 @@ it('tells other programs what they read from variables', () => {
   });
 });
 
-it('names no webhook where there is none', () => {
+it('sets no webhook address where there is none', () => {
   const launch = { ...LAUNCH, callbackUrl: null };
   expect(sandboxEnvironment({ ...INPUT, launch, port: 4000 })).not.toHaveProperty('OH_WEBHOOKS_0_BASE_URL');
 });
 
-it('names the ports that tools may use, and none where there are none', () => {
+it('names the ports that tools may use', () => {
   const env = sandboxEnvironment({ ...INPUT, port: null, ports: { WORKER_1: 20_001, FROM_SPEC_2: 20_002 } });
   expect(env).toEqual({
     ...COMMON,

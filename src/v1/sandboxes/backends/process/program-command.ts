@@ -1,47 +1,19 @@
-import { access } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
-import path from 'node:path';
-import { proxyVariables } from '../launch-variables.js';
-import {
-  portVariables,
-  SandboxBackendError,
-  type SandboxLaunch,
-  type SandboxProgram,
-} from '../sandbox-backend.js';
-import {
-  asUser,
-  existingPaths,
-  programFiles,
-  sandboxWrapper,
-  type VisibleFiles,
-  visibleFiles,
-} from './isolation.js';
-import type { Platform } from './platform.js';
+import { portVariables, proxyVariables } from '../launch-variables.js';
+import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '../sandbox-backend.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
+/** Identifies the processes of a sandbox even when they left its process group and their parents are gone. */
+const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
+const INHERITED_VARIABLES =
+  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
 
-/** The address of a program that listens on this port. */
-export function programAddress(listenAddress: string | null, port: number): string {
-  const host = listenAddress ?? LOOPBACK;
-  return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
-}
-
-/** The addresses of ports, by their names. */
-export function programAddresses(
-  listenAddress: string | null,
-  ports: Readonly<Record<string, number>>,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(ports).map(([name, port]) => [name, programAddress(listenAddress, port)]),
-  );
-}
-
-/** What runs in a sandbox, without what is put around it. */
+/** What runs in a sandbox, without its wrapper. */
 interface ProgramCommand {
   command: string[];
-  /** What is written to its standard input, which is then closed; null: it has none. */
+  /** Written to its standard input, which is then closed; null: it has none. */
   input: string | null;
 }
 
@@ -49,20 +21,22 @@ interface ProgramInput {
   launch: SandboxLaunch;
   paths: SandboxPaths;
   agentServer: ProcessBackendOptions['agentServer'];
-  /** Put before its tools. */
+  /** Precedes each of its tools. */
   toolWrapper: readonly string[];
-  /** Where it is to listen. */
+  /** Where it must listen. */
   host: string;
-  /** Of programs that are told their port. */
+  /** Null: it picks one itself. */
   port: number | null;
 }
 
-/** @throws SandboxBackendError for images, which need something that runs images */
+/** @throws SandboxBackendError for images, which need a backend that runs them */
 export function programCommand(input: ProgramInput): ProgramCommand {
   const { launch, paths, agentServer, toolWrapper, host, port } = input;
   const { program } = launch;
   if (program.kind === 'image') {
-    throw imageRefused(program.image);
+    throw new SandboxBackendError(
+      `The process backend cannot run the image ${program.image}: choose a sandbox specification without an image, or SANDBOX_BACKEND=docker.`,
+    );
   }
   if (program.kind === 'command') {
     const args = program.args.map((arg) => arg.replaceAll('{port}', String(port)).replaceAll('{host}', host));
@@ -79,140 +53,55 @@ export function programCommand(input: ProgramInput): ProgramCommand {
   return { command, input: `${JSON.stringify({ session_api_key: launch.sessionKey })}\n` };
 }
 
-/** Whether a program has to be told on which port it shall listen. */
+/** Whether a program must be told which port to listen on. */
 export function needsAssignedPort(program: SandboxProgram): boolean {
   return program.kind === 'command';
 }
 
-/** What a specification asks for and processes cannot have, in words for people. */
+/** What the specification asks for and processes cannot have, in sentences for users. */
 export function unsupportedOverrides({ program, cpu, memoryMb, runtime, network }: SandboxLaunch): string[] {
-  const wishes: [string, unknown][] = [
+  const overrides: [string, unknown][] = [
     ['the image', program.kind === 'native' ? program.image : null],
     ['the processor limit', cpu],
     ['the memory limit', memoryMb],
     ['the container runtime', runtime],
     ['the network', network],
   ];
-  return wishes
-    .filter(([, wish]) => wish !== null)
+  return overrides
+    .filter(([, value]) => value !== null)
     .map(([name]) => `The process backend cannot apply ${name} of the sandbox specification.`);
 }
 
-function imageRefused(image: string): SandboxBackendError {
-  return new SandboxBackendError(
-    `The process backend cannot run the image ${image}: choose a sandbox specification without an image, or SANDBOX_BACKEND=docker.`,
-  );
-}
-
-/** The descriptor that bubblewrap's reports go to. */
-const STATUS_FD = 3;
-
-/** Sockets that rule the machine lie there: of container engines, of the session's services. */
-const ALWAYS_HIDDEN = ['/run'];
-/** What name resolution may need of it. */
-const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve'];
-const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
-
-/** What comes before a sandbox's program on this platform. */
-export async function programWrapper(
-  options: ProcessBackendOptions,
-  platform: Platform,
-  paths: SandboxPaths,
-  user: number | null,
-): Promise<string[]> {
-  if (platform.isolation === 'bwrap') {
-    const [visible, hasVarTmp] = await Promise.all([filesSeen(options), exists('/var/tmp')]);
-    return sandboxWrapper({
-      programs: platform.programs,
-      visible,
-      paths,
-      hasVarTmp,
-      user,
-      statusFd: STATUS_FD,
-    });
-  }
-  if (user === null) {
-    return [];
-  }
-  return platform.setpriv === null
-    ? []
-    : [platform.setpriv, ...asUser(user), '--no-new-privs', '--inh-caps=-all', '--bounding-set=-all', '--'];
-}
-
-/** As whom to start the program where nothing comes before it that changes the user. */
-export function spawnIdentity(platform: Platform, user: number | null): { uid?: number; gid?: number } {
-  return platform.isolation === 'none' && platform.setpriv === null && user !== null
-    ? { uid: user, gid: user }
-    : {};
-}
-
-async function filesSeen(options: ProcessBackendOptions): Promise<VisibleFiles> {
-  const { folder, hiddenPaths, agentServer, environment } = options;
-  const { product, files } = programFiles(agentServer.node, agentServer.entry);
-  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
-  const named = [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
-  const [hidden, needed] = await Promise.all([
-    existingPaths([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
-    existingPaths(named),
-  ]);
-  const there = await Promise.all(named.map(async (name) => ((await exists(name)) ? [name] : [])));
-  return visibleFiles({ hidden, needed: [...there.flat(), ...needed.map((entry) => entry.path)] });
-}
-
-async function exists(name: string): Promise<boolean> {
-  return await access(name).then(
-    () => true,
-    () => false,
-  );
-}
-
-/** By this variable the processes of a sandbox are known even when they left its group and their parents are gone. */
-const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
-
-/** How that variable begins in every process of a sandbox, as `NAME=value`. */
-export function sandboxMarker(instanceId: string, id: string): string {
-  return `${MARKER_VARIABLE}=${instanceId}/${id}/`;
-}
-
-/** The whole variable, in processes of one start of a sandbox. */
-export function programMarker(instanceId: string, id: string, run: string): string {
-  return `${sandboxMarker(instanceId, id)}${run}`;
-}
-
-const INHERITED =
-  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
-
 interface EnvironmentInput {
-  /** The service's own variables. */
-  own: Readonly<Record<string, string | undefined>>;
+  serviceEnvironment: Readonly<Record<string, string | undefined>>;
   launch: SandboxLaunch;
   paths: SandboxPaths;
   /** Folder for temporary files as the program sees it. */
   tmp: string;
   /** The variable that marks the processes of this start, as `NAME=value`. */
   marker: string;
-  /** Of programs that are told their port; null: it chooses one itself. */
+  /** Of programs that are told their port; null: it picks one itself. */
   port: number | null;
-  /** Ports for what is started inside, by name. */
+  /** Ports for programs that agents start, by name. */
   ports: Readonly<Record<string, number>>;
   /** Where all of them listen. */
   host: string;
 }
 
 /**
- * The whole environment of a sandbox's program: of the service's own variables only those by name that every program
- * needs. Our agent server is told its key elsewhere; other programs know only variables, so there it stands among
- * them, where their tools may read it.
+ * The whole environment of a sandbox's program. Of the service's own variables it gets an allow-list that every program
+ * needs. Our agent server reads its key elsewhere; other programs read it only from a variable, which their tools can
+ * see as well.
  */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
-  const { own, launch, paths, tmp, marker, port, ports, host } = input;
-  const inherited = Object.entries(own).flatMap(([name, value]) =>
-    value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
+  const { serviceEnvironment, launch, paths, tmp, marker, port, ports, host } = input;
+  const inherited = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
+    value !== undefined && INHERITED_VARIABLES.test(name) ? [[name, value] as const] : [],
   );
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    ...proxyVariables(own, launch, true),
+    ...proxyVariables(serviceEnvironment, launch, true),
     HOME: paths.home,
     TMPDIR: tmp,
     ...(port === null ? {} : protocolVariables(launch, paths, port)),
@@ -232,4 +121,30 @@ function protocolVariables(launch: SandboxLaunch, paths: SandboxPaths, port: num
     OH_WORKSPACE_PATH: paths.workspace,
     ...(launch.callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: launch.callbackUrl }),
   };
+}
+
+/** How the marker variable begins in every process of a sandbox, as `NAME=value`. */
+export function sandboxMarker(instanceId: string, id: string): string {
+  return `${MARKER_VARIABLE}=${instanceId}/${id}/`;
+}
+
+/** The whole marker variable, in processes of one start of a sandbox. */
+export function programMarker(instanceId: string, id: string, run: string): string {
+  return `${sandboxMarker(instanceId, id)}${run}`;
+}
+
+/** The address of a program that listens on this port. */
+export function programAddress(listenAddress: string | null, port: number): string {
+  const host = listenAddress ?? LOOPBACK;
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** The addresses of ports, by their names. */
+export function programAddresses(
+  listenAddress: string | null,
+  ports: Readonly<Record<string, number>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([name, port]) => [name, programAddress(listenAddress, port)]),
+  );
 }

@@ -4,46 +4,45 @@ import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
-import { terminateSandbox } from './sandbox-termination.js';
-import { toolWrapper } from './isolation.js';
-import { chooseUser, isInRange, type Platform } from './platform.js';
+import { programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
+import type { Platform } from './platform.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import {
-  needsAssignedPort,
   LOOPBACK,
+  needsAssignedPort,
   programCommand,
   programMarker,
-  programWrapper,
   sandboxEnvironment,
   sandboxMarker,
-  spawnIdentity,
   unsupportedOverrides,
 } from './program-command.js';
 import { identifyProcess, isProgramAlive, type ProgramRecord } from './program-record.js';
 import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
+import { terminateSandbox } from './sandbox-termination.js';
+import { chooseUser, isInRange } from './sandbox-users.js';
 
 export interface StartedProgram extends SpawnedProgram {
-  /** The user that nothing but this sandbox runs as; null when there is none. */
+  /** The user that only this sandbox runs as; null when it has none of its own. */
   user: number | null;
 }
 
-/** Starts programs of sandboxes, and makes their folders. */
+/** Creates the folders of sandboxes and starts their programs. */
 export class ProgramLauncher {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
-  readonly #allotments: PortReservations;
+  readonly #portReservations: PortReservations;
 
   constructor(options: ProcessBackendOptions, platform: Platform) {
     this.#options = options;
     this.#platform = platform;
-    this.#allotments = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
+    this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
   /**
-   * Starts a sandbox's program; null when it runs already.
+   * Starts a sandbox's program; null when it already runs.
    *
-   * @param create whether a sandbox that is not there is made
+   * @param create whether to create a sandbox that does not exist
    * @throws SandboxBackendError when it cannot be started
    */
   async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
@@ -51,8 +50,8 @@ export class ProgramLauncher {
     const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
     const { paths } = files;
-    const before = await files.program();
-    if (before !== null && isProgramAlive(before)) {
+    const earlier = await files.program();
+    if (earlier !== null && isProgramAlive(earlier)) {
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
@@ -68,38 +67,47 @@ export class ProgramLauncher {
       port,
     });
     await requireSpace(folder, fileLimits.minFreeBytes);
-    const user = await this.#prepareFiles(launch.id, files, before === null, create);
+    const user = await this.#prepareFiles(launch.id, files, earlier === null, create);
     const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
-    unsupportedOverrides(launch).forEach((line) => launch.onShortfall?.(line));
+    unsupportedOverrides(launch).forEach((sentence) => launch.onShortfall?.(sentence));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
-    const spawned = await this.#allotments.reserve(launch.id, Object.keys(launch.ports), (ports) =>
+    const spawned = await this.#portReservations.reserve(launch.id, Object.keys(launch.ports), (ports) =>
       spawnProgram({
         command: [...wrapper, ...command],
         cwd: isolated ? '/' : paths.box,
-        env: sandboxEnvironment({ own: environment, launch, paths, tmp, marker, port, ports, host }),
+        env: sandboxEnvironment({
+          serviceEnvironment: environment,
+          launch,
+          paths,
+          tmp,
+          marker,
+          port,
+          ports,
+          host,
+        }),
         input,
         identity: spawnIdentity(this.#platform, user),
         paths,
         record: { run, port, ports, namespaced: isolated },
       }),
     );
-    return { ...spawned, user: this.#own(user) };
+    return { ...spawned, user: this.#exclusive(user) };
   }
 
-  /** The user that nothing but this sandbox runs as; null when there is none. */
-  async ownUser(files: SandboxFiles): Promise<number | null> {
-    return this.#platform.users === null ? null : this.#own(await files.owner());
+  /** The user that only this sandbox runs as; null when it has none of its own. */
+  async exclusiveUser(files: SandboxFiles): Promise<number | null> {
+    return this.#platform.users === null ? null : this.#exclusive(await files.owner());
   }
 
-  #own(owner: number | null): number | null {
+  #exclusive(owner: number | null): number | null {
     const { users } = this.#platform;
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
-  /** @returns the user that the sandbox runs as */
+  /** @returns the user that the sandbox runs as; null: the service's own */
   async #prepareFiles(
     id: string,
     files: SandboxFiles,
@@ -116,21 +124,16 @@ export class ProgramLauncher {
       await files.create(label, await this.#newUser(id));
     }
     if (existed) {
-      // Left by a program that died, or whose start was cut off before it was written down.
+      // Ends leftovers of a program that died, or of a start that was interrupted before it was recorded.
       const marker = sandboxMarker(instanceId, id);
-      await terminateSandbox({
-        record: null,
-        ended: null,
-        marker,
-        user: await this.ownUser(files),
-        graceMs: 0,
-      });
+      const user = await this.exclusiveUser(files);
+      await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0 });
     }
     await files.clearReports();
     return await this.#userOf(files);
   }
 
-  /** As whom it runs; null: as we do. Made when the service was not root yet, it still is that user's. */
+  /** A sandbox that was created before the service became root keeps its user. */
   async #userOf(files: SandboxFiles): Promise<number | null> {
     if (this.#platform.users === null) {
       return null;
@@ -168,12 +171,12 @@ interface SpawnInput {
   cwd: string;
   /** The whole environment. */
   env: Record<string, string>;
-  /** Given to the program on its standard input; null: it has none. */
+  /** Written to its standard input; null: it has none. */
   input: string | null;
-  /** As whom, where the command does not see to that itself. */
+  /** The user to spawn as, where the command does not change it. */
   identity: { uid?: number; gid?: number };
   paths: SandboxPaths;
-  /** What is written down of the process beside its identity. */
+  /** What is recorded of the process besides its identity. */
   record: Pick<ProgramRecord, 'run' | 'port' | 'ports' | 'namespaced'>;
 }
 
@@ -183,7 +186,7 @@ interface SpawnedProgram {
 }
 
 /**
- * Starts a program that outlives this process, writes down which one it is and lets go of it.
+ * Starts a program that outlives this process, records its identity and detaches from it.
  *
  * @throws SandboxBackendError when there is no such program
  */
@@ -197,9 +200,9 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
   });
   const pid = child.pid;
   if (pid === undefined) {
-    return await refusal(failed, input.command);
+    return await throwSpawnFailure(failed, input.command);
   }
-  // In the same turn: the process is not waited for before, so that its identity is still to be had if it ended.
+  // In the same tick: Node.js cannot have reaped the process yet, so its identity can be read even if it has ended.
   const record = { ...identifyProcess(pid), ...input.record };
   try {
     writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
@@ -210,7 +213,7 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
       cause: error,
     });
   }
-  // A program that ended before it read its input is told by its exit.
+  // Fails when the program ended before it read its input, which its exit shows.
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(input.input);
   child.unref();
@@ -219,7 +222,7 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
 
 function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
   const [program = '', ...args] = command;
-  // To files: pipes would fill up, or break, when the service is gone.
+  // Files rather than pipes, which would fill up or break when the service is gone.
   const files = [openSync(paths.log, 'a', 0o600), openSync(paths.status, 'w', 0o600)] as const;
   try {
     const [log, status] = files;
@@ -235,7 +238,7 @@ function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput
   }
 }
 
-async function refusal(failed: Promise<never>, [program = '']: string[]): Promise<never> {
+async function throwSpawnFailure(failed: Promise<never>, [program = '']: string[]): Promise<never> {
   try {
     return await failed;
   } catch (error) {

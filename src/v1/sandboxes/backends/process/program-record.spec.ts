@@ -15,11 +15,11 @@ function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
   return { ...identifyProcess(process.pid), run: 'a', port: null, ports: {}, namespaced: false, ...changes };
 }
 
-describe('lives', () => {
+describe('isProgramAlive', () => {
   it.each([
     ['this very process', {}, true],
-    ['one that has its pid since a later time', { startTime: '1' }, false],
-    ['one of before the machine started', { bootId: 'earlier' }, false],
+    ['a later process with the same pid', { startTime: '1' }, false],
+    ['a process from before the last boot', { bootId: 'earlier' }, false],
   ])('%s', (_, changes, expected) => {
     expect(isProgramAlive(record(changes))).toBe(expected);
   });
@@ -34,7 +34,7 @@ describe('lives', () => {
   });
 });
 
-it('reads back what it wrote, and nothing else', () => {
+it('parses its own records and nothing else', () => {
   const written = record({ port: 4000, ports: { WORKER_1: 20_001 }, namespaced: true });
   expect(parseProgramRecord(JSON.stringify(written))).toEqual(written);
   expect(parseProgramRecord('')).toBeNull();
@@ -49,7 +49,7 @@ it.each([
   ['65536', null],
   ['80 ', null],
   ['127.0.0.1:80', null],
-])('takes %j for the port %p', (text, port) => {
+])('parses the port in %j as %p', (text, port) => {
   expect(parsePort(text)).toBe(port);
 });
 
@@ -58,15 +58,15 @@ it.each([
   ['{ "exit-code": 0 }', { code: 0, signal: null }],
   ['{ "exit-code": 137 }', { code: null, signal: 'SIGKILL' }],
   ['{ "exit-code": 255 }', { code: 255, signal: null }],
-])('understands the report %j', (text, expected) => {
+])('parses the report %j', (text, expected) => {
   expect(parseBubblewrapStatus(text)).toEqual({ ...expected, outOfMemory: false });
 });
 
-it.each(['', '{ "child-pid": 7 }\n', '{ "exit-'])('knows no end from %j', (text) => {
+it.each(['', '{ "child-pid": 7 }\n', '{ "exit-'])('finds no exit in %j', (text) => {
   expect(parseBubblewrapStatus(text)).toBeNull();
 });
 
-it('takes only the end of the same start', () => {
+it('accepts only the exit of the same start', () => {
   const text = JSON.stringify({ run: 'b', code: 3, signal: null });
   expect(parseExit(text, record({ run: 'b' }))).toEqual({ code: 3, signal: null, outOfMemory: false });
   expect(parseExit(text, record({ run: 'c' }))).toBeNull();

@@ -16,19 +16,19 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it('has no tail where there is no log', async () => {
+it('finds no tail where there is no log', async () => {
   expect(await readLogTail(log)).toBe('');
   await rotateLog(log, 10);
 });
 
-it('ends with the last whole lines', async () => {
+it('returns the last whole lines', async () => {
   await writeFile(log, 'one\ntwo\n');
   expect(await readLogTail(log)).toBe('one\ntwo\n');
   await writeFile(log, `${'x'.repeat(5000)}\nlast é\n`);
   expect(await readLogTail(log)).toBe('last é\n');
 });
 
-it('is put aside when it is too large, and goes on', async () => {
+it('rotates a log that is too large, and keeps the program writing to it', async () => {
   await writeFile(log, 'before\n');
   await rotateLog(log, 100);
   expect(await readFile(log, 'utf8')).toBe('before\n');
@@ -42,7 +42,7 @@ it.each([
   ['workspace', 'workspace'],
   ['work/project/', 'work/project/'],
   ['./a/../b', 'b'],
-])('takes the working folder %s', (given, expected) => {
+])('accepts the working folder %s', (given, expected) => {
   expect(relativeWorkingDir(given)).toBe(expected);
 });
 

@@ -17,9 +17,16 @@ import {
 import path from 'node:path';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { parseDocument, parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
+import { parseJson, parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
 
-/** Whose sandbox a folder is. */
+const PORT_BYTES = 8;
+const LOG_TAIL_BYTES = 4096;
+/** Of folders that are about to be removed. */
+export const REMOVED_PREFIX = '.removed-';
+/** Names in the box that a working folder must not have. */
+const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'port', 'port.new']);
+
+/** Which installation and host a sandbox belongs to. */
 interface SandboxLabel {
   instanceId: string;
   hostId: string;
@@ -27,15 +34,38 @@ interface SandboxLabel {
   createdAt: number;
 }
 
-const PORT_BYTES = 8;
-/** Of folders that are about to go. */
-export const REMOVED_PREFIX = '.removed-';
+/**
+ * The paths of one sandbox. What the service trusts (`label`, `program`, `exit`, `status`) is outside the box; only the box
+ * belongs to the sandbox's user.
+ */
+export interface SandboxPaths {
+  root: string;
+  /** Which installation and host the sandbox belongs to. */
+  label: string;
+  /** Which process runs, or ran last. */
+  program: string;
+  /** How it ended, as we saw it. */
+  exit: string;
+  /** How it ended, as bubblewrap reported it. */
+  status: string;
+  log: string;
+  /** The `/etc/passwd` that the sandbox sees, with its own user. */
+  users: string;
+  /** Everything that the program may write to. */
+  box: string;
+  home: string;
+  tmp: string;
+  conversations: string;
+  bashEvents: string;
+  portFile: string;
+  workspace: string;
+}
 
 /** The files of one sandbox on the disk. */
 export class SandboxFiles {
   readonly paths: SandboxPaths;
 
-  /** @param workingDir where the agent works, below the box */
+  /** @param workingDir where the agent works, relative to the box */
   constructor(folder: string, id: string, workingDir = 'workspace') {
     this.paths = sandboxPaths(folder, id, workingDir);
   }
@@ -45,33 +75,33 @@ export class SandboxFiles {
   }
 
   /**
-   * Makes what is missing before the first start. Afterwards nothing is made here any more: in a box that a program
-   * has worked in, a name may lead anywhere.
+   * Creates what is missing before the first start. Later starts must not create anything here: in a box that a program
+   * has worked in, any name may be a link to anywhere.
    *
-   * @param user to whom the box belongs; null: to us
+   * @param user owner of the box; null: the service's own user
    */
   async create(label: SandboxLabel, user: number | null): Promise<void> {
     const { root, box, home, tmp, conversations, bashEvents, workspace } = this.paths;
     await mkdir(root, { recursive: true });
-    // Another user passes through to its box and sees nothing else.
+    // Another user can traverse the folder to its box, but not list it.
     await chmod(root, user === null ? 0o700 : 0o711);
     await this.#write(this.paths.label, label);
-    const below = path.relative(box, workspace).split(path.sep);
-    const parts = below.map((_, index) => path.join(box, ...below.slice(0, index + 1)));
-    for (const folder of [box, home, tmp, conversations, bashEvents, ...parts]) {
+    const names = path.relative(box, workspace).split(path.sep);
+    const workspaceFolders = names.map((_, index) => path.join(box, ...names.slice(0, index + 1)));
+    for (const folder of [box, home, tmp, conversations, bashEvents, ...workspaceFolders]) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       if (user !== null) {
         await chown(folder, user, user);
       }
     }
     if (user !== null) {
-      await writeFile(this.paths.users, await usersWith(user, home));
+      await writeFile(this.paths.users, await passwdWith(user, home));
     }
   }
 
-  /** Null when the folder carries none. */
+  /** Null when the folder has none. */
   async label(): Promise<SandboxLabel | null> {
-    const value = parseDocument(await readIfExists(this.paths.label));
+    const value = parseJson(await readIfExists(this.paths.label));
     const instanceId = jsonText(value, 'instanceId');
     const hostId = jsonText(value, 'hostId');
     const createdAt = jsonNumber(value, 'createdAt');
@@ -80,7 +110,7 @@ export class SandboxFiles {
       : { instanceId, hostId, createdAt };
   }
 
-  /** To whom the box belongs; null when there is none. */
+  /** The user that owns the box; null when there is no box. */
   async owner(): Promise<number | null> {
     return (await stat(this.paths.box).catch(nullIfMissing))?.uid ?? null;
   }
@@ -89,7 +119,7 @@ export class SandboxFiles {
     return parseProgramRecord(await readIfExists(this.paths.program));
   }
 
-  /** The port that the program says it listens on. The file is the sandbox's: whatever stands there, it is not trusted. */
+  /** The port that the program says it listens on. The file belongs to the sandbox, so its content is not trusted. */
   async reportedPort(): Promise<number | null> {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     const file = await open(this.paths.portFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(nullIfMissing);
@@ -104,23 +134,23 @@ export class SandboxFiles {
     }
   }
 
-  /** Forgets what an earlier program reported. */
+  /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
     const { portFile, exit, status } = this.paths;
     await Promise.all([portFile, exit, status].map(async (file) => await rm(file, { force: true })));
   }
 
-  /** Takes the sandbox's folder out of the list of sandboxes, then removes it. */
+  /** Renames the sandbox's folder, so that it is no longer listed, then removes it. */
   async remove(): Promise<void> {
     const { root } = this.paths;
-    const gone = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
+    const removed = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
     try {
-      await rename(root, gone);
+      await rename(root, removed);
     } catch (error) {
       nullIfMissing(error);
       return;
     }
-    await removeTree(gone);
+    await removeTree(removed);
   }
 
   async #write(file: string, value: object): Promise<void> {
@@ -129,89 +159,7 @@ export class SandboxFiles {
   }
 }
 
-/** Ids of the sandboxes in a folder. */
-export async function sandboxIds(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory() && isSandboxId(entry.name)).map(({ name }) => name);
-}
-
-/** Whether a text may be the name of a folder: letters and digits only. */
-export function isSandboxId(text: string): boolean {
-  return /^[0-9A-Za-z]{1,64}$/.test(text);
-}
-
-/** Programs such as ssh refuse to work for a user that has no name. */
-async function usersWith(user: number, home: string): Promise<string> {
-  const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
-  return `${users.trimEnd()}\nsandbox:x:${user}:${user}::${home}:/bin/bash\n`.trimStart();
-}
-
-/** The text of a file, empty when it is missing. */
-export async function readIfExists(file: string): Promise<string> {
-  return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
-}
-
-/** @throws what it was given, unless that says that a file is missing, or is a link where none may be */
-function nullIfMissing(error: unknown): null {
-  if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(jsonText(error, 'code') ?? '')) {
-    return null;
-  }
-  throw error;
-}
-
-/** Removes a folder with all that is in it, folders too that their owner may not write (as some package caches are). */
-export async function removeTree(folder: string): Promise<void> {
-  const remove = async (): Promise<void> => await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  try {
-    await remove();
-  } catch (error) {
-    if (!['EACCES', 'EPERM'].includes(jsonText(error, 'code') ?? '')) {
-      throw error;
-    }
-    await unlock(folder);
-    await remove();
-  }
-}
-
-async function unlock(folder: string): Promise<void> {
-  if (!(await lstat(folder)).isDirectory()) {
-    return;
-  }
-  await chmod(folder, 0o700);
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) {
-      await unlock(path.join(folder, entry.name));
-    }
-  }
-}
-
-/**
- * Where things of one sandbox lie. What the service believes (`label`, `program`, `exit`, `status`) lies outside of the
- * box, which alone belongs to the sandbox's user.
- */
-export interface SandboxPaths {
-  root: string;
-  /** Whose sandbox this is. */
-  label: string;
-  /** Which process runs or ran. */
-  program: string;
-  /** How it ended, as we saw it. */
-  exit: string;
-  /** How it ended, as bubblewrap wrote it. */
-  status: string;
-  log: string;
-  /** The list of users that the sandbox sees, with its own. */
-  users: string;
-  box: string;
-  home: string;
-  tmp: string;
-  conversations: string;
-  bashEvents: string;
-  portFile: string;
-  workspace: string;
-}
-
-/** @param workingDir where the agent works, below the box */
+/** @param workingDir where the agent works, relative to the box */
 export function sandboxPaths(folder: string, id: string, workingDir: string): SandboxPaths {
   const root = path.join(folder, id);
   const box = path.join(root, 'box');
@@ -233,17 +181,15 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
   };
 }
 
-const OWN_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'port', 'port.new']);
-
 /**
- * The working folder of a specification, as a path below the box.
+ * The working folder of a specification, as a path relative to the box.
  *
- * @throws SandboxBackendError when it leads elsewhere
+ * @throws SandboxBackendError when it is outside, or one of the box's own folders
  */
 export function relativeWorkingDir(workingDir: string): string {
   const inside = path.normalize(workingDir);
   const [first = '.'] = inside.split(path.sep);
-  if (path.isAbsolute(inside) || first === '.' || first === '..' || OWN_NAMES.has(first)) {
+  if (path.isAbsolute(inside) || first === '.' || first === '..' || RESERVED_NAMES.has(first)) {
     throw new SandboxBackendError(
       `The process backend cannot work in ${workingDir}: working_dir of the sandbox specification must be a relative path such as workspace.`,
     );
@@ -251,9 +197,24 @@ export function relativeWorkingDir(workingDir: string): string {
   return inside;
 }
 
-const TAIL_BYTES = 4096;
+/** Ids of the sandboxes in a folder. */
+export async function sandboxIds(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory() && isSandboxId(entry.name)).map(({ name }) => name);
+}
 
-/** The last whole lines of a log, at most 4 KB; empty when there is none. */
+/** Whether a text is safe as the name of a folder: letters and digits only. */
+export function isSandboxId(text: string): boolean {
+  return /^[0-9A-Za-z]{1,64}$/.test(text);
+}
+
+/** Programs such as ssh refuse to work for a user without a name. */
+async function passwdWith(user: number, home: string): Promise<string> {
+  const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  return `${users.trimEnd()}\nsandbox:x:${user}:${user}::${home}:/bin/bash\n`.trimStart();
+}
+
+/** The last whole lines of a log, at most 4 KB; empty when there is no log. */
 export async function readLogTail(file: string): Promise<string> {
   const size = await sizeOf(file);
   if (size === 0) {
@@ -261,8 +222,8 @@ export async function readLogTail(file: string): Promise<string> {
   }
   const handle = await open(file, 'r');
   try {
-    const start = Math.max(0, size - TAIL_BYTES);
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, start);
+    const start = Math.max(0, size - LOG_TAIL_BYTES);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(LOG_TAIL_BYTES), 0, LOG_TAIL_BYTES, start);
     const text = buffer.toString('utf8', 0, bytesRead);
     return start === 0 ? text : text.slice(text.indexOf('\n') + 1);
   } finally {
@@ -271,8 +232,8 @@ export async function readLogTail(file: string): Promise<string> {
 }
 
 /**
- * Puts a log aside that has grown large, in place of the one before, and begins anew. The program goes on writing to
- * the same file, which it has open for appending; what it writes in between may be lost.
+ * Moves the content of a log that has grown large to `.1`, replacing the one before. The program keeps writing to the same
+ * file, which it has open for appending; what it writes between the copy and the truncation may be lost.
  */
 export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
@@ -283,4 +244,43 @@ export async function rotateLog(file: string, maxBytes: number): Promise<void> {
 
 async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
+/** The text of a file, empty when it is missing. */
+export async function readIfExists(file: string): Promise<string> {
+  return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
+}
+
+/** @throws the given error, unless it says that a file is missing, or is a link where none is allowed */
+function nullIfMissing(error: unknown): null {
+  if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(jsonText(error, 'code') ?? '')) {
+    return null;
+  }
+  throw error;
+}
+
+/** Removes a folder and its content, including folders that are read-only to their owner (as some package caches are). */
+export async function removeTree(folder: string): Promise<void> {
+  const remove = async (): Promise<void> => await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  try {
+    await remove();
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(jsonText(error, 'code') ?? '')) {
+      throw error;
+    }
+    await makeWritable(folder);
+    await remove();
+  }
+}
+
+async function makeWritable(folder: string): Promise<void> {
+  if (!(await lstat(folder)).isDirectory()) {
+    return;
+  }
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) {
+      await makeWritable(path.join(folder, entry.name));
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { chooseUser, isInRange, usableUserRange } from './platform.js';
+import { chooseUser, isInRange, usableUserRange } from './sandbox-users.js';
 
 const WHOLE = '         0          0 4294967295\n';
 const CONTAINER = '0 100000 65536\n';
@@ -20,13 +20,13 @@ describe('usableUsers', () => {
 describe('chooseUser', () => {
   const range = { first: 100, count: 3 };
 
-  it('is stable and of the range', () => {
+  it('is stable and within the range', () => {
     const user = chooseUser('a', range, new Set());
     expect(chooseUser('a', range, new Set())).toBe(user);
     expect(isInRange(user, range)).toBe(true);
   });
 
-  it('takes another one where it is taken, until none is left', () => {
+  it('picks another one when it is taken, until none is left', () => {
     const taken = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
       taken.add(chooseUser('a', range, taken));
@@ -41,6 +41,6 @@ it.each([
   [100, true],
   [102, true],
   [103, false],
-])('knows whether %d is of the range', (user, expected) => {
+])('isInRange(%d) is %s', (user, expected) => {
   expect(isInRange(user, { first: 100, count: 3 })).toBe(expected);
 });

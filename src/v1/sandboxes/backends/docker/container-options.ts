@@ -1,0 +1,264 @@
+import path from 'node:path';
+import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from 'dockerode';
+import { portVariables, proxyVariables, TOOL_VARIABLES } from '../launch-variables.js';
+import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import {
+  AGENT_PORT,
+  CREATED_LABEL,
+  EVERY_ADDRESS,
+  INSTANCE_LABEL,
+  PORTS_LABEL,
+  SANDBOX_LABEL,
+  sandboxHostName,
+  sandboxName,
+  type SandboxReach,
+} from './container.js';
+import type { DockerBackendOptions } from './docker-options.js';
+import type { EngineFacts } from './engine.js';
+
+/** Where our agent server and its Node.js are in images that have them, and where they are mounted in others. */
+export const AGENT_SERVER_FOLDER = '/opt/slipway';
+/** How our own image starts it (Dockerfile). */
+export const AGENT_SERVER_COMMAND = [
+  `${AGENT_SERVER_FOLDER}/bin/node`,
+  '--max-semi-space-size=2',
+  `${AGENT_SERVER_FOLDER}/agent-server/main.js`,
+  '--host',
+  EVERY_ADDRESS,
+  '--port',
+  String(AGENT_PORT),
+  '--secrets-stdin',
+];
+
+const MEBIBYTE = 1024 * 1024;
+const NANO = 1e9;
+/** The user of the agent image; in other images this number is nobody's. */
+const USER = '10001:10001';
+const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
+/** Networks in which a sandbox shares the host's or another container's, or has none. */
+const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
+/** Variables for our agent server itself and not for tools, or not for anybody to read. */
+const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+
+/** What the image is told when it starts. */
+interface SandboxLayout {
+  image: string;
+  /** Where the sandbox's volume is mounted. */
+  folder: string;
+  /** Undefined: the image's own. */
+  args: string[] | undefined;
+  env: Record<string, string>;
+  /** Whether the session key is written to standard input. */
+  keyOnStdin: boolean;
+}
+
+/**
+ * Where things are inside a container, and how its agent server is told.
+ *
+ * Our own image gets its session key on standard input. A stock agent server (openhands.agent_server) reads it only from
+ * its environment, which its tools and whoever may inspect the container can see.
+ *
+ * @throws SandboxBackendError when a container cannot run the program or use its working folder
+ */
+export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): SandboxLayout {
+  const { program } = launch;
+  switch (program.kind) {
+    case 'native': {
+      const folder = '/sandbox';
+      const args = [
+        ['--workspace', resolveInside(folder, launch.workingDir)],
+        ['--conversations-path', `${folder}/conversations`],
+        ['--bash-events-dir', `${folder}/bash_events`],
+      ].flat();
+      const env = { ...launch.env, HOME: `${folder}/home`, ...webhookVariables(launch) };
+      return { image: program.image ?? defaultImage, folder, args, env, keyOnStdin: true };
+    }
+    case 'image': {
+      const folder = '/workspace';
+      resolveInside(folder, launch.workingDir);
+      const args = program.args.map((arg) => arg.replaceAll('{port}', String(AGENT_PORT)));
+      const env = {
+        HOME: folder,
+        OH_ENABLE_VNC: '0',
+        OH_CONVERSATIONS_PATH: `${folder}/conversations`,
+        OH_BASH_EVENTS_DIR: `${folder}/bash_events`,
+        ...launch.env,
+        PORT: String(AGENT_PORT),
+        OH_SESSION_API_KEYS_0: launch.sessionKey,
+        ...webhookVariables(launch),
+      };
+      return {
+        image: program.image,
+        folder,
+        args: args.length === 0 ? undefined : args,
+        env,
+        keyOnStdin: false,
+      };
+    }
+    case 'command':
+      throw new SandboxBackendError(
+        'this specification starts a command, which runs in process sandboxes only; with SANDBOX_BACKEND=docker it needs an image',
+      );
+  }
+}
+
+/** Only the volume is writable, and only the volume survives a pause. */
+function resolveInside(folder: string, workingDir: string): string {
+  const resolved = path.posix.resolve(folder, workingDir);
+  if (resolved !== folder && !resolved.startsWith(`${folder}/`)) {
+    throw new SandboxBackendError(
+      `the working folder ${workingDir} of this specification is not kept: it must be relative or lie in ${folder}`,
+    );
+  }
+  return resolved;
+}
+
+function webhookVariables({ callbackUrl }: SandboxLaunch): Record<string, string> {
+  return callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: callbackUrl };
+}
+
+/** The container of a sandbox, with no more rights than it needs. */
+export function containerOptions(
+  launch: SandboxLaunch,
+  layout: SandboxLayout,
+  options: Pick<
+    DockerBackendOptions,
+    'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
+  >,
+  reach: SandboxReach,
+  engine: EngineFacts,
+  createdAt: number,
+): ContainerCreateOptions {
+  const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
+  const network = networkOf(launch, options.network);
+  const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
+  const env = {
+    ...proxyVariables(options.environment, launch, false),
+    ...layout.env,
+    ...portVariables(launch.ports, EVERY_ADDRESS),
+  };
+  return {
+    name: sandboxName(launch.id),
+    Image: layout.image,
+    Cmd: layout.args,
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    User: USER,
+    WorkingDir: layout.folder,
+    Labels: {
+      [INSTANCE_LABEL]: options.instanceId,
+      [SANDBOX_LABEL]: launch.id,
+      [CREATED_LABEL]: String(createdAt),
+      [PORTS_LABEL]: JSON.stringify(launch.ports),
+    },
+    OpenStdin: layout.keyOnStdin,
+    StdinOnce: layout.keyOnStdin,
+    ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
+    // The service checks whether it answers; the image's own health check would only cost.
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      Init: true,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ReadonlyRootfs: true,
+      // Executable, because build tools run what they put there. It counts as the sandbox's memory.
+      Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
+      Mounts: [{ Type: 'volume', Source: sandboxName(launch.id), Target: layout.folder }],
+      PidsLimit: options.pidsLimit,
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: Math.round(Math.min(launch.cpu ?? options.cpu, engine.processors) * NANO),
+      LogConfig: LOG,
+      RestartPolicy: { Name: 'no' },
+      ...(launch.runtime !== null && { Runtime: launch.runtime }),
+      ...(network !== null && { NetworkMode: network }),
+      ...(reach.by === 'port' && {
+        // 0: the engine picks a free one.
+        PortBindings: Object.fromEntries(
+          ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
+        ),
+        ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
+      }),
+    },
+    ...(network !== null &&
+      reach.by === 'name' && {
+        NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [sandboxHostName(launch.id)] } } },
+      }),
+  };
+}
+
+/** The specification's own network replaces the service's; the service must then be in that one too. */
+function networkOf(launch: SandboxLaunch, serviceNetwork: string | null): string | null {
+  if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
+    throw new SandboxBackendError(
+      `a sandbox in the network "${launch.network}" could not be reached: the specification must name a bridge network of the engine`,
+    );
+  }
+  return launch.network ?? serviceNetwork;
+}
+
+/**
+ * Lets tools see the image's own variables (`JAVA_HOME`, `RUSTUP_HOME`): our agent server passes on those that it knows
+ * by name, and those that this list names.
+ *
+ * @param variables of the image, as `NAME=value`
+ */
+export function exposeImageVariables(
+  options: ContainerCreateOptions,
+  variables: readonly string[],
+): ContainerCreateOptions {
+  const prefix = `${TOOL_VARIABLES}=`;
+  const env = options.Env ?? [];
+  const listed = env.find((variable) => variable.startsWith(prefix))?.slice(prefix.length);
+  const names = variables
+    .map((variable) => variable.split('=', 1)[0] ?? '')
+    .filter((name) => name !== '' && !WITHHELD_VARIABLES.test(name));
+  return {
+    ...options,
+    Env: [
+      ...env.filter((variable) => !variable.startsWith(prefix)),
+      `${prefix}${[...(listed?.split(',') ?? []), ...names].join(',')}`,
+    ],
+  };
+}
+
+/**
+ * The container of a sandbox whose image has no agent server: ours is mounted into it, read-only.
+ *
+ * @param volume holds the files of our agent server
+ */
+export function mountAgentServer(options: ContainerCreateOptions, volume: string): ContainerCreateOptions {
+  const mount: MountSettings = {
+    Type: 'volume',
+    Source: volume,
+    Target: AGENT_SERVER_FOLDER,
+    ReadOnly: true,
+  };
+  return {
+    ...options,
+    Entrypoint: AGENT_SERVER_COMMAND,
+    // The image may name another signal, which would end the server before it has cleaned up.
+    StopSignal: 'SIGTERM',
+    HostConfig: { ...options.HostConfig, Mounts: [...(options.HostConfig?.Mounts ?? []), mount] },
+  };
+}
+
+/** Whether a container runs our agent server in an image that has none. */
+export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
+  return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
+}
+
+/**
+ * A container that is never started and precedes the one of a sandbox whose image has no `/sandbox`: the engine gives an
+ * empty volume the owner and the content of the folder that it is mounted over. It has the sandbox's name and labels, so
+ * that it is found, and removed, like the sandbox's own when a start is interrupted.
+ *
+ * @param image has our agent server, and the folder
+ */
+export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
+  return {
+    ...(options.name !== undefined && { name: options.name }),
+    Labels: options.Labels ?? {},
+    Image: image,
+    HostConfig: { NetworkMode: 'none', Mounts: options.HostConfig?.Mounts ?? [] },
+  };
+}
