@@ -11,19 +11,20 @@ import { AppConfig } from './config/app-config.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
-import { SandboxPortProxy, SandboxWebSockets } from './v1/sandbox-proxy/sandbox-port.proxy.js';
+import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
+import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
-/** A client that stops in the middle of its headers or of a body for us is cut after this. */
+/** A client that stalls in its headers, or in a body that we read, is disconnected after this time. */
 const RECEIVE_TIMEOUT_MS = 20_000;
-/** Uploads to agent servers are passed on as they come, and may take long. */
+/** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
 /** Webhooks of agent servers, whose events may be large. */
 const AGENT_SERVER_WEBHOOK = /^\/api\/v1\/webhooks\/(?:conversations|events\/[^/]+)\/?$/i;
-/** Headers a browser client may read. */
+/** Headers that browser clients may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
-/** Everything between the socket and the controllers; the same for the service and for the tests. */
+/** Sets up everything between the socket and the controllers, for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
   const { http, log } = app.get(AppConfig);
   const server = app.getHttpServer();
@@ -48,10 +49,10 @@ export function configureApp(app: NestExpressApplication): void {
   if (log.requests) {
     app.use(requestLogMiddleware);
   }
-  // Other sites to a browser: what the service says of itself does not hold for them.
+  // To a browser these are other sites, to which the service's own headers do not apply.
   app.use(ports.middleware());
   app.use(securityHeadersMiddleware);
-  // The one place with pages. Transport security is the TLS terminator's to promise: we speak plain HTTP behind it.
+  // The only pages. Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
   app.use(
     '/docs',
     helmet({
@@ -62,11 +63,11 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  app.get(SandboxWebSockets).attach(server);
+  app.get(WebSocketRouter).attach(server);
   app.use(app.get(AgentServerProxy).middleware());
   app.use(
     jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {
-      // Large, and read only once the sandbox's key was checked.
+      // Large bodies, read only once the sandbox's key is checked.
       skip: ({ path }) => AGENT_SERVER_WEBHOOK.test(path),
     }),
   );

@@ -9,30 +9,34 @@ const ORIGIN = 'https://worker-1-a.apps.example.com';
 const SIBLING = 'https://worker-1-b.apps.example.com';
 
 it.each<[string, Partial<PortRequest>, string]>([
-  ['nothing', {}, 'closed'],
-  ['the token', { token: TOKEN }, 'open'],
-  ['the key', { key: KEY }, 'open'],
-  ['the key as the token', { token: KEY }, 'open'],
-  ['an empty token', { token: '' }, 'closed'],
-  ['the cookie', { cookies: [TOKEN] }, 'open'],
-  ["the cookie behind another page's", { cookies: ['x', TOKEN] }, 'open'],
-  ['wrong cookies', { cookies: ['x', ''] }, 'closed'],
-  ['the cookie, from its own page', { cookies: [TOKEN], site: 'same-origin', origin: ORIGIN }, 'open'],
-  ['the cookie, typed by the user', { cookies: [TOKEN], site: 'none' }, 'open'],
-  ['the cookie, by a link elsewhere', { cookies: [TOKEN], site: 'cross-site', isNavigation: true }, 'open'],
-  ['the cookie, from a page of another sandbox', { cookies: [TOKEN], site: 'same-site' }, 'foreign'],
-  ['the cookie, from a page elsewhere', { cookies: [TOKEN], site: 'cross-site' }, 'foreign'],
-  ['the cookie, from an older browser, another origin', { cookies: [TOKEN], origin: SIBLING }, 'foreign'],
-  ['the cookie, from an older browser, its own origin', { cookies: [TOKEN], origin: ORIGIN }, 'open'],
+  ['nothing', {}, 'unauthorized'],
+  ['the token', { token: TOKEN }, 'granted'],
+  ['the key', { key: KEY }, 'granted'],
+  ['the key as the token', { token: KEY }, 'granted'],
+  ['an empty token', { token: '' }, 'unauthorized'],
+  ['the cookie', { cookies: [TOKEN] }, 'granted'],
+  ["the cookie behind another page's", { cookies: ['x', TOKEN] }, 'granted'],
+  ['wrong cookies', { cookies: ['x', ''] }, 'unauthorized'],
+  ['the cookie, from its own page', { cookies: [TOKEN], site: 'same-origin', origin: ORIGIN }, 'granted'],
+  ['the cookie, typed by the user', { cookies: [TOKEN], site: 'none' }, 'granted'],
+  [
+    'the cookie, by a link elsewhere',
+    { cookies: [TOKEN], site: 'cross-site', isNavigation: true },
+    'granted',
+  ],
+  ['the cookie, from a page of another sandbox', { cookies: [TOKEN], site: 'same-site' }, 'cross-site'],
+  ['the cookie, from a page elsewhere', { cookies: [TOKEN], site: 'cross-site' }, 'cross-site'],
+  ['the cookie, from an older browser, another origin', { cookies: [TOKEN], origin: SIBLING }, 'cross-site'],
+  ['the cookie, from an older browser, its own origin', { cookies: [TOKEN], origin: ORIGIN }, 'granted'],
   [
     'the cookie, from a page that hides its origin',
     { cookies: [TOKEN], site: 'same-origin', origin: 'null' },
-    'open',
+    'granted',
   ],
-  ['a wrong cookie, from a page elsewhere', { cookies: ['x'], site: 'cross-site' }, 'closed'],
-  ['the token, from a page elsewhere', { token: TOKEN, site: 'cross-site' }, 'open'],
-])('with %s', (_, presented, expected) => {
-  const visit: PortRequest = {
+  ['a wrong cookie, from a page elsewhere', { cookies: ['x'], site: 'cross-site' }, 'unauthorized'],
+  ['the token, from a page elsewhere', { token: TOKEN, site: 'cross-site' }, 'granted'],
+])('judges a request with %s', (_, presented, expected) => {
+  const request: PortRequest = {
     url: '/',
     token: null,
     key: null,
@@ -41,17 +45,21 @@ it.each<[string, Partial<PortRequest>, string]>([
     origin: null,
     site: null,
     isNavigation: false,
-    isPage: false,
+    acceptsPage: false,
     ...presented,
   };
-  expect(judgePortAccess(visit, KEY, ORIGIN)).toBe(expected);
+  expect(judgePortAccess(request, KEY, ORIGIN)).toBe(expected);
 });
 
 const INNER = 'http://127.0.0.1:20001';
-const passage = proxyToPort(INNER, ORIGIN, { url: '/x', otherCookies: 'a=1' });
+const proxied = proxyToPort(INNER, ORIGIN, { url: '/x', otherCookies: 'a=1' });
 
 it.each<[string, OutgoingHttpHeaders, object]>([
-  ['what opened the port', { 'x-session-api-key': 'k', cookie: 'slipway_port=t; a=1' }, { cookie: 'a=1' }],
+  [
+    'without what opened the port',
+    { 'x-session-api-key': 'k', cookie: 'slipway_port=t; a=1' },
+    { cookie: 'a=1' },
+  ],
   [
     'its own origin',
     { origin: ORIGIN, referer: `${ORIGIN}/p?q` },
@@ -62,10 +70,10 @@ it.each<[string, OutgoingHttpHeaders, object]>([
     { origin: `${ORIGIN}.evil`, referer: 'https://b/' },
     { origin: `${ORIGIN}.evil`, referer: 'https://b/' },
   ],
-  ['no other address of it', { 'x-forwarded-host': 'a', 'x-forwarded-proto': 'https' }, {}],
-  ['what else there is', { authorization: 'Basic x' }, { authorization: 'Basic x' }],
-])('tells the program: %s', (_, headers, expected) => {
-  passage.rewriteRequestHeaders(headers);
+  ['without other addresses of the port', { 'x-forwarded-host': 'a', 'x-forwarded-proto': 'https' }, {}],
+  ['with everything else', { authorization: 'Basic x' }, { authorization: 'Basic x' }],
+])('rewrites request headers: %s', (_, headers, expected) => {
+  proxied.rewriteRequestHeaders(headers);
   expect(headers).toEqual({ cookie: 'a=1', ...expected });
 });
 
@@ -74,19 +82,23 @@ it.each<[string, OutgoingHttpHeaders, object]>([
   ['a redirect of its own to TLS', { location: 'https://127.0.0.1:20001/p' }, { location: `${ORIGIN}/p` }],
   ['a relative redirect', { location: '/p' }, { location: '/p' }],
   ['a redirect elsewhere', { location: `${INNER}0/p` }, { location: `${INNER}0/p` }],
-  ['whom it answers', { 'access-control-allow-origin': INNER }, { 'access-control-allow-origin': ORIGIN }],
+  ['the allowed origin', { 'access-control-allow-origin': INNER }, { 'access-control-allow-origin': ORIGIN }],
   [
     'cookies of this port only',
     { 'set-cookie': ['a=1; Domain=example.com; Path=/', 'b=2;DOMAIN = x'] },
     { 'set-cookie': ['a=1; Path=/', 'b=2'] },
   ],
-  ['nothing of others', { 'clear-site-data': '"*"', 'strict-transport-security': 'max-age=1' }, {}],
-])('tells the client: %s', (_, headers, expected) => {
-  passage.rewriteResponseHeaders(headers);
+  [
+    'without what concerns other sites',
+    { 'clear-site-data': '"*"', 'strict-transport-security': 'max-age=1' },
+    {},
+  ],
+])('rewrites response headers: %s', (_, headers, expected) => {
+  proxied.rewriteResponseHeaders(headers);
   expect(headers).toEqual(expected);
 });
 
-describe('readPortVisit', () => {
+describe('parsePortRequest', () => {
   it.each<[string, Partial<PortRequest>]>([
     ['/', { url: '/', token: null }],
     ['/a%2F../b?x=%20&y', { url: '/a%2F../b?x=%20&y', token: null }],
@@ -104,11 +116,11 @@ describe('readPortVisit', () => {
   it.each([
     [false, ['a', 'b']],
     [true, ['c']],
-  ])('over TLS (%s) takes only cookies that no other host can set', (isSecure, expected) => {
+  ])('over TLS (%s) accepts only cookies that no other host can set', (isSecure, expected) => {
     const cookie = 'slipway_port=a; x=1; __Host-slipway_port=c;slipway_port=b; slipway_portal=2';
-    const visit = parsePortRequest({ url: '/', method: 'GET', headers: { cookie } }, isSecure);
-    expect(visit.cookies).toEqual(expected);
-    expect(visit.otherCookies).toBe('x=1; slipway_portal=2');
+    const request = parsePortRequest({ url: '/', method: 'GET', headers: { cookie } }, isSecure);
+    expect(request.cookies).toEqual(expected);
+    expect(request.otherCookies).toBe('x=1; slipway_portal=2');
   });
 
   it.each([

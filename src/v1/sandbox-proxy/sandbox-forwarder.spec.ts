@@ -14,12 +14,12 @@ import { endToEndHeaders, type ProxiedRequest, SandboxForwarder } from './sandbo
 
 it.each<[string, IncomingHttpHeaders, object]>([
   [
-    'what is for the program',
+    'headers for the program',
     { accept: '*/*', 'set-cookie': ['a', 'b'] },
     { accept: '*/*', 'set-cookie': ['a', 'b'] },
   ],
   [
-    'nothing of the connection',
+    'no headers of the connection',
     {
       connection: 'keep-alive',
       'keep-alive': 'timeout=5',
@@ -37,11 +37,11 @@ it.each<[string, IncomingHttpHeaders, object]>([
     { 'content-length': '1' },
   ],
   [
-    'nothing that the connection names',
+    'no headers that the connection names',
     { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
     { 'x-yours': '2' },
   ],
-])('passes on %s', (_, headers, expected) => {
+])('forwards %s', (_, headers, expected) => {
   expect(endToEndHeaders(headers)).toEqual(expected);
 });
 
@@ -51,10 +51,10 @@ describe('SandboxForwarder', () => {
   let forwarder: SandboxForwarder;
   let service: Server;
   let program: RawServer;
-  /** What the program got, each connection for itself. */
+  /** What the program received, per connection. */
   let received: string[];
   let programs: Socket[];
-  let passage: ProxiedRequest;
+  let proxied: ProxiedRequest;
 
   beforeEach(async () => {
     received = [];
@@ -62,7 +62,7 @@ describe('SandboxForwarder', () => {
     forwarder = new SandboxForwarder('No answer.');
     const app = express();
     app.use(async (request: Request, response: Response) => {
-      await forwarder.forwardRequest(request, response, { ...passage, path: request.url });
+      await forwarder.forwardRequest(request, response, { ...proxied, path: request.url });
     });
     app.use((error: Error, _request: Request, response: Response, _next: NextFunction) => {
       response.status(502).json({ detail: error.message });
@@ -70,7 +70,7 @@ describe('SandboxForwarder', () => {
     service = createHttpServer(app);
     service.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on('error', () => socket.destroy());
-      void forwarder.forwardUpgrade(request, socket, head, { ...passage, path: request.url ?? '/' });
+      void forwarder.forwardUpgrade(request, socket, head, { ...proxied, path: request.url ?? '/' });
     });
     service.listen(0, '127.0.0.1');
     await once(service, 'listening');
@@ -84,7 +84,7 @@ describe('SandboxForwarder', () => {
     program.close();
   });
 
-  /** A program that does what it likes. */
+  /** Starts a program that sends whatever the test wants. */
   async function answering(answer: (socket: Socket, text: string) => void): Promise<void> {
     program = createServer((socket) => {
       const index = received.push('') - 1;
@@ -103,7 +103,7 @@ describe('SandboxForwarder', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const nothing = (): void => undefined;
-    passage = {
+    proxied = {
       target: `http://127.0.0.1:${portOf(server)}`,
       path: '/',
       rewriteRequestHeaders: nothing,
@@ -111,7 +111,7 @@ describe('SandboxForwarder', () => {
     };
   }
 
-  /** What comes back for these very bytes. */
+  /** Sends bytes and returns everything that comes back. */
   async function raw(bytes: string): Promise<string> {
     const socket = connect(portOf(service), '127.0.0.1');
     let text = '';
@@ -125,14 +125,14 @@ describe('SandboxForwarder', () => {
     `${method} / HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`;
 
   it.each([
-    ['a status below all', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n'],
-    ['an interim status in earnest', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
-    ['a status above all', 'HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n'],
+    ['a status below the range', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n'],
+    ['an interim status as the final one', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
+    ['a status above the range', 'HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n'],
     ['another protocol', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
     ['nothing', ''],
     ['no HTTP', 'SSH-2.0-x\r\n'],
     ['half of the headers', 'HTTP/1.1 200 OK\r\nContent-'],
-  ])('answers 502 when a program answers with %s', async (_, answer) => {
+  ])('responds with 502 when a program sends %s', async (_, answer) => {
     await answering((socket) => socket.end(answer, 'latin1'));
     const text = await raw(get());
     expect(text).toMatch(/^HTTP\/1\.1 502 /);
@@ -140,7 +140,7 @@ describe('SandboxForwarder', () => {
   });
 
   it.each([
-    ['a reason that is no text', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok', 'GET', '1.1'],
+    ['control characters in the reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok', 'GET', '1.1'],
     ['trailers to HEAD', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\n', 'HEAD', '1.1'],
     [
       'trailers to an old client',
@@ -149,7 +149,7 @@ describe('SandboxForwarder', () => {
       '1.0',
     ],
     ['no length', 'HTTP/1.0 200 OK\r\n\r\nok', 'GET', '1.1'],
-  ])('makes an answer of %s', async (_, answer, method, version) => {
+  ])('forwards a response with %s', async (_, answer, method, version) => {
     await answering((socket) => socket.end(answer, 'latin1'));
     const text = await raw(get(method, version));
     expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -157,7 +157,7 @@ describe('SandboxForwarder', () => {
     expect(text).not.toContain('Trailer');
   });
 
-  it('leaves the bytes of headers as they are', async () => {
+  it('keeps the bytes of headers', async () => {
     const headers = 'Content-Disposition: attachment; filename="\xc3\xa9"\r\nLocation: /caf\xe9\r\n';
     await answering((socket) =>
       socket.end(`HTTP/1.1 200 OK\r\n${headers}Content-Length: 2\r\n\r\nok`, 'latin1'),
@@ -167,13 +167,13 @@ describe('SandboxForwarder', () => {
     expect(text).toContain('/caf\xe9\r\n');
   });
 
-  it('breaks off what the program breaks off', async () => {
+  it('breaks a response off that the program breaks off', async () => {
     await answering((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
     const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
     await expect(answer.text()).rejects.toThrow('terminated');
   });
 
-  it('passes on the headers of an answer before its body', async () => {
+  it('forwards the headers of a response before its body', async () => {
     await answering((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -186,7 +186,7 @@ describe('SandboxForwarder', () => {
     await once(programs[0] ?? program, 'close');
   });
 
-  it('passes a body on with every method, as one request', async () => {
+  it('forwards a body with every method, as one request', async () => {
     await answering((socket, text) => {
       if (text.endsWith('0\r\n\r\n')) {
         socket.end(OK);
@@ -203,9 +203,9 @@ describe('SandboxForwarder', () => {
     expect(received[0]).not.toMatch(/^upgrade:/im);
   });
 
-  it('reads the rest of a body that the program did not want', async () => {
+  it('drains the rest of a body that the program did not read', async () => {
     await answering((socket) => {
-      // The rest it throws away.
+      // Discards the rest.
       socket.removeAllListeners('data').resume();
       socket.write('HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n');
     });
@@ -219,7 +219,7 @@ describe('SandboxForwarder', () => {
     ]);
   });
 
-  it('ends what it asked for when the client leaves', async () => {
+  it('ends the outgoing request when the client leaves', async () => {
     await answering(() => undefined);
     const socket = connect(portOf(service), '127.0.0.1');
     socket.write(get());
@@ -229,7 +229,7 @@ describe('SandboxForwarder', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('tells the program who asks, behind what proxies said before', async () => {
+  it('adds the client to what earlier proxies said', async () => {
     await answering((socket) => socket.end(OK));
     await raw(
       'GET /a/../%2F\\[?x HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n',
@@ -239,7 +239,7 @@ describe('SandboxForwarder', () => {
     expect(request).toContain('x-forwarded-for: 1.2.3.4, 127.0.0.1\r\n');
     expect(request).toContain('x-forwarded-proto: https\r\n');
     expect(request).toContain('x-forwarded-host: public.example\r\n');
-    expect(request).toContain(`host: ${new URL(passage.target).host}\r\n`);
+    expect(request).toContain(`host: ${new URL(proxied.target).host}\r\n`);
   });
 
   describe('WebSockets', () => {
@@ -247,7 +247,7 @@ describe('SandboxForwarder', () => {
       'GET /s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
     const SWITCHING = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
 
-    it('passes on both ways, and notes what the client sends', async () => {
+    it('forwards both ways, and reports data of the client', async () => {
       const http = createHttpServer();
       new WebSocketServer({ server: http }).on('connection', (socket) => {
         socket.send('welcome');
@@ -255,7 +255,7 @@ describe('SandboxForwarder', () => {
       });
       await listen(http);
       let uses = 0;
-      passage.onClientData = () => {
+      proxied.onClientData = () => {
         uses += 1;
       };
       const socket = new WebSocket(`ws://127.0.0.1:${portOf(service)}/s`);
@@ -268,16 +268,16 @@ describe('SandboxForwarder', () => {
       http.closeAllConnections();
     });
 
-    it('filters the headers of the handshake as those of answers', async () => {
+    it('rewrites the headers of the handshake like those of responses', async () => {
       await answering((socket) => socket.end(`${SWITCHING}Set-Cookie: a=1\r\nX-Other: 1\r\n\r\n`));
-      passage.rewriteResponseHeaders = (headers) => delete headers['set-cookie'];
+      proxied.rewriteResponseHeaders = (headers) => delete headers['set-cookie'];
       const text = await raw(handshake);
       expect(text).toMatch(/^HTTP\/1\.1 101 /);
       expect(text).toContain('x-other: 1');
       expect(text.toLowerCase()).not.toContain('set-cookie');
     });
 
-    it('loses nothing that either side says at once', async () => {
+    it('loses nothing that either side sends with the handshake', async () => {
       await answering((socket, text) => {
         if (text.endsWith('early')) {
           socket.end('last');
@@ -297,9 +297,9 @@ describe('SandboxForwarder', () => {
 
     it.each([
       ['its status', 'HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n', '403 Forbidden'],
-      ['502 for what is none', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n', '502 Bad Gateway'],
+      ['502 for an invalid status', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n', '502 Bad Gateway'],
       ['502 for nothing', '', '502 Bad Gateway'],
-    ])('answers with %s when the program refuses', async (_, answer, line) => {
+    ])('responds with %s when the program refuses', async (_, answer, line) => {
       await answering((socket) => socket.end(answer));
       expect(await raw(handshake)).toMatch(new RegExp(`^HTTP/1.1 ${line}\r\n`));
     });
@@ -313,7 +313,7 @@ describe('SandboxForwarder', () => {
       expect(received).toEqual([]);
     });
 
-    it('closes what it refused, whatever the client still sends', async () => {
+    it('closes a refused socket, whatever the client still sends', async () => {
       await answering((socket) => socket.end('HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n'));
       const closed = Promise.withResolvers<void>();
       service.once('connection', (socket) => socket.once('close', () => closed.resolve()));
@@ -326,7 +326,7 @@ describe('SandboxForwarder', () => {
       client.destroy();
     });
 
-    it('opens none any more when the service stops', async () => {
+    it('opens no more when the service stops', async () => {
       await answering((socket) => socket.write(`${SWITCHING}\r\n`));
       const underWay = connect(portOf(service), '127.0.0.1');
       underWay.write(handshake);
@@ -337,13 +337,13 @@ describe('SandboxForwarder', () => {
       await until(() => programs.every(({ closed }) => closed));
     });
 
-    it('asks nobody for a client that has left', async () => {
+    it('sends nothing for a client that has left', async () => {
       await answering((socket) => socket.end(OK));
       const client = connect(portOf(service), '127.0.0.1');
       await once(client, 'connect');
       client.destroy();
       const request = { method: 'GET', headers: { upgrade: 'websocket' }, socket: client };
-      await forwarder.forwardUpgrade(request as IncomingMessage, client, Buffer.alloc(0), passage);
+      await forwarder.forwardUpgrade(request as IncomingMessage, client, Buffer.alloc(0), proxied);
       expect(received).toEqual([]);
     });
 

@@ -14,101 +14,118 @@ import { urlToHttpOptions } from 'node:url';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 
-/** A request on its way to a program in a sandbox. */
+/** Agent servers answer some requests only when the work is done: a large clone, a start. */
+const RESPONSE_TIMEOUT_MS = 15 * 60_000;
+/** Also bounds how late a client that left is noticed: its socket is not read during the handshake. */
+const HANDSHAKE_TIMEOUT_MS = 30_000;
+/** TCP keep-alive, the only way to notice a peer that vanished. */
+const KEEP_ALIVE_MS = 30_000;
+/** How long one end of a WebSocket may still send after the other has closed. */
+const LINGER_MS = 5_000;
+const REFUSED_LINGER_MS = 1_000;
+const MIN_STATUS = 200;
+const MAX_STATUS = 599;
+
+/** Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js handles itself. */
+const HOP_BY_HOP = [
+  'connection',
+  'expect',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+/** Headers that `Connection` cannot remove, because they give a message's length and destination. */
+const NEVER_HOP_BY_HOP = ['content-length', 'host'];
+
+/** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
   /** Base address of the program. */
   target: string;
   /** Path and query as the program gets them. */
   path: string;
-  /** Changes what the program is told. */
+  /** Changes the headers that the program gets. */
   rewriteRequestHeaders: (headers: OutgoingHttpHeaders) => void;
-  /** Changes what the client is told. */
+  /** Changes the headers that the client gets. */
   rewriteResponseHeaders: (headers: OutgoingHttpHeaders) => void;
   /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
 }
 
-/** Agent servers answer some requests only when the work is done: a large clone, a start. */
-const ANSWER_TIMEOUT_MS = 15 * 60_000;
-/** A client that leaves meanwhile is noticed after this at the latest: nothing is read of it before. */
-const HANDSHAKE_TIMEOUT_MS = 30_000;
-/** Finds out that an end vanished, which nothing else would tell. */
-const KEEP_ALIVE_MS = 30_000;
-/** For what one end has still to say to the other. */
-const LINGER_MS = 5_000;
-const LEAST_STATUS = 200;
-const MOST_STATUS = 599;
-
-/** One end of a WebSocket, with what was read of it already. */
+/** One end of a WebSocket, with what was already read from it. */
 interface SocketEnd {
   socket: Socket;
   head: Buffer;
 }
 
-interface Answer {
-  answer: IncomingMessage;
-  /** Where it changed the protocol. */
+interface ProgramResponse {
+  response: IncomingMessage;
+  /** Set when it switched protocols. */
   program: SocketEnd | null;
 }
 
 /**
- * Passes requests and WebSockets on to programs in sandboxes. What comes back is a stranger's: nothing of it may end the
- * service, reach another request or outlive its connection.
+ * Forwards requests and WebSockets to programs in sandboxes. Their responses are not trusted: none may end the service,
+ * affect another request or outlive its connection.
  */
 export class SandboxForwarder {
-  readonly #noAnswer: string;
+  readonly #unreachable: string;
   readonly #sockets = new Set<Socket>();
   #isStopping = false;
 
-  /** @param noAnswer one sentence for when the program does not answer */
-  constructor(noAnswer: string) {
-    this.#noAnswer = noAnswer;
+  /** @param unreachable one sentence for when the program does not answer */
+  constructor(unreachable: string) {
+    this.#unreachable = unreachable;
   }
 
   /**
-   * Returns when the answer is through, or broken off at either end.
+   * Resolves when the response has been sent, or broken off at either end.
    *
-   * @throws DomainError bad_gateway when there is no answer that can be passed on
+   * @throws DomainError bad_gateway when there is no response that can be forwarded
    */
-  async forwardRequest(request: Request, response: Response, passage: ProxiedRequest): Promise<void> {
+  async forwardRequest(request: Request, response: Response, proxied: ProxiedRequest): Promise<void> {
     if (response.destroyed) {
-      // The client left meanwhile; nobody would end what is begun for it.
+      // The client has left; nothing would end an outgoing request.
       return;
     }
-    const outgoing = open(request, passage, bodyHeaders(request), ANSWER_TIMEOUT_MS);
+    const outgoing = openRequest(request, proxied, framingHeaders(request), RESPONSE_TIMEOUT_MS);
     response.once('close', () => outgoing.destroy());
     try {
       request.pipe(outgoing);
-      const { answer, program } = await answerOf(outgoing);
+      const { response: incoming, program } = await responseOf(outgoing);
       if (program) {
         program.socket.destroy();
-        throw new Error('it changed the protocol without being asked');
+        throw new Error('it switched protocols without being asked');
       }
-      response.writeHead(statusOf(answer), headersOf(answer, passage));
-      // Events may be long in coming. (`flushHeaders` would send bytes of the headers as UTF-8.)
+      response.writeHead(statusOf(incoming), headersOf(incoming, proxied));
+      // Sends the headers before the first event of a stream. (`flushHeaders` would encode them as UTF-8.)
       response.write(Buffer.alloc(0));
-      await pipeline(answer, response);
+      await pipeline(incoming, response);
     } catch (cause) {
       if (response.headersSent) {
-        // Half an answer must not look like a whole one.
+        // Half a response must not look complete.
         response.destroy();
       } else if (!response.destroyed) {
-        throw new DomainError('bad_gateway', 'upstream_error', this.#noAnswer, { cause });
+        throw new DomainError('bad_gateway', 'upstream_error', this.#unreachable, { cause });
       }
     } finally {
       outgoing.destroy();
-      // What the program did not want to read is in front of the connection's next request.
+      // Drains what the program did not read, which precedes the next request on this connection.
       request.unpipe(outgoing);
       request.resume();
     }
   }
 
-  /** Passes a WebSocket on; closes the socket, with a status where it can, when that is not possible. */
+  /** Forwards a WebSocket; where that is not possible, closes the socket, with a status if it can. */
   async forwardUpgrade(
     request: IncomingMessage,
     socket: Socket,
     head: Buffer,
-    passage: ProxiedRequest,
+    proxied: ProxiedRequest,
   ): Promise<void> {
     if (socket.destroyed) {
       return;
@@ -122,17 +139,16 @@ export class SandboxForwarder {
       return;
     }
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
-    const outgoing = open(request, passage, headers, HANDSHAKE_TIMEOUT_MS);
+    const outgoing = openRequest(request, proxied, headers, HANDSHAKE_TIMEOUT_MS);
     socket.once('close', () => outgoing.destroy());
     outgoing.end();
     try {
-      const { answer, program } = await answerOf(outgoing);
+      const { response, program } = await responseOf(outgoing);
       if (program) {
-        const lines = switching({ ...headersOf(answer, passage), ...headers });
-        socket.write(lines, 'latin1');
-        this.#join({ socket, head }, program, passage.onClientData);
+        socket.write(switchingProtocols({ ...headersOf(response, proxied), ...headers }), 'latin1');
+        this.#join({ socket, head }, program, proxied.onClientData);
       } else {
-        const status = statusOf(answer);
+        const status = statusOf(response);
         outgoing.destroy();
         refuseUpgrade(socket, `${status} ${STATUS_CODES[status] ?? 'Refused'}`);
       }
@@ -142,7 +158,7 @@ export class SandboxForwarder {
     }
   }
 
-  /** An open WebSocket would hold the stop of the HTTP server. */
+  /** Closes all WebSockets: an open one would keep the HTTP server from stopping. */
   closeSockets(): void {
     this.#isStopping = true;
     for (const socket of this.#sockets) {
@@ -150,17 +166,17 @@ export class SandboxForwarder {
     }
   }
 
-  #join(client: SocketEnd, program: SocketEnd, onUse?: () => void): void {
-    const endBoth = (): void => {
+  #join(client: SocketEnd, program: SocketEnd, onClientData?: () => void): void {
+    const destroyBoth = (): void => {
       client.socket.destroy();
       program.socket.destroy();
     };
     if (this.#isStopping) {
-      endBoth();
+      destroyBoth();
       return;
     }
-    // One that was left stays open as long as the other end does not care.
-    const linger = (): unknown => setTimeout(endBoth, LINGER_MS).unref();
+    // Bounds how long an end stays open that ignores the close of the other.
+    const linger = (): unknown => setTimeout(destroyBoth, LINGER_MS).unref();
     this.#sockets.add(client.socket);
     for (const [{ socket: end, head }, { socket: other }] of [
       [client, program],
@@ -170,7 +186,7 @@ export class SandboxForwarder {
       end.setTimeout(0);
       end.setNoDelay(true);
       end.setKeepAlive(true, KEEP_ALIVE_MS);
-      // That it broke is the two ends' business; `close` follows.
+      // `close` follows every error.
       end.on('error', () => undefined);
       end.once('end', linger);
       end.once('close', () => {
@@ -179,75 +195,92 @@ export class SandboxForwarder {
       });
     }
     client.socket.once('close', () => this.#sockets.delete(client.socket));
-    if (onUse) {
-      client.socket.on('data', onUse);
+    if (onClientData) {
+      client.socket.on('data', onClientData);
     }
     client.socket.pipe(program.socket).pipe(client.socket);
   }
 }
 
-function open(
+/** Refuses a WebSocket with a plain HTTP status (RFC 6455, 4.2.2), and makes sure that the socket closes. */
+export function refuseUpgrade(socket: Socket, status: string): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  // The HTTP server has let go of the socket, and the end of a socket goes unnoticed unless it is read.
+  socket.resume();
+  socket.setTimeout(REFUSED_LINGER_MS, () => socket.destroy());
+}
+
+function openRequest(
   request: IncomingMessage,
-  { target, path, rewriteRequestHeaders: toProgram }: ProxiedRequest,
-  further: OutgoingHttpHeaders,
+  { target, path, rewriteRequestHeaders }: ProxiedRequest,
+  additionalHeaders: OutgoingHttpHeaders,
   timeoutMs: number,
 ): ClientRequest {
   const { host } = new URL(target);
-  const headers = { ...endToEndHeaders(request.headers), ...forwardedHeaders(request), host, ...further };
-  toProgram(headers);
+  const headers = {
+    ...endToEndHeaders(request.headers),
+    ...forwardedHeaders(request),
+    host,
+    ...additionalHeaders,
+  };
+  rewriteRequestHeaders(headers);
   const outgoing = httpRequest({
     ...urlToHttpOptions(new URL(target)),
     path,
     ...(request.method !== undefined && { method: request.method }),
     headers,
-    // A connection for each: one that was left open may be another program's after a restart.
+    // One connection per request: after a restart, a pooled one may belong to another program.
     agent: false,
   });
-  outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error('no answer in time')));
+  outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`timed out after ${timeoutMs} ms`)));
   return outgoing;
 }
 
-/** How long the body is, so that the program reads as much as the service did. */
-function bodyHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
+/** Gives the body the same framing, so that the program reads as much as the service did. */
+function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
   return headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
 }
 
-/** From where and for which address the request came; what proxies before us said of it stays in front. */
+/** Names the client and the address it used, after what proxies in front of us said. */
 function forwardedHeaders({ headers, socket }: IncomingMessage): OutgoingHttpHeaders {
-  const before = headers['x-forwarded-for'];
-  const from = socket.remoteAddress ?? '';
+  const earlier = headers['x-forwarded-for'];
+  const client = socket.remoteAddress ?? '';
   return {
-    'x-forwarded-for': before === undefined ? from : `${String(before)}, ${from}`,
+    'x-forwarded-for': earlier === undefined ? client : `${String(earlier)}, ${client}`,
     'x-forwarded-proto': headers['x-forwarded-proto'] ?? 'http',
     'x-forwarded-host': headers['x-forwarded-host'] ?? headers.host ?? '',
   };
 }
 
-async function answerOf(outgoing: ClientRequest): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  outgoing.once('response', (answer) => resolve({ answer, program: null }));
-  outgoing.once('upgrade', (answer, socket, head) => resolve({ answer, program: { socket, head } }));
-  // Stays: an error may also come while the rest of a body is sent to a program that has answered already.
+async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<ProgramResponse>();
+  outgoing.once('response', (response) => resolve({ response, program: null }));
+  outgoing.once('upgrade', (response, socket, head) => resolve({ response, program: { socket, head } }));
+  // Not `once`: an error may also occur while the rest of a body is sent to a program that has already responded.
   outgoing.on('error', reject);
-  outgoing.once('close', () => reject(new Error('closed without an answer')));
+  outgoing.once('close', () => reject(new Error('closed without a response')));
   return await promise;
 }
 
-/** @throws Error for what is no status of an answer */
+/** @throws Error when it is not a valid status of a final response */
 function statusOf({ statusCode = 0 }: IncomingMessage): number {
-  if (statusCode < LEAST_STATUS || statusCode > MOST_STATUS) {
-    throw new Error(`the status ${statusCode} is none`);
+  if (statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
+    throw new Error(`invalid status ${statusCode}`);
   }
   return statusCode;
 }
 
-/** @throws TypeError for what would not be let out again */
+/** @throws TypeError for headers that Node.js would refuse to send */
 function headersOf(
-  answer: IncomingMessage,
-  { rewriteResponseHeaders: toClient }: ProxiedRequest,
+  response: IncomingMessage,
+  { rewriteResponseHeaders }: ProxiedRequest,
 ): OutgoingHttpHeaders {
-  const headers = endToEndHeaders(answer.headers);
-  toClient(headers);
+  const headers = endToEndHeaders(response.headers);
+  rewriteResponseHeaders(headers);
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name);
     for (const each of [value].flat()) {
@@ -257,52 +290,21 @@ function headersOf(
   return headers;
 }
 
-function switching(headers: OutgoingHttpHeaders): string {
+function switchingProtocols(headers: OutgoingHttpHeaders): string {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((each) => `${name}: ${String(each)}`),
   );
   return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** For one connection only (RFC 9110, 7.6.1), besides those that `Connection` names; and what Node.js answers itself. */
-const HOP_BY_HOP = [
-  'connection',
-  'expect',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
-
-/** What a message says of its own length and goal is not for `Connection` to name. */
-const ALWAYS = ['content-length', 'host'];
-
-/** Headers of a message that are passed on: all but those for the connection that it came on. */
+/** Headers of a message that are forwarded: all but those for the connection that it came on. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = (headers.connection ?? '').toLowerCase().split(',');
   const dropped = new Set([
     ...HOP_BY_HOP,
-    ...named.map((name) => name.trim()).filter((name) => !ALWAYS.includes(name)),
+    ...named.map((name) => name.trim()).filter((name) => !NEVER_HOP_BY_HOP.includes(name)),
   ]);
   return Object.fromEntries(
     Object.entries(headers).filter(([name, value]) => value !== undefined && !dropped.has(name)),
   );
-}
-
-const REFUSE_UPGRADE_LINGER_MS = 1000;
-
-/** Answers the request for a WebSocket with a plain HTTP status (RFC 6455, 4.2.2), and sees that the socket goes. */
-export function refuseUpgrade(socket: Socket, status: string): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  // Nobody else does so any more, and of a socket that nobody reads the end is not noticed.
-  socket.resume();
-  socket.setTimeout(REFUSE_UPGRADE_LINGER_MS, () => socket.destroy());
 }

@@ -7,7 +7,13 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { portToken } from '../sandboxes/session-key.js';
-import { judgePortAccess, parsePortRequest, portCookie, type PortRequest, proxyToPort } from './port-access.js';
+import {
+  judgePortAccess,
+  parsePortRequest,
+  portCookie,
+  type PortRequest,
+  proxyToPort,
+} from './port-access.js';
 import { refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 const STATUS_LINES = new Map([

@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { SandboxPortProxy, SandboxWebSockets } from './sandbox-port.proxy.js';
+import { SandboxPortProxy } from './sandbox-port.proxy.js';
+import { WebSocketRouter } from './websocket.router.js';
 
-/** The way into sandboxes through the service. */
+/** Access to programs in sandboxes through the service. */
 @Module({
   imports: [SandboxesModule],
-  providers: [AgentServerProxy, SandboxPortProxy, SandboxWebSockets],
+  providers: [AgentServerProxy, SandboxPortProxy, WebSocketRouter],
 })
 export class SandboxProxyModule {}

@@ -1,0 +1,36 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { Injectable, Logger } from '@nestjs/common';
+import { errorStack } from '../../common/errors/error-message.js';
+import { AgentServerProxy } from './agent-server.proxy.js';
+import { refuseUpgrade } from './sandbox-forwarder.js';
+import { SandboxPortProxy } from './sandbox-port.proxy.js';
+
+/** Routes WebSockets to the proxies: all are for sandboxes, the service itself has none. */
+@Injectable()
+export class WebSocketRouter {
+  private readonly logger = new Logger(WebSocketRouter.name);
+
+  constructor(
+    private readonly agentServers: AgentServerProxy,
+    private readonly ports: SandboxPortProxy,
+  ) {}
+
+  attach(server: Server): void {
+    // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 refuses them.
+    Object.assign(server, { shouldUpgradeCallback: isWebSocket });
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      // Without a listener, an error of a client that left would end the process.
+      socket.on('error', () => socket.destroy());
+      const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
+      proxy.upgrade(request, socket, head).catch((error: unknown) => {
+        this.logger.error('failed to forward a WebSocket', errorStack(error));
+        refuseUpgrade(socket, '500 Internal Server Error');
+      });
+    });
+  }
+}
+
+function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
