@@ -19,7 +19,7 @@ import {
 } from '../../src/v1/app-conversations/agent-request/agent-request.mapper.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
-import { RepositoryMaker } from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -148,7 +148,7 @@ beforeEach(() => {
 const http = new AgentServerHttp();
 const client = new AgentServerClient(http);
 const commands = new AgentServerCommands(http);
-const maker = new RepositoryMaker(new AgentServerGit(http), commands, http);
+const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
 const { signal } = new AbortController();
 const target = () => ({ address: agent.origin, sessionKey: KEY });
 const look = (place: string) =>
@@ -260,7 +260,7 @@ const SENDERS: Record<string, Sender | string> = {
     newer: NEWER_UPLOAD,
   },
   'AgentServerWatch.close': SOCKET,
-  'AgentServerWatch.tell': SOCKET,
+  'AgentServerWatch.notify': SOCKET,
   'AgentServerWatch.end': SOCKET,
   'AgentServerWatch.ping': SOCKET,
   'ConversationWorkspaceService.file': {
@@ -278,9 +278,9 @@ const SENDERS: Record<string, Sender | string> = {
     sends: [],
     newer: ['GET /api/git/diff: is not published'],
   },
-  'RepositoryMaker.make': {
+  'RepositoryCheckout.run': {
     call: () =>
-      maker.make(
+      checkout.run(
         target(),
         'stock',
         {
@@ -298,8 +298,8 @@ const SENDERS: Record<string, Sender | string> = {
     sends: COMMAND,
     newer: NEWER_UPLOAD,
   },
-  'RepositoryMaker.byCommands': 'a part of make',
-  'RepositoryMaker.byRoute': SLIPWAY_ONLY,
+  'RepositoryCheckout.withCommands': 'a part of run',
+  'RepositoryCheckout.throughRoute': SLIPWAY_ONLY,
 };
 
 /** What is in the table, by the file that has it. */
@@ -310,7 +310,7 @@ const CLASSES = {
   'agent-servers/agent-server.http.ts': AgentServerHttp,
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
-  'app-conversations/start/repository-checkout.ts': RepositoryMaker,
+  'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
 };
 
 const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>

@@ -14,20 +14,33 @@ import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './age
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
 
-/** Whether anything goes on in a sandbox. */
+/** Whether anything happens in a sandbox. */
 export interface AgentServerActivity {
   /** Seconds since something last ran or a user did something. */
   idleSeconds: number;
-  /** A conversation runs right now. */
+  /** Whether a conversation runs right now. */
   running: boolean;
 }
 
-/** The one client of agent servers, ours and the stock one. Every method throws AgentServerError when it fails. */
+/** A conversation as its agent server reports it, reduced to what the service uses. */
+export interface RemoteConversation {
+  /** UUID as the server writes it. */
+  id: string;
+  status: ConversationStatus;
+  title: string | null;
+  /** Without a base URL: the provider's own. */
+  model: { model: string | null; baseUrl: string | null };
+  metrics: MetricsSnapshot | null;
+  /** The server ended while the agent worked; `run` continues (our server only). */
+  wasRunning: boolean;
+}
+
+/** The client of agent servers, ours and the stock one. Every method throws AgentServerError when it fails. */
 @Injectable()
 export class AgentServerClient {
   constructor(private readonly http: AgentServerHttp) {}
 
-  /** Whether it answers. Never throws. */
+  /** Whether the server answers. Never throws AgentServerError. */
   async isAlive(address: string): Promise<boolean> {
     try {
       await this.http.text({ address, sessionKey: '' }, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
@@ -56,7 +69,7 @@ export class AgentServerClient {
     target: AgentServerTarget,
     body: StartConversationRequest,
   ): Promise<RemoteConversation> {
-    return required(
+    return requireConversation(
       await this.http.json(target, '/api/conversations', {
         method: 'POST',
         body,
@@ -65,14 +78,16 @@ export class AgentServerClient {
     );
   }
 
-  /** Null when the server does not know it. */
+  /** Null when the server does not have it. */
   async findConversation(
     target: AgentServerTarget,
     id: string,
     signal?: AbortSignal,
   ): Promise<RemoteConversation | null> {
     try {
-      return required(await this.http.json(target, conversationPath(id), { ...(signal && { signal }) }));
+      return requireConversation(
+        await this.http.json(target, conversationPath(id), { ...(signal && { signal }) }),
+      );
     } catch (error) {
       if (error instanceof AgentServerError && error.status === 404) {
         return null;
@@ -89,7 +104,7 @@ export class AgentServerClient {
     await this.http.text(target, conversationPath(id), { method: 'DELETE' });
   }
 
-  /** @throws AgentServerError 409 when it runs already */
+  /** @throws AgentServerError 409 when it already runs */
   async run(target: AgentServerTarget, id: string): Promise<void> {
     await this.http.text(target, `${conversationPath(id)}/run`, { method: 'POST' });
   }
@@ -113,19 +128,19 @@ export class AgentServerClient {
     });
   }
 
-  /** Gives a conversation back what it lost when its server ended (our server only). */
+  /** Restores the credentials that a conversation lost when its server ended (our server only). */
   async giveCredentials(target: AgentServerTarget, id: string, body: CredentialsRequest): Promise<void> {
     await this.http.text(target, `${conversationPath(id)}/credentials`, { method: 'POST', body });
   }
 
-  /** A title made from what was said; null when the server has none to offer (newer stock servers do it themselves). */
+  /** A title generated from the messages; null when the server offers none (newer stock servers set it themselves). */
   async suggestTitle(target: AgentServerTarget, id: string): Promise<string | null> {
     try {
-      const answer = await this.http.json(target, `${conversationPath(id)}/generate_title`, {
+      const response = await this.http.json(target, `${conversationPath(id)}/generate_title`, {
         method: 'POST',
         body: {},
       });
-      return jsonText(answer, 'title');
+      return jsonText(response, 'title');
     } catch (error) {
       if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
         return null;
@@ -137,20 +152,20 @@ export class AgentServerClient {
   /**
    * A page of the log, oldest first.
    *
-   * @param pageId id of the event that the page begins with (it is the first item)
+   * @param pageId id of the first event of the page
    */
   async events(
     target: AgentServerTarget,
     id: string,
     { pageId, limit = 100, signal }: { pageId?: string; limit?: number; signal?: AbortSignal },
   ): Promise<EventPage> {
-    const answer = await this.http.json(target, `${conversationPath(id)}/events/search`, {
+    const response = await this.http.json(target, `${conversationPath(id)}/events/search`, {
       query: { page_id: pageId, limit, sort_order: 'TIMESTAMP' },
       ...(signal && { signal }),
     });
     return {
-      items: jsonList(answer, 'items').filter(isAgentEvent),
-      next_page_id: jsonText(answer, 'next_page_id'),
+      items: jsonList(response, 'items').filter(isAgentEvent),
+      next_page_id: jsonText(response, 'next_page_id'),
     };
   }
 }
@@ -159,15 +174,15 @@ function conversationPath(id: string): string {
   return `/api/conversations/${encodeURIComponent(id)}`;
 }
 
-function required(value: unknown): RemoteConversation {
+function requireConversation(value: unknown): RemoteConversation {
   const conversation = toRemoteConversation(value);
   if (!conversation) {
-    throw new AgentServerError(null, 'its answer was not a conversation');
+    throw new AgentServerError(null, 'its response was not a conversation');
   }
   return conversation;
 }
 
-/** An event has at least an id, a kind and a time; the rest is passed on as it is, whatever a newer server adds. */
+/** An event has at least an id, a kind and a time; everything else is passed on as it is, including what newer servers add. */
 export function isAgentEvent(value: unknown): value is AgentEvent {
   const timestamp = jsonText(value, 'timestamp');
   return (
@@ -178,20 +193,7 @@ export function isAgentEvent(value: unknown): value is AgentEvent {
   );
 }
 
-/** A conversation as its agent server tells it, reduced to what the service uses. */
-export interface RemoteConversation {
-  /** UUID as the server writes it. */
-  id: string;
-  status: ConversationStatus;
-  title: string | null;
-  /** Without an address: the provider's own. */
-  model: { model: string | null; baseUrl: string | null };
-  metrics: MetricsSnapshot | null;
-  /** The server ended while the agent worked, and `run` goes on (our server only). */
-  wasRunning: boolean;
-}
-
-/** Reads a `ConversationInfo`; null when it is none. Nothing but what is used has to be there. */
+/** Reads a `ConversationInfo`; null when it is not one. Only the members that are used are required. */
 export function toRemoteConversation(value: unknown): RemoteConversation | null {
   const id = jsonText(value, 'id');
   const given = jsonText(value, 'execution_status');
@@ -213,7 +215,7 @@ export function toRemoteConversation(value: unknown): RemoteConversation | null 
   };
 }
 
-/** Metrics of a conversation from an answer or a `stats` event; null when they are none. */
+/** Reads the metrics of a conversation from a response or a `stats` event; null when they are not metrics. */
 export function toMetrics(value: unknown): MetricsSnapshot | null {
   const modelName = jsonText(value, 'model_name');
   if (modelName === null) {

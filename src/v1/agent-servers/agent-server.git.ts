@@ -14,41 +14,41 @@ const FAILURES: readonly GitPrepareFailure[] = [
   'failed',
 ];
 const DEFAULT_TIMEOUT_SECONDS = 600;
-/** The answer comes some time after git was ended. */
-const PATIENCE_SECONDS = 20;
+/** Time that the server gets after git's timeout to report it. */
+const GRACE_SECONDS = 20;
 
-/** Has our own agent server work with git: credentials pass through its memory only. */
+/** Lets our own agent server work with git: credentials pass only through its memory. */
 @Injectable()
 export class AgentServerGit {
   constructor(private readonly http: AgentServerHttp) {}
 
   /**
-   * Makes a folder a repository that can be worked in; repeatable.
+   * Prepares a folder as a repository to work in; repeatable.
    *
-   * @throws AgentServerError when the server does not say how it went
+   * @throws AgentServerError when the server does not report a result
    */
   async prepare(
     target: AgentServerTarget,
     body: GitPrepareRequest,
     signal: AbortSignal,
   ): Promise<GitPrepareAnswer> {
-    const answer = await this.http.json(target, '/api/git/prepare', {
+    const response = await this.http.json(target, '/api/git/prepare', {
       method: 'POST',
       body,
-      timeoutMs: ((body.timeout ?? DEFAULT_TIMEOUT_SECONDS) + PATIENCE_SECONDS) * 1000,
+      timeoutMs: ((body.timeout ?? DEFAULT_TIMEOUT_SECONDS) + GRACE_SECONDS) * 1000,
       signal,
     });
-    const ok = jsonAt(answer, 'ok');
+    const ok = jsonAt(response, 'ok');
     if (typeof ok !== 'boolean') {
-      throw new AgentServerError(null, 'its answer was not one about a repository');
+      throw new AgentServerError(null, 'its response did not say whether git succeeded');
     }
-    const failure = FAILURES.find((known) => known === jsonText(answer, 'failure')) ?? 'failed';
+    const failure = FAILURES.find((known) => known === jsonText(response, 'failure')) ?? 'failed';
     return {
       ok,
       failure: ok ? null : failure,
-      output: jsonText(answer, 'output') ?? '',
-      head: jsonText(answer, 'head'),
-      branch: jsonText(answer, 'branch'),
+      output: jsonText(response, 'output') ?? '',
+      head: jsonText(response, 'head'),
+      branch: jsonText(response, 'branch'),
     };
   }
 }

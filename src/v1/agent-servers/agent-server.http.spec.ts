@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { failureDetail } from './agent-server.http.js';
 
-const NOT_UNDERSTOOD = JSON.stringify({
+const INVALID_REQUEST = JSON.stringify({
   detail: [
     {
       type: 'missing',
@@ -16,15 +16,15 @@ const NOT_UNDERSTOOD = JSON.stringify({
 
 it.each([
   ['a sentence', '{"detail":"It runs already."}', 'It runs already.'],
-  ['no JSON', 'Bad Gateway', 'Bad Gateway'],
-  ['nothing', '', 'no reason given'],
+  ['a text that is not JSON', 'Bad Gateway', 'Bad Gateway'],
+  ['an empty body', '', 'no reason given'],
   ['JSON without a reason', '{"api_key":"sk-secret"}', 'no reason given'],
   [
-    'problems, without what was sent',
-    NOT_UNDERSTOOD,
+    'problems, without the request',
+    INVALID_REQUEST,
     'body.agent.tools.0: Field required; request: no reason given; request: no reason given',
   ],
-  ['too much', JSON.stringify({ detail: 'x'.repeat(501) }), 'x'.repeat(500)],
-])('takes from %s', (_name, text, expected) => {
+  ['a long text, clipped', JSON.stringify({ detail: 'x'.repeat(501) }), 'x'.repeat(500)],
+])('finds the detail of %s', (_name, text, expected) => {
   expect(failureDetail(text)).toBe(expected);
 });

@@ -3,18 +3,26 @@ import type { Agent, Dispatcher, FormData } from 'undici';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText } from '../../common/json-access.js';
 
-/** An agent server that runs right now, and what it wants to see. */
+const DEFAULT_TIMEOUT_MS = 20_000;
+/** A page of a hundred events with pictures is large; anything larger than this is not a page. */
+const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
+const MAX_DETAIL = 500;
+const NO_REASON = 'no reason given';
+/** `detail` of the error about a response that exceeded the limit. */
+export const RESPONSE_TOO_LARGE = 'its response was too large';
+
+/** A running agent server, and the key that it asks for. */
 export interface AgentServerTarget {
   /** Without a trailing slash: `http://127.0.0.1:41234`. */
   address: string;
   sessionKey: string;
 }
 
-/** What an agent server answered instead of what was asked for. */
+/** An agent server refused a request, or did not answer it. */
 export class AgentServerError extends Error {
   /**
-   * @param status HTTP status; null when there was no (understandable) answer at all
-   * @param detail its own words, clipped; they may be shown to the conversation's owner
+   * @param status HTTP status; null when there was no (understandable) response at all
+   * @param detail the server's own words, clipped; they may be shown to the conversation's owner
    */
   constructor(
     readonly status: number | null,
@@ -31,13 +39,6 @@ export class AgentServerError extends Error {
   }
 }
 
-const DEFAULT_TIMEOUT_MS = 20_000;
-/** A page of a hundred events with pictures in them is large; more than this is not a page. */
-const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
-const MAX_DETAIL = 500;
-/** `detail` of the error about an answer that was cut off. */
-export const RESPONSE_TOO_LARGE = 'its answer was too large';
-
 interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
@@ -50,29 +51,29 @@ interface AgentServerCall {
 }
 
 /**
- * Requests to agent servers. Their addresses come from backends and never from users, so the guard against private
- * addresses that other outgoing requests have would only stand in the way; redirects are not followed.
+ * Sends requests to agent servers. Their addresses come from backends and never from users, so the guard against private
+ * addresses that other outgoing requests have would only block them. Redirects are not followed.
  */
 @Injectable()
 export class AgentServerHttp {
   private agent: Agent | null = null;
 
   /**
-   * Sends a request and reads the JSON answer.
+   * Sends a request and reads the JSON response.
    *
-   * @throws AgentServerError for any answer but 2xx with JSON, and for none
+   * @throws AgentServerError for anything but a 2xx response with JSON
    */
   async json(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<unknown> {
-    const answer = await this.text(target, path, call);
+    const text = await this.text(target, path, call);
     try {
-      return JSON.parse(answer);
+      return JSON.parse(text);
     } catch (error) {
-      throw new AgentServerError(null, 'its answer was not JSON', { cause: error });
+      throw new AgentServerError(null, 'its response was not JSON', { cause: error });
     }
   }
 
   /**
-   * Writes a file inside of the sandbox.
+   * Writes a file inside the sandbox.
    *
    * @param path absolute
    * @throws AgentServerError
@@ -95,9 +96,9 @@ export class AgentServerHttp {
   }
 
   /**
-   * Sends a request and reads the answer as text.
+   * Sends a request and reads the response as text.
    *
-   * @throws AgentServerError for any answer but 2xx, and for none
+   * @throws AgentServerError for anything but a 2xx response
    */
   async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
     const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
@@ -136,14 +137,14 @@ export class AgentServerHttp {
     }
   }
 
-  /** The library is loaded with the first request: the service starts without it. */
+  /** Loads the library with the first request, so that the service starts without it. */
   private async dispatcher(): Promise<Agent> {
     const { Agent: Connections } = await import('undici');
     this.agent ??= new Connections({
       connections: 16,
-      // Connections are kept for as long as agent servers keep theirs at least.
+      // Agent servers keep idle connections at least this long.
       keepAliveTimeout: 30_000,
-      // Every call has a deadline of its own; a clone may take longer than the library would wait.
+      // Every call has a deadline of its own; a clone may take longer than the library's defaults.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -167,33 +168,32 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
 
 function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
-    return 'the time was over';
+    return 'the request timed out';
   }
   return errorMessage(error).slice(0, MAX_DETAIL);
 }
 
-const NO_REASON = 'no reason given';
-
 /**
- * An agent server's own words about a failure, clipped. The stock server's answer to a request that it does not
- * understand repeats what it was sent, which may be a key or a secret: of such an answer only places and sentences are
- * taken.
+ * An agent server's own words about a failure, clipped. The stock server repeats a request that it does not understand,
+ * which may contain a key or a secret, so only locations and messages are taken from such a response.
  *
- * @param text body of its answer
+ * @param text body of the response
  */
 export function failureDetail(text: string): string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    // Not every failure is JSON; then the text itself is all there is.
+    // Not every failure is JSON; then the text is the only detail.
     return text.slice(0, MAX_DETAIL) || NO_REASON;
   }
-  const detail = jsonText(parsed, 'detail') ?? jsonList(parsed, 'detail').map(problem).join('; ');
+  const detail = jsonText(parsed, 'detail') ?? jsonList(parsed, 'detail').map(describeProblem).join('; ');
   return detail.slice(0, MAX_DETAIL) || NO_REASON;
 }
 
-function problem(value: unknown): string {
-  const place = jsonList(value, 'loc').filter((part) => typeof part === 'string' || typeof part === 'number');
-  return `${place.join('.') || 'request'}: ${jsonText(value, 'msg') ?? NO_REASON}`;
+function describeProblem(problem: unknown): string {
+  const location = jsonList(problem, 'loc').filter(
+    (part) => typeof part === 'string' || typeof part === 'number',
+  );
+  return `${location.join('.') || 'request'}: ${jsonText(problem, 'msg') ?? NO_REASON}`;
 }

@@ -2,27 +2,27 @@ import { WebSocket } from 'ws';
 import type { AgentServerTarget } from './agent-server.http.js';
 
 const HANDSHAKE_TIMEOUT_MS = 5_000;
-const PING_MS = 20_000;
-/** As large as a page of events may be: a frame holds one of them. */
+const PING_INTERVAL_MS = 20_000;
+/** The limit of a page of events, because a frame holds one of them. */
 const MAX_FRAME_BYTES = 128 * 1024 * 1024;
 
 export interface WatchListener {
   /** From now on nothing is missed. */
   opened: () => void;
-  /** The conversation's log has something new, or its state is another. */
+  /** The conversation's log has something new, or its state has changed. */
   changed: () => void;
-  /** Called once, also when there was no connection at all; nothing is called after it. */
+  /** Called once, even if there was no connection at all; nothing is called after it. */
   closed: () => void;
 }
 
 /**
- * Listens at an agent server's socket of one conversation. Frames say that there is something, not what: the log is
- * read through the same requests that read it after a break, so that there is one way in which events arrive.
+ * Listens on an agent server's socket of one conversation. A frame only signals that something is new: the log itself is
+ * read through the same requests that read it after a disconnect, so that events arrive in one way only.
  */
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;
-  private answered = true;
+  private pongReceived = true;
   private ended = false;
 
   constructor(
@@ -38,28 +38,28 @@ export class AgentServerWatch {
       perMessageDeflate: false,
       followRedirects: false,
     });
-    this.socket.on('open', () => this.tell(listener.opened));
-    this.socket.on('message', () => this.tell(listener.changed));
+    this.socket.on('open', () => this.notify(listener.opened));
+    this.socket.on('message', () => this.notify(listener.changed));
     this.socket.on('pong', () => {
-      this.answered = true;
+      this.pongReceived = true;
     });
     // A 'close' follows every error.
     this.socket.on('error', () => undefined);
     this.socket.on('close', () => this.end());
-    this.pings = setInterval(() => this.ping(), PING_MS);
+    this.pings = setInterval(() => this.ping(), PING_INTERVAL_MS);
     this.pings.unref();
   }
 
-  /** Ends it; `closed` is not called. */
+  /** Closes the socket without calling `closed`. */
   close(): void {
     this.ended = true;
     clearInterval(this.pings);
     this.socket.terminate();
   }
 
-  private tell(call: () => void): void {
+  private notify(listener: () => void): void {
     if (!this.ended) {
-      call();
+      listener();
     }
   }
 
@@ -75,8 +75,8 @@ export class AgentServerWatch {
     if (this.socket.readyState !== WebSocket.OPEN) {
       return;
     }
-    if (this.answered) {
-      this.answered = false;
+    if (this.pongReceived) {
+      this.pongReceived = false;
       this.socket.ping();
     } else {
       this.socket.terminate();

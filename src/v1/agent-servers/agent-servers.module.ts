@@ -4,7 +4,7 @@ import { AgentServerCommands } from './agent-server.commands.js';
 import { AgentServerGit } from './agent-server.git.js';
 import { AgentServerHttp } from './agent-server.http.js';
 
-/** How the service talks to what runs inside sandboxes. */
+/** The service's clients of the agent servers inside sandboxes. */
 @Module({
   providers: [AgentServerHttp, AgentServerClient, AgentServerCommands, AgentServerGit],
   exports: [AgentServerHttp, AgentServerClient, AgentServerCommands, AgentServerGit],
