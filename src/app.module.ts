@@ -18,7 +18,7 @@ import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
 import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
-/** What configuration alone does not know: the database that was opened, and the keys that were found. */
+/** What the configuration does not say: the database that was opened, and the keys that were found. */
 export interface AppResources {
   databaseUrl: string;
   encryptionKeys: readonly CipherKey[];

@@ -5,9 +5,9 @@ import { reportStartFailure } from './program/start-service.js';
 
 try {
   const config = loadConfig();
-  // Before anything is opened: a bad allowlist is one line, not a failing module.
+  // Checked before anything is opened, so that a bad allowlist is one line and not a failing module.
   operatorHosts(config.git);
-  // The embedded server starts while the framework loads, which takes longer and lets nothing else happen meanwhile.
+  // The embedded server starts while the framework loads, which takes longer and blocks everything else.
   const launched = Promise.withResolvers<void>();
   const opening = openDatabase(config, launched.resolve);
   await Promise.race([launched.promise, opening]);

@@ -1,12 +1,11 @@
 import { Global, Module } from '@nestjs/common';
 
-/** The time, as a port: tests choose it. */
+/** The time, as a port, so that tests can choose it. */
 export abstract class Clock {
   /** Epoch milliseconds. */
   abstract now(): number;
 }
 
-/** The machine's clock. */
 export class SystemClock extends Clock {
   now(): number {
     return Date.now();

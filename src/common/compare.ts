@@ -1,4 +1,4 @@
-/** Orders numbers from high to low; infinities too, where a difference would be NaN. */
+/** Orders numbers from high to low, also infinities, whose difference would be NaN. */
 export function descending(a: number, b: number): number {
   return a === b ? 0 : a > b ? -1 : 1;
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/;
 
-/** The UUID that a client means, as PostgreSQL writes it; dashes are optional, null for anything else. */
+/** A UUID, with or without dashes, in PostgreSQL's notation; null for anything else. */
 export function parseHexId(text: string): string | null {
   const lower = text.toLowerCase();
   return UUID.test(lower)
@@ -10,14 +10,14 @@ export function parseHexId(text: string): string | null {
     : null;
 }
 
-/** A UUID the way clients see ids of conversations and start tasks: 32 hexadecimal digits. */
+/** A UUID as clients see the ids of conversations and start tasks: 32 hexadecimal digits. */
 export function toHexId(uuid: string): string {
   return uuid.replaceAll('-', '');
 }
 
 export const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Uniform over base62: bytes of 248 and more are drawn again. */
+/** Random text with a uniform distribution: bytes of 248 and more are drawn again. */
 export function randomBase62(length: number): string {
   let text = '';
   while (text.length < length) {

@@ -1,6 +1,6 @@
 /**
- * The value below a path of object keys in a parsed JSON answer; undefined where the path leaves the document.
- * For answers of other servers: nothing about them is known until it was looked at.
+ * The value at a path of object keys in parsed JSON; undefined where the path leaves the document. For JSON that others
+ * wrote, whose shape is not known.
  */
 export function jsonAt(value: unknown, ...path: string[]): unknown {
   let current = value;

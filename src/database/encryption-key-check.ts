@@ -1,9 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { IsNull, Repository } from 'typeorm';
 import { SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from '../config/config.error.js';
-import { ServiceState } from './service-state.entity.js';
+import { ServiceStateRepository } from './service-state.repository.js';
 
 const BINDING = 'service_state.key_check';
 const KNOWN_TEXT = 'slipway';
@@ -12,16 +10,13 @@ const KNOWN_TEXT = 'slipway';
 @Injectable()
 export class EncryptionKeyCheck implements OnModuleInit {
   constructor(
-    @InjectRepository(ServiceState) private readonly state: Repository<ServiceState>,
+    private readonly state: ServiceStateRepository,
     private readonly cipher: SecretCipher,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.state.update(
-      { id: 1, keyCheck: IsNull() },
-      { keyCheck: this.cipher.encrypt(KNOWN_TEXT, BINDING) },
-    );
-    const { keyCheck } = await this.state.findOneByOrFail({ id: 1 });
+    await this.state.initialiseKeyCheck(this.cipher.encrypt(KNOWN_TEXT, BINDING));
+    const keyCheck = await this.state.keyCheck();
     try {
       this.cipher.decrypt(keyCheck ?? '', BINDING);
     } catch (error) {
@@ -34,8 +29,8 @@ export class EncryptionKeyCheck implements OnModuleInit {
     }
   }
 
-  /** Writes the known text again under the first key; the last step of a key rotation. */
+  /** Encrypts the known text with the first key: the last step of a key rotation. */
   async renew(): Promise<void> {
-    await this.state.update({ id: 1 }, { keyCheck: this.cipher.encrypt(KNOWN_TEXT, BINDING) });
+    await this.state.replaceKeyCheck(this.cipher.encrypt(KNOWN_TEXT, BINDING));
   }
 }

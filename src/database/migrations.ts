@@ -4,7 +4,7 @@ import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install
 import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
 import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
 
-/** Every migration, oldest first. Named one by one: what runs is what a reviewer sees here. */
+/** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
   CreateUsersSettingsAndTokens1763700000000,
   CreateConversationsAndSandboxes1763800000000,

@@ -8,12 +8,12 @@ import {
 } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 
-/** An entity's rows in statements that TypeORM did not write: which columns to ask for, and what comes back. */
+/** Lets raw SQL name an entity's columns and turn its rows into entities. */
 export class EntityRows<Entity extends ObjectLiteral> {
   /** All columns, for a SELECT or RETURNING. */
   readonly columns: string;
 
-  /** @param table name that the statement knows the table by */
+  /** @param table name or alias of the table in the statement */
   constructor(
     private readonly repository: Repository<Entity>,
     table: string,
@@ -22,7 +22,7 @@ export class EntityRows<Entity extends ObjectLiteral> {
     this.columns = names.join(', ');
   }
 
-  /** @throws Error for what is no property of a column */
+  /** @throws Error for a property without a column */
   column(property: string): string {
     const column = this.repository.metadata.findColumnWithPropertyName(property);
     if (!column) {
@@ -44,8 +44,8 @@ export class EntityRows<Entity extends ObjectLiteral> {
 }
 
 /**
- * A statement on a hot path: PostgreSQL parses and plans it once per connection and knows it by its name from then
- * on (docs/adr/0006). The name must belong to this one text; columns are listed, never `*`.
+ * A statement on a hot path: PostgreSQL parses and plans it once per connection, and knows it by its name from then
+ * on (docs/adr/0006). A name belongs to one text. Columns are listed, never `*`.
  */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
@@ -56,7 +56,7 @@ export class NamedStatement<Row extends QueryResultRow> {
   /**
    * Runs outside of any transaction, on any connection of the pool.
    *
-   * @throws QueryFailedError like every statement that goes through TypeORM; it holds none of the values
+   * @throws QueryFailedError as for any statement of TypeORM's; it holds none of the values
    */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
     return this.on(poolOf(dataSource), values);
@@ -71,7 +71,7 @@ export class NamedStatement<Row extends QueryResultRow> {
     if (!queryRunner?.isTransactionActive) {
       throw new Error(`${this.name} belongs in a transaction`);
     }
-    // What TypeORM calls connecting is, in a transaction, handing out the connection that it has.
+    // In a transaction, TypeORM's `connect` returns the connection that the transaction has.
     const connection: ClientBase = await queryRunner.connect();
     return this.on(connection, values);
   }
@@ -90,7 +90,7 @@ export class NamedStatement<Row extends QueryResultRow> {
   }
 }
 
-/** TypeORM keeps its pool to itself, and has no way to name a statement. */
+/** TypeORM does not expose its pool, and cannot name a statement. */
 function poolOf({ driver }: DataSource): Pool {
   if (!(driver instanceof PostgresDriver)) {
     throw new Error('named statements need PostgreSQL');

@@ -3,19 +3,24 @@ import type { AppConfig } from '../config/app-config.js';
 import { connectionUrl, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
 import { MIGRATIONS } from './migrations.js';
 
-/** A PostgreSQL that is there: the operator's, or the embedded one. */
+/** Names our connections in `pg_stat_activity`. */
+const APPLICATION_NAME = 'slipway';
+/** The driver's 10 s are too short: a new connection plans every statement anew, and its first requests wait for that. */
+const IDLE_CONNECTION_MS = 300_000;
+
+/** A database to connect to: the operator's, or the embedded one. */
 export interface OpenDatabase {
   url: string;
-  /** The few lines about the embedded server that an operator should see. */
+  /** What an operator should know about the embedded server. */
   notices: readonly string[];
-  /** Stops the embedded server (unless another process of this installation uses it); nothing to do otherwise. */
+  /** Stops the embedded server, unless another process of this installation uses it. */
   close(): Promise<void>;
 }
 
 /**
- * Finds the database that the configuration names; the embedded one is started where it does not run yet.
+ * Finds the database that the configuration names, and starts the embedded one unless it is running.
  *
- * @param onLaunched called when the embedded server's process is there; from then on it starts by itself
+ * @param onLaunched called when the embedded server's process exists; from then on it starts by itself
  */
 export async function openDatabase(
   config: AppConfig,
@@ -33,12 +38,7 @@ export async function openDatabase(
   return { url: connectionUrl(server.connection), notices, close: () => server.stop() };
 }
 
-/** Connection name in `pg_stat_activity`. */
-const APPLICATION_NAME = 'slipway';
-/** A new connection plans every statement anew, which its first requests would wait for; the driver keeps them 10 s. */
-const IDLE_CONNECTION_MS = 300_000;
-
-/** What the app, the command line and the tests connect with; entities are added by who needs them. */
+/** How the application, the command line and the tests connect. Whoever needs entities adds them. */
 export function dataSourceOptions(url: string, poolSize: number): DataSourceOptions {
   return {
     type: 'postgres',

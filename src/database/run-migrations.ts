@@ -2,25 +2,14 @@ import { DataSource } from 'typeorm';
 import { ConfigError } from '../config/config.error.js';
 import { dataSourceOptions } from './open-database.js';
 
-/**
- * What would have to be done to the database for it to fit the entities of the data source; nothing when the
- * migrations and the entities say the same.
- *
- * @returns SQL statements, none of which is run
- */
-export async function pendingSchemaChanges(dataSource: DataSource): Promise<string[]> {
-  const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
-  return upQueries.map(({ query }) => query);
-}
-
-/** Any constant: replicas that start together take turns on it. */
+/** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
 
 /**
- * Applies pending migrations, under an advisory lock so that replicas starting together do it once.
+ * Applies pending migrations, under an advisory lock so that of replicas that start together only one does.
  *
  * @returns the names of the migrations applied now
- * @throws ConfigError when there is no such database to connect to
+ * @throws ConfigError when the database cannot be reached
  */
 export async function runMigrations(databaseUrl: string): Promise<string[]> {
   const dataSource = await connect(databaseUrl);
@@ -45,18 +34,27 @@ async function connect(databaseUrl: string): Promise<DataSource> {
   try {
     return await new DataSource(dataSourceOptions(databaseUrl, 2)).initialize();
   } catch (error) {
-    throw new ConfigError(`DATABASE_URL: the database cannot be reached: ${reasonOf(error)}`, {
+    throw new ConfigError(`DATABASE_URL: the database cannot be reached: ${connectionFailure(error)}`, {
       cause: error,
     });
   }
 }
 
-/** One line. The driver's messages name host, user and database at most, never the password. */
-function reasonOf(error: unknown): string {
+/** One line. The driver's messages name at most host, user and database, never the password. */
+function connectionFailure(error: unknown): string {
   const { message = '', errors } = error as { message?: string; errors?: unknown[] };
   if (Array.isArray(errors) && errors.length > 0) {
-    // A host with several addresses fails once for each, under an error without a text of its own.
-    return reasonOf(errors[0]);
+    // A host with several addresses fails once for each, under an error without a message of its own.
+    return connectionFailure(errors[0]);
   }
   return message.split('\n', 1)[0] || String(error);
+}
+
+/**
+ * The SQL that would make the database fit the entities of the data source, without running it. Empty when migrations
+ * and entities agree.
+ */
+export async function pendingSchemaChanges(dataSource: DataSource): Promise<string[]> {
+  const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+  return upQueries.map(({ query }) => query);
 }

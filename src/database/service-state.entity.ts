@@ -10,7 +10,7 @@ export class ServiceState {
   @Column('uuid', { name: 'instance_id' })
   instanceId: string;
 
-  /** A known text under the current encryption key: tells at boot whether the configured keys fit the data. */
+  /** A known text encrypted with the current key: at boot it tells whether the configured keys fit the data. */
   @Column('text', { name: 'key_check', nullable: true })
   keyCheck: string | null;
 }

@@ -4,7 +4,7 @@ import type { GaugeSource } from './metrics.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The numbers in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/). */
+/** The metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/). */
 export class MetricsRegistry {
   readonly #logger = new Logger('Metrics');
   readonly #registry = new Registry();
@@ -49,8 +49,8 @@ export class MetricsRegistry {
             this.set({ [label]: value }, count);
           }
         } catch (error) {
-          // The others are worth having, above all while the database is away.
-          logger.warn('a metric could not be read', { metric: name, error: String(error) });
+          // The other metrics are worth having, above all while the database is down.
+          logger.warn('failed to read metric', { metric: name, error: String(error) });
         }
       },
     });

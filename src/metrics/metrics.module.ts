@@ -2,6 +2,5 @@ import { Module } from '@nestjs/common';
 import { Metrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
 
-/** What the service tells of itself in numbers. */
 @Module({ providers: [Metrics, MetricsServer], exports: [Metrics] })
 export class MetricsModule {}

@@ -5,7 +5,7 @@ import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 import type { MetricsRegistry } from './metrics-registry.js';
 
-/** Answers `GET /metrics` on a port of its own, without a key: whoever reaches the port may read. */
+/** Serves `GET /metrics` on a port of its own, without a key: whoever reaches the port may read. */
 @Injectable()
 export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('Metrics');
@@ -28,13 +28,13 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
       return;
     }
     const registry = await this.metrics.open();
-    const server = createServer((request, response) => void this.answer(registry, request, response));
+    const server = createServer((request, response) => void this.respond(registry, request, response));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(metricsPort, host, resolve);
     });
     this.server = server;
-    this.logger.log('metrics', { host, port: this.port });
+    this.logger.log('metrics server started', { host, port: this.port });
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -48,7 +48,7 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
     });
   }
 
-  private async answer(
+  private async respond(
     registry: MetricsRegistry,
     { method, url = '' }: IncomingMessage,
     response: ServerResponse,
@@ -61,10 +61,10 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
       const text = await registry.text();
       response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
     } catch (error) {
-      this.logger.error('metrics could not be told', errorStack(error));
+      this.logger.error('failed to collect metrics', errorStack(error));
       response
         .writeHead(500, { 'Content-Type': 'text/plain' })
-        .end('Metrics could not be told; see the log.\n');
+        .end('Failed to collect metrics; see the log.\n');
     }
   }
 }

@@ -2,24 +2,24 @@ import { Injectable } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import type { MetricsRegistry } from './metrics-registry.js';
 
-/** Numbers that are read whenever somebody asks for the metrics. */
+/** A gauge whose values are read for each scrape. */
 export interface GaugeSource {
-  /** As Prometheus wants it: `slipway_sandboxes`. */
+  /** In Prometheus' form: `slipway_sandboxes`. */
   name: string;
   help: string;
-  /** Name of the one label; each key of what is read is a value of it, from a small set. */
+  /** Name of its one label. The keys of what `read` returns are its values, from a small set. */
   label: string;
   read: () => Promise<Map<string, number>>;
 }
 
-/** What the service tells of itself in numbers. Nothing is counted, and no library loaded, until `open`. */
+/** The service's metrics. Nothing is counted, and no library loaded, until `open`. */
 @Injectable()
 export class Metrics {
   private readonly gauges: GaugeSource[] = [];
   private registry: MetricsRegistry | null = null;
 
-  /** Adds numbers to what can be asked for. To be called before the application has started. */
-  offer(gauge: GaugeSource): void {
+  /** Adds a gauge. Called before the application has started. */
+  addGauge(gauge: GaugeSource): void {
     this.gauges.push(gauge);
   }
 
@@ -31,9 +31,9 @@ export class Metrics {
   }
 
   /**
-   * Counts an answered request.
+   * Counts a finished request.
    *
-   * @param route the route's pattern, never the address that was asked for: each one is kept for ever
+   * @param route pattern of the route, never the requested address: each value is kept for ever
    */
   countRequest(method: string, route: string, status: number, seconds: number): void {
     this.registry?.countRequest(method, route, status, seconds);

@@ -2,9 +2,9 @@ import type { Request, RequestHandler } from 'express';
 import type { Metrics } from './metrics.js';
 
 /**
- * Counts every answered request under its route.
+ * Counts every finished request under its route.
  *
- * @param unroutedName names what is answered without a route, by the request; null: it has no name
+ * @param unroutedName names requests that are handled without a route; null for one without a name
  */
 export function requestMetricsMiddleware(
   metrics: Metrics,
@@ -21,7 +21,7 @@ export function requestMetricsMiddleware(
   };
 }
 
-/** Express notes the route that it chose. */
+/** Express sets the route that it chose on the request. */
 function routePattern({ route }: Request): string | null {
   const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;
   return typeof pattern === 'string' ? pattern : null;

@@ -5,6 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
+import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
 import { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
@@ -14,18 +15,17 @@ import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { welcomeText } from './welcome-text.js';
 
-/** A service that answers requests. */
 export interface RunningService {
   port: number;
-  /** Lets requests in flight finish, then closes everything, the embedded database last. */
+  /** Lets requests in flight finish, then closes everything, with the embedded database last. */
   stop(): Promise<void>;
 }
 
 /**
- * Opens the database, brings it up to date and listens.
+ * Opens the database, migrates it and starts to listen.
  *
- * @param opening the database, where opening it has begun already
- * @throws ConfigError, EmbeddedPostgresError or a listen error, all with one line for the operator
+ * @param opening the database, where it is being opened already
+ * @throws ConfigError, EmbeddedPostgresError or a listen error, each with one line for the operator
  */
 export async function startService(
   config: AppConfig,
@@ -68,7 +68,7 @@ async function createApp(
   databaseUrl: string,
   logger: AppLogger,
 ): Promise<NestExpressApplication> {
-  // After the database was opened: that makes DATA_DIR with the mode it needs.
+  // After opening the database, which creates DATA_DIR with the mode it needs.
   const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
   for (const migration of await runMigrations(databaseUrl)) {
     logger.log('migration applied', { migration }, 'Database');
@@ -81,12 +81,11 @@ async function createApp(
   return app;
 }
 
-/** Ends the process with one clear line for what an operator can mend, and with the stack for everything else. */
+/** Ends the process, with one line for what an operator can mend and with the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
   const known =
     error instanceof ConfigError || error instanceof EmbeddedPostgresError || isListenError(error);
-  const text =
-    error instanceof Error ? (known ? error.message : (error.stack ?? error.message)) : String(error);
+  const text = known ? errorMessage(error) : errorStack(error);
   process.stderr.write(`slipway cannot start: ${text}\n`);
   process.exit(1);
 }

@@ -1,11 +1,11 @@
 import type { LoggerService } from '@nestjs/common';
-import type { RunningService } from './start-service.js';
 import { errorStack } from '../common/errors/error-message.js';
+import type { RunningService } from './start-service.js';
 
-/** After this long a stop that hangs (a client that never ends its request) is cut short. */
-const PATIENCE_MS = 25_000;
+/** A stop that hangs, because a client never ends its request, is cut short after this time. */
+const STOP_GRACE_MS = 25_000;
 
-/** SIGTERM and SIGINT stop the service gracefully; a second one, or too long a wait, ends it at once. */
+/** Stops the service gracefully on SIGTERM and SIGINT. A second signal, or the end of the grace time, ends it at once. */
 export function stopOnSignals(service: RunningService, logger: LoggerService): void {
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
@@ -15,16 +15,16 @@ export function stopOnSignals(service: RunningService, logger: LoggerService): v
     stopping = true;
     logger.log('stopping', { signal }, 'Service');
     setTimeout(() => {
-      logger.error('requests in flight did not end in time', { patience_ms: PATIENCE_MS }, 'Service');
+      logger.error('stop timed out', { grace_ms: STOP_GRACE_MS }, 'Service');
       process.exit(1);
-    }, PATIENCE_MS).unref();
+    }, STOP_GRACE_MS).unref();
     service.stop().then(
       () => {
         logger.log('stopped', 'Service');
         process.exit(0);
       },
       (error: unknown) => {
-        logger.error('the stop failed', errorStack(error), 'Service');
+        logger.error('failed to stop', errorStack(error), 'Service');
         process.exit(1);
       },
     );

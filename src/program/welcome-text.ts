@@ -2,11 +2,11 @@ import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
 
 /**
- * What a person sees once the service listens: where it is, where the key is, and the three requests of the main job.
+ * What a person sees once the service listens: its address, where the key is, and the three requests of the main job.
  *
  * @param port the port that was bound
- * @param workingDirectory a key file below it is named relative to it
- * @param hasKeyFile a key was generated into `DATA_DIR` at the first start
+ * @param workingDirectory base of the key file's path, when the file is below it
+ * @param hasKeyFile whether the first start generated a key in `DATA_DIR`
  */
 export function welcomeText(
   config: AppConfig,

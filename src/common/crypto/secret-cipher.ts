@@ -1,6 +1,25 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** A 256-bit key and its id, which records encrypted with it carry. */
+export interface CipherKey {
+  id: string;
+  bytes: Buffer;
+}
+
+/** A column of encrypted records, so that a key rotation finds all of them. */
+export interface EncryptedColumn {
+  table: string;
+  column: string;
+  /** Columns of the primary key. They identify the row, and are part of the binding. */
+  keyColumns: string[];
+  /** The binding of a row's record, given the row's key columns as text. */
+  binding(row: Record<string, string>): string;
+}
+
 /** A stored secret that cannot be read: unknown key id, or a record that was altered or moved. */
 export class SecretDecryptionError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -9,22 +28,13 @@ export class SecretDecryptionError extends Error {
   }
 }
 
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
-
-/** A 256-bit key and the id that records encrypted with it carry. */
-export interface CipherKey {
-  id: string;
-  bytes: Buffer;
-}
-
 /**
  * AES-256-GCM with the key's id in the record: `keyId.base64url(iv ‖ tag ‖ ciphertext)`.
- * `binding` names the place the record is stored in (table, column, owner) and is authenticated with it,
- * so a record copied to another row or column does not decrypt.
+ * `binding` names where the record is stored (table, column, owner) and is authenticated with it, so a record that is
+ * copied to another row or column does not decrypt.
  */
 export class SecretCipher {
-  /** As objects: a key given as bytes is taken apart anew for each record, which costs more than the cipher. */
+  /** As key objects: a key given as bytes is parsed again for each record, which costs more than the cipher. */
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;
@@ -74,7 +84,7 @@ export class SecretCipher {
     }
   }
 
-  /** Whether the record should be written again under the first key. */
+  /** Whether the record is encrypted with another key than the first. */
   isOutdated(record: string): boolean {
     return keyIdOf(record) !== this.currentKeyId;
   }
@@ -84,7 +94,7 @@ function keyIdOf(record: string): string {
   return record.slice(0, Math.max(record.indexOf('.'), 0));
 }
 
-/** Makes the cipher injectable everywhere by its class. */
+/** Provides the cipher to every module. */
 @Global()
 @Module({})
 export class CryptoModule {
@@ -95,14 +105,4 @@ export class CryptoModule {
       exports: [SecretCipher],
     };
   }
-}
-
-/** Where encrypted records live, so that a new key can be applied to all of them. */
-export interface EncryptedColumn {
-  table: string;
-  column: string;
-  /** Columns of the primary key; they identify the row and go into the binding. */
-  keyColumns: string[];
-  /** The binding of a row's record, given the row's key columns as text. */
-  binding(row: Record<string, string>): string;
 }

@@ -1,7 +1,7 @@
 /**
- * SQLSTATEs of a server that cannot serve anybody right now (https://www.postgresql.org/docs/current/errcodes-appendix.html):
- * lost connections, no resources left, a statement cut short, stopping or starting, read-only after a failover, and a
- * login that fails since the start.
+ * SQLSTATEs of a server that cannot serve anybody at the moment (https://www.postgresql.org/docs/current/errcodes-appendix.html):
+ * lost connections, no resources left, a cancelled statement, a shutdown or start, read-only after a failover, and a
+ * login that has failed since the start.
  */
 const AWAY_STATE = /^(08...|53...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
@@ -11,9 +11,9 @@ const AWAY_MESSAGE =
   /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
 
 /**
- * Whether a failure comes from losing PostgreSQL rather than from the request. The driver's errors arrive as they are
- * when there is no connection to be had, and inside TypeORM's otherwise. A bare network error is the database's: calls
- * to everybody else fail with an `UpstreamError`.
+ * Whether a failure comes from losing PostgreSQL rather than from the request. The driver's errors arrive unchanged when
+ * no connection can be opened, and otherwise inside TypeORM's. A bare network error is the database's, since calls to
+ * all other servers fail with an `UpstreamError`.
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) {
@@ -28,10 +28,10 @@ export function isDatabaseAway(error: unknown): boolean {
   } = error as {
     code?: string;
     message?: string;
-    /** Only what PostgreSQL itself answered has one. */
+    /** Only errors that PostgreSQL itself sent have one. */
     severity?: string;
     syscall?: string;
-    /** One for each address of a host with several. */
+    /** One for each address of a host that has several. */
     errors?: unknown[];
   };
   return (

@@ -20,7 +20,7 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** What kind of failure this is; the HTTP filter alone knows which status each one has. */
+/** The kind of a failure. Only the HTTP filter knows its status. */
 export type ErrorKind =
   | 'unauthorized'
   | 'forbidden'
@@ -35,7 +35,7 @@ export type ErrorKind =
 
 interface DomainErrorOptions {
   cause?: unknown;
-  /** Seconds after which trying again makes sense; becomes `Retry-After`. */
+  /** Seconds after which a retry makes sense; becomes `Retry-After`. */
   retryAfterSeconds?: number;
   /** Further members of the problem document (RFC 9457 section 3.2). Never a secret. */
   extensions?: Record<string, unknown>;
@@ -61,7 +61,7 @@ export class DomainError extends Error {
   }
 }
 
-/** One failed rule: where it is, what would be right, and the machine type of the failure. */
+/** One broken rule: where, what would be right, and the machine type of the failure. */
 export interface InputProblem {
   /** Path to the value, strings only; the first element is `body`, `query`, `path` or `header`. */
   loc: string[];
@@ -71,7 +71,7 @@ export interface InputProblem {
   type: string;
 }
 
-/** Input that breaks one or more rules; answered as 422 `{detail:[{loc,msg,type}]}`. */
+/** Input that breaks one or more rules; becomes 422 `{detail:[{loc,msg,type}]}`. */
 export class InvalidInputError extends Error {
   constructor(readonly problems: readonly InputProblem[]) {
     super('The request breaks one or more rules.');
@@ -79,10 +79,10 @@ export class InvalidInputError extends Error {
   }
 }
 
-/** What is wrong with a body before it is even JSON. */
+/** Why a body could not be read as JSON. */
 export type MalformedBodyReason = 'media_type' | 'encoding' | 'syntax' | 'too_large' | 'aborted';
 
-/** By `type` of http-errors as body-parser raises them. */
+/** By the `type` of body-parser's errors. */
 const REASONS: Record<string, MalformedBodyReason> = {
   'entity.too.large': 'too_large',
   'encoding.unsupported': 'media_type',
@@ -94,7 +94,7 @@ const REASONS: Record<string, MalformedBodyReason> = {
 
 /** A request body that could not be read as JSON. */
 export class MalformedBodyError extends Error {
-  /** What the body may have had, where it was too large. */
+  /** The limit that a body exceeded. */
   readonly limitBytes: number | null;
 
   constructor(
@@ -106,7 +106,7 @@ export class MalformedBodyError extends Error {
     this.name = 'MalformedBodyError';
   }
 
-  /** Classifies what body-parser threw; anything it blames on the client that has no name here is a syntax error. */
+  /** Classifies what body-parser threw. An unknown error that it blames on the client counts as a syntax error. */
   static from(error: unknown): unknown {
     if (error instanceof MalformedBodyError) {
       return error;

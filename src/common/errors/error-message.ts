@@ -10,7 +10,13 @@ export function errorStack(error: unknown): string {
   return isError(error) ? (error.stack ?? error.message) : String(error);
 }
 
-/** Errors of Node itself are of another realm under Jest, where `instanceof` does not know them. */
+/** The `code` of a system or PostgreSQL error (`ENOENT`, `57P03`); undefined for everything else. */
+export function errorCode(error: unknown): string | undefined {
+  const isObject = typeof error === 'object' && error !== null;
+  return isObject && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Under Jest, errors of Node itself belong to another realm, where `instanceof` does not recognise them. */
 function isError(error: unknown): error is Error {
   return error instanceof Error || types.isNativeError(error);
 }

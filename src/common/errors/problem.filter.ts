@@ -14,13 +14,13 @@ import { problem, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;
 
-interface Answer {
+interface ProblemResponse {
   body: Problem | { detail: unknown };
   status: number;
   headers?: Record<string, string>;
 }
 
-/** The one place that turns errors into HTTP answers. */
+/** The only place that turns errors into HTTP responses. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger(ProblemFilter.name);
@@ -29,7 +29,7 @@ export class ProblemFilter implements ExceptionFilter {
     const http = host.switchToHttp();
     const request = http.getRequest<Request>();
     const response = http.getResponse<Response>();
-    const { status, body, headers } = this.answer(exception, request);
+    const { status, body, headers } = this.toResponse(exception, request);
     if (response.headersSent) {
       response.destroy();
       return;
@@ -41,7 +41,7 @@ export class ProblemFilter implements ExceptionFilter {
     response.send(JSON.stringify(body));
   }
 
-  private answer(exception: unknown, request: Request): Answer {
+  private toResponse(exception: unknown, request: Request): ProblemResponse {
     const requestId = currentRequest()?.requestId ?? null;
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
@@ -60,20 +60,20 @@ export class ProblemFilter implements ExceptionFilter {
       return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
     }
     if (isDatabaseAway(error)) {
-      this.logger.error('database away', { error: String(error) });
+      this.logger.error('failed to reach database', { error: String(error) });
       return withStatus(
         problem(503, 'unavailable', 'The database cannot be reached at the moment; try again.', requestId),
         retryAfter(1),
       );
     }
-    this.logger.error('unexpected error', errorStack(error));
+    this.logger.error('failed to handle request', errorStack(error));
     return withStatus(
       problem(500, 'internal', 'Something went wrong here; the log has it under this request id.', requestId),
     );
   }
 }
 
-/** Nest wraps what middleware passes to `next` in an HttpException with the original as cause. */
+/** Nest wraps an error that middleware passes to `next` in an HttpException, with the original as its cause. */
 function unwrap(exception: unknown): unknown {
   if (exception instanceof HttpException && exception.cause !== undefined) {
     const { cause } = exception;
@@ -88,7 +88,11 @@ function unwrap(exception: unknown): unknown {
   return exception;
 }
 
-function malformedBody(reason: MalformedBodyReason, requestId: string | null, limitBytes = MIB): Answer {
+function malformedBody(
+  reason: MalformedBodyReason,
+  requestId: string | null,
+  limitBytes = MIB,
+): ProblemResponse {
   switch (reason) {
     case 'too_large':
       return withStatus(
@@ -116,11 +120,11 @@ function malformedBody(reason: MalformedBodyReason, requestId: string | null, li
   }
 }
 
-function invalidJson(msg: string): Answer {
+function invalidJson(msg: string): ProblemResponse {
   return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
 }
 
-function httpException(error: HttpException, request: Request, requestId: string | null): Answer {
+function httpException(error: HttpException, request: Request, requestId: string | null): ProblemResponse {
   const status = error.getStatus();
   if (status === 404) {
     const methods = allowedMethods(request);
@@ -133,7 +137,7 @@ function httpException(error: HttpException, request: Request, requestId: string
     return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
   }
   if (status === 400) {
-    // Nest's own name for an address that cannot be decoded; bodies have errors of ours.
+    // Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
     return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
   }
   if (status === 429) {
@@ -154,7 +158,7 @@ function httpException(error: HttpException, request: Request, requestId: string
   );
 }
 
-function withStatus(body: Problem, headers?: Record<string, string>): Answer {
+function withStatus(body: Problem, headers?: Record<string, string>): ProblemResponse {
   return { status: body.status, body, ...(headers && { headers }) };
 }
 

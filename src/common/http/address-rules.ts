@@ -3,10 +3,26 @@ import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
+const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
+/** Well-known prefix of IPv4 addresses translated for IPv6-only networks. */
+const NAT64 = ipaddr.IPv6.parse('64:ff9b::');
+
+/** Suffixes of names that mean something only inside one machine, network or cluster. */
+const LOCAL_SUFFIXES = [
+  '.localhost',
+  '.local',
+  '.localdomain',
+  '.internal',
+  '.intranet',
+  '.lan',
+  '.svc',
+  '.home.arpa',
+];
+
 /** Resolves a host name to all of its addresses. */
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** A name resolved to an address that may not be called. Does not say which one: that would map the network. */
+/** A name resolved to an address that may not be called. Does not say which one, which would map the network. */
 export class AddressRefusedError extends Error {
   constructor() {
     super('the name resolves to an address that may not be called');
@@ -15,9 +31,9 @@ export class AddressRefusedError extends Error {
 }
 
 /**
- * The `lookup` of a connector: resolves once, and hands on only what it has checked, so that the address that
- * is dialled is the address that was judged (a second DNS answer cannot differ). With `publicOnly`, one
- * address that is not public refuses the whole name.
+ * The `lookup` of a connector. Resolves once and passes on only what it has checked, so that the address that is dialled
+ * is the one that was checked (a second DNS answer could differ). With `publicOnly`, one address that is not public
+ * refuses the whole name.
  */
 export function checkedLookup(resolve: ResolveHost, publicOnly: boolean): LookupFunction {
   const lookup = callbackify((hostname: string) => checkedAddresses(resolve, hostname, publicOnly));
@@ -49,52 +65,13 @@ async function checkedAddresses(
   return [first, ...others];
 }
 
-const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
-
 /**
- * The sentence against a text that is no absolute address of one of the schemes, or null.
- *
- * Credentials in the address are refused because addresses are stored and shown in clear; white space and
- * backslashes because URL parsers disagree about them, and so about the host.
- */
-export function addressProblem(address: string, schemes: readonly string[]): string | null {
-  if (address === '') {
-    return 'Expected an address; this text is empty.';
-  }
-  const [, scheme, rest = ''] = ABSOLUTE.exec(address) ?? [];
-  if (scheme === undefined) {
-    return `Expected an address that starts with ${oneOf(schemes.map((name) => `${name}://`))}.`;
-  }
-  if (!schemes.includes(scheme.toLowerCase())) {
-    return `Expected an address of scheme ${oneOf(schemes)}.`;
-  }
-  if (/[\s\\\p{Cc}]/u.test(address)) {
-    return 'Expected an address without white space, backslashes and control characters.';
-  }
-  // The URL parser skips extra slashes after these schemes and would take the path's first part for the host.
-  if (/^[/?#]|^$/.test(rest) || !URL.canParse(address)) {
-    return 'Expected an address with a valid host after the scheme.';
-  }
-  const { username, password } = new URL(address);
-  return username === '' && password === ''
-    ? null
-    : 'Expected an address without a user name or password in it.';
-}
-
-function oneOf(words: readonly string[]): string {
-  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
-}
-
-/** Well-known prefix of IPv4 addresses translated for IPv6-only networks. */
-const NAT64 = ipaddr.IPv6.parse('64:ff9b::');
-
-/**
- * Whether an IP address (text form, as DNS answers it) is ordinary public unicast.
+ * Whether an IP address (in text form, as DNS returns it) is ordinary public unicast.
  *
  * Loopback, private (RFC 1918, ULA), link-local (cloud metadata included), carrier-grade NAT, documentation,
- * benchmarking, multicast, reserved and unspecified addresses are not. Addresses that carry an IPv4 address
- * are judged by it where the network translates them (`::ffff:0:0/96`, `64:ff9b::/96`, RFC 6052) and refused
- * where they tunnel (6to4, Teredo). Text that is not an address is not public.
+ * benchmarking, multicast, reserved and unspecified addresses are not. Addresses that carry an IPv4 address are judged
+ * by that where the network translates them (`::ffff:0:0/96`, `64:ff9b::/96`, RFC 6052), and refused where they tunnel
+ * (6to4, Teredo). Text that is not an address is not public.
  *
  * Ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry.
  */
@@ -128,22 +105,10 @@ function translatedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   return null;
 }
 
-/** Names that only mean something inside one machine, network or cluster. */
-const LOCAL_SUFFIXES = [
-  '.localhost',
-  '.local',
-  '.localdomain',
-  '.internal',
-  '.intranet',
-  '.lan',
-  '.svc',
-  '.home.arpa',
-];
-
 /**
  * Whether a host name, as the WHATWG URL parser returns it, can be a name of the public internet: at least two
- * labels, no IP literal (the parser has already normalised decimal, octal and hexadecimal notations), none of
- * the local-only suffixes. Says nothing about what the name resolves to.
+ * labels, no IP literal (the parser has already normalised decimal, octal and hexadecimal notations), none of the local
+ * suffixes. What the name resolves to is another question.
  */
 export function isPublicHostName(hostname: string): boolean {
   const host = (hostname.endsWith('.') ? hostname.slice(0, -1) : hostname).toLowerCase();
@@ -154,9 +119,43 @@ export function isPublicHostName(hostname: string): boolean {
 }
 
 /**
- * Whether `NO_PROXY` exempts an address. Entries are separated by commas or blanks: `*`, a domain (itself and
- * every name below it), `.domain` or `*.domain` (names below it only), each optionally with `:port`. This is
- * how curl and Go read it (https://pkg.go.dev/golang.org/x/net/http/httpproxy), without address ranges.
+ * What is wrong with a text as an absolute address of one of the schemes, in one sentence; null when nothing is.
+ *
+ * Credentials in the address are refused because addresses are stored and shown in clear; white space and
+ * backslashes because URL parsers disagree about them, and so about the host.
+ */
+export function addressProblem(address: string, schemes: readonly string[]): string | null {
+  if (address === '') {
+    return 'Expected an address; this text is empty.';
+  }
+  const [, scheme, rest = ''] = ABSOLUTE.exec(address) ?? [];
+  if (scheme === undefined) {
+    return `Expected an address that starts with ${oneOf(schemes.map((name) => `${name}://`))}.`;
+  }
+  if (!schemes.includes(scheme.toLowerCase())) {
+    return `Expected an address of scheme ${oneOf(schemes)}.`;
+  }
+  if (/[\s\\\p{Cc}]/u.test(address)) {
+    return 'Expected an address without white space, backslashes and control characters.';
+  }
+  // The URL parser skips extra slashes after these schemes, and would take the first part of the path for the host.
+  if (/^[/?#]|^$/.test(rest) || !URL.canParse(address)) {
+    return 'Expected an address with a valid host after the scheme.';
+  }
+  const { username, password } = new URL(address);
+  return username === '' && password === ''
+    ? null
+    : 'Expected an address without a user name or password in it.';
+}
+
+function oneOf(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
+}
+
+/**
+ * Whether `NO_PROXY` exempts an address. Entries are separated by commas or blanks: `*`, a domain (itself and every name
+ * below it), `.domain` or `*.domain` (only names below it), each optionally with `:port`. curl and Go read it the same
+ * way (https://pkg.go.dev/golang.org/x/net/http/httpproxy); address ranges are not supported.
  */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');

@@ -1,12 +1,12 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import { checkedLookup, type ResolveHost } from './address-rules.js';
 
-/** Open connections per origin; further requests wait in line within their deadline. */
+/** Open connections per origin. Further requests queue, within their deadline. */
 const MAX_CONNECTIONS_PER_ORIGIN = 64;
-/** How long an idle connection is kept unless the server names a time. */
+/** How long an idle connection is kept, unless the server names a time. */
 const KEEP_ALIVE_MS = 30_000;
 
-/** The connections of a guarded client. A module of its own, so that the library is loaded with the first request. */
+/** The connections of a guarded client. In a file of its own, so that undici is loaded with the first request. */
 export class GuardedAgents {
   /** Dials public addresses only. */
   readonly open: Dispatcher;
@@ -24,7 +24,7 @@ export class GuardedAgents {
         : new ProxyAgent({ ...agentOptions(), uri: proxyUrl, proxyTls: { allowH2: false } });
   }
 
-  /** Cuts every connection. */
+  /** Closes every connection at once. */
   async destroy(): Promise<void> {
     await Promise.all([this.open.destroy(), this.trusted.destroy(), this.proxied?.destroy()]);
   }
@@ -33,7 +33,7 @@ export class GuardedAgents {
 function agentOptions(): Agent.Options {
   return {
     connections: MAX_CONNECTIONS_PER_ORIGIN,
-    // One request at a time per connection: a slow answer never delays another user's.
+    // One request at a time per connection: a slow response never delays another user's.
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,

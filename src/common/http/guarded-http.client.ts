@@ -1,21 +1,25 @@
 import { lookup } from 'node:dns/promises';
 import type { Dispatcher } from 'undici';
+import { errorCode } from '../errors/error-message.js';
 import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
 import { UpstreamError } from './upstream-error.js';
 
+const MAX_REDIRECTS = 2;
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
 interface GuardedHttpOptions {
-  /** Hosts and origins the operator trusts; everything else must resolve to public addresses only. */
+  /** Hosts and origins that the operator trusts. Everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
-  /** Largest accepted answer in bytes, both on the wire and unpacked. */
+  /** Largest accepted response in bytes, both on the wire and decoded. */
   maxResponseBytes: number;
   /** Deadline of every request in milliseconds. */
   timeoutMs: number;
   /**
    * Proxy for https addresses (`HTTPS_PROXY`), reached with CONNECT; `noProxy` has the form of `NO_PROXY`.
-   * The proxy resolves names, so the address check is the proxy's. Allowlisted loopback is never proxied.
+   * The proxy resolves names, so it is up to the proxy to check addresses. Allowlisted loopback is never proxied.
    */
   proxy?: { url: string; noProxy?: string };
   /** Name resolution; the operating system's by default. */
@@ -27,25 +31,30 @@ export interface GuardedRequestInit {
   headers?: Record<string, string>;
   body?: string;
   signal?: AbortSignal;
-  /** An earlier deadline than the client's own, in milliseconds. */
+  /** A deadline shorter than the client's own, in milliseconds. */
   timeoutMs?: number;
 }
 
-const MAX_REDIRECTS = 2;
-const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** What is sent, without the address. */
+interface HttpExchange {
+  method: string;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  body: string | null;
+}
 
 /**
- * HTTP to servers whose address comes from users. Unless an address is allowlisted it must be https, a public
- * host name (no IP literal), and resolve to public addresses only; the checked address is the one dialled.
- * Answers are read completely within the deadline and the size cap; at most two redirects are followed, to the
- * same origin. Connections are kept alive and shared by all callers, one request at a time on each.
+ * HTTP to servers whose address comes from users. Unless an address is allowlisted, it must be https with a public host
+ * name (no IP literal) that resolves to public addresses only; the checked address is the one that is dialled.
+ * Responses are read completely, within the deadline and the size cap. At most two redirects are followed, and only to
+ * the same origin. Connections are kept alive and shared by all callers, one request at a time on each.
  */
 export class GuardedHttpClient {
   private agents: Promise<GuardedAgents> | null = null;
   private closed = false;
-  private readonly underWay = new Set<Promise<Response>>();
+  private readonly inFlight = new Set<Promise<Response>>();
 
-  /** @throws Error for the address of a proxy that is none */
+  /** @throws Error when the proxy's address is not an http or https URL */
   constructor(private readonly options: GuardedHttpOptions) {
     const url = options.proxy?.url;
     if (url !== undefined && !(/^https?:\/\//i.test(url) && URL.canParse(url))) {
@@ -55,38 +64,38 @@ export class GuardedHttpClient {
   }
 
   /**
-   * Sends a request and answers with the whole body in memory, so `text()` and `json()` cannot fail late.
-   * Any status is an answer. Members of `init` that are not listed in its type are ignored.
+   * Sends a request and returns the response with its whole body in memory, so `text()` and `json()` cannot fail late.
+   * Resolves for any status. Members of `init` that its type does not list are ignored.
    *
    * @throws UpstreamError whose message and cause hold no path, query or header.
    */
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
-    const answer = runWithDeadline(
+    const pending = runWithDeadline(
       Math.min(init.timeoutMs ?? Infinity, this.options.timeoutMs),
       init.signal,
       target.origin,
       (signal) => this.followRedirects(target, exchange, signal),
     );
-    this.underWay.add(answer);
+    this.inFlight.add(pending);
     try {
-      return await answer;
+      return await pending;
     } catch (error) {
       throw toUpstreamError(error, target.origin);
     } finally {
-      this.underWay.delete(answer);
+      this.inFlight.delete(pending);
     }
   }
 
   /**
-   * Waits for requests under way (their deadlines bound it), then cuts every connection. Requests sent from
-   * then on fail with `network`.
+   * Waits for requests in flight, which their deadlines bound, then closes every connection. Later requests fail with
+   * `network`.
    */
   async close(): Promise<void> {
-    await Promise.allSettled(this.underWay);
+    await Promise.allSettled(this.inFlight);
     this.closed = true;
-    // Not `close`: it would also wait for connections that requests past their deadline have left half open.
+    // Not `close`, which would also wait for connections that requests past their deadline left half open.
     await (await this.agents)?.destroy();
   }
 
@@ -110,7 +119,7 @@ export class GuardedHttpClient {
     let exchange = first;
     for (let hops = 0; ; hops += 1) {
       const dispatcher = await this.dispatcherFor(url);
-      const answer = await dispatcher.request({
+      const response = await dispatcher.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method: exchange.method,
@@ -118,11 +127,11 @@ export class GuardedHttpClient {
         body: exchange.body,
         signal,
       });
-      const location = REDIRECT_STATUSES.has(answer.statusCode) ? single(answer.headers.location) : '';
+      const location = REDIRECT_STATUSES.has(response.statusCode) ? single(response.headers.location) : '';
       if (location === '') {
-        return await bufferedResponse(answer, exchange.method, this.options.maxResponseBytes, url.origin);
+        return await bufferedResponse(response, exchange.method, this.options.maxResponseBytes, url.origin);
       }
-      await answer.body.dump({ limit: this.options.maxResponseBytes, signal });
+      await response.body.dump({ limit: this.options.maxResponseBytes, signal });
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
       if (
         !next ||
@@ -133,7 +142,7 @@ export class GuardedHttpClient {
       ) {
         throw new UpstreamError('redirect', start.origin);
       }
-      exchange = redirectedExchange(exchange, answer.statusCode);
+      exchange = redirectedExchange(exchange, response.statusCode);
       url = next;
     }
   }
@@ -158,76 +167,10 @@ export class GuardedHttpClient {
   }
 }
 
-async function resolveHost(hostname: string): ReturnType<ResolveHost> {
-  return await lookup(hostname, { all: true });
-}
-
-function isLoopbackName(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
-}
-
-function single(value: string | string[] | undefined): string {
-  return (Array.isArray(value) ? value[0] : value) ?? '';
-}
-
-/** Keeps name and code of what went wrong; the message and fields of transport errors can hold parts of the exchange. */
-function toUpstreamError(error: unknown, origin: string): UpstreamError {
-  if (error instanceof UpstreamError) {
-    return error;
-  }
-  if (error instanceof AddressRefusedError) {
-    return new UpstreamError('refused', origin);
-  }
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return new UpstreamError('network', origin, {
-    cause: new Error(typeof code === 'string' ? code : 'connection failed'),
-  });
-}
-
-/** What is sent, apart from where to. */
-interface HttpExchange {
-  method: string;
-  /** Names in lower case. */
-  headers: Record<string, string>;
-  body: string | null;
-}
-
 /**
- * Fills in what every request has. The caller's `host` is dropped (the address alone decides who is asked) and
- * so is its `accept-encoding` (the client decodes).
- */
-function createExchange(
-  init: { method?: string; headers?: Record<string, string>; body?: string | null } = {},
-): HttpExchange {
-  const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
-  for (const [name, value] of Object.entries(init.headers ?? {})) {
-    headers[name.toLowerCase()] = value;
-  }
-  delete headers.host;
-  headers['accept-encoding'] = ACCEPT_ENCODING;
-  return { method: (init.method ?? 'GET').toUpperCase(), headers, body: init.body ?? null };
-}
-
-/**
- * What to send after a redirect to the same origin: 303, and 301 or 302 after a POST, go on as a GET without
- * a body (https://fetch.spec.whatwg.org/#http-redirect-fetch).
- */
-function redirectedExchange(exchange: HttpExchange, status: number): HttpExchange {
-  const isPostMoved = (status === 301 || status === 302) && exchange.method === 'POST';
-  const isSeeOther = status === 303 && exchange.method !== 'GET' && exchange.method !== 'HEAD';
-  if (!isPostMoved && !isSeeOther) {
-    return exchange;
-  }
-  const headers = Object.fromEntries(
-    Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
-  );
-  return { method: 'GET', headers, body: null };
-}
-
-/**
- * Runs work until it settles, `timeoutMs` have passed or the caller's signal aborts, whichever is first. The
- * work gets a signal that aborts in the latter cases, and is not waited for then: a connection that is still
- * being opened may not react to it at once.
+ * Runs work until it settles, `timeoutMs` have passed or the caller's signal aborts, whichever comes first. In the last
+ * two cases the work's signal aborts, and nobody waits for the work: a connection that is being opened may not react at
+ * once.
  *
  * @throws UpstreamError `timeout`, or what the work throws.
  */
@@ -255,4 +198,61 @@ async function runWithDeadline<T>(
     clearTimeout(timer);
     caller?.removeEventListener('abort', interrupt);
   }
+}
+
+/**
+ * Fills in what every request has. Drops the caller's `host`, since the address alone decides who is called, and its
+ * `accept-encoding`, since the client decodes.
+ */
+function createExchange(
+  init: { method?: string; headers?: Record<string, string>; body?: string | null } = {},
+): HttpExchange {
+  const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
+  for (const [name, value] of Object.entries(init.headers ?? {})) {
+    headers[name.toLowerCase()] = value;
+  }
+  delete headers.host;
+  headers['accept-encoding'] = ACCEPT_ENCODING;
+  return { method: (init.method ?? 'GET').toUpperCase(), headers, body: init.body ?? null };
+}
+
+/**
+ * What to send after a redirect to the same origin: 303, and 301 or 302 after a POST, continue as a GET without a body
+ * (https://fetch.spec.whatwg.org/#http-redirect-fetch).
+ */
+function redirectedExchange(exchange: HttpExchange, status: number): HttpExchange {
+  const isPostMoved = (status === 301 || status === 302) && exchange.method === 'POST';
+  const isSeeOther = status === 303 && exchange.method !== 'GET' && exchange.method !== 'HEAD';
+  if (!isPostMoved && !isSeeOther) {
+    return exchange;
+  }
+  const headers = Object.fromEntries(
+    Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
+  );
+  return { method: 'GET', headers, body: null };
+}
+
+/** Keeps only the code: message and fields of transport errors can hold parts of the request. */
+function toUpstreamError(error: unknown, origin: string): UpstreamError {
+  if (error instanceof UpstreamError) {
+    return error;
+  }
+  if (error instanceof AddressRefusedError) {
+    return new UpstreamError('refused', origin);
+  }
+  return new UpstreamError('network', origin, {
+    cause: new Error(errorCode(error) ?? 'connection failed'),
+  });
+}
+
+async function resolveHost(hostname: string): ReturnType<ResolveHost> {
+  return await lookup(hostname, { all: true });
+}
+
+function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function single(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? '';
 }

@@ -16,8 +16,8 @@ const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
  * Hosts that an operator trusts. An entry is
  * - a host name or IP literal (`git.example.com`): https on port 443;
  * - the same with a port (`git.example.com:8443`): https on that port only;
- * - `*.suffix`, optionally with a port: every name below the suffix, not the suffix itself, never an IP literal;
- * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form admits http.
+ * - `*.suffix`, optionally with a port: every name below the suffix, but not the suffix itself and no IP literal;
+ * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form allows http.
  */
 export class HostAllowlist {
   private constructor(private readonly rules: readonly Rule[]) {}
@@ -106,7 +106,7 @@ function badEntry(entry: string): Error {
   );
 }
 
-/** Which servers users may name in addresses that the service or an agent calls later (LLM and MCP servers). */
+/** Which servers users may name in addresses that the service or an agent will call (LLM and MCP servers). */
 export class OutboundAddresses {
   private readonly allowlist: HostAllowlist | null;
 
@@ -118,7 +118,7 @@ export class OutboundAddresses {
     this.allowlist = entries && HostAllowlist.parse(entries);
   }
 
-  /** The sentence against an address whose server the operator does not allow, or null. ws counts as http. */
+  /** What is wrong with an address whose server the operator does not allow; null when it is allowed. ws counts as http. */
   problem(address: string): string | null {
     if (!this.allowlist) {
       return null;

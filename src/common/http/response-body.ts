@@ -1,16 +1,56 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import { errorCode } from '../errors/error-message.js';
 import { UpstreamError } from './upstream-error.js';
 
-const decoders = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), br: promisify(brotliDecompress) };
-
-/** What the client asks for; anything else in an answer's `content-encoding` is refused. */
+/** The encodings that the client asks for. A response with any other `content-encoding` is refused. */
 export const ACCEPT_ENCODING = 'gzip, br';
+const decoders = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), br: promisify(brotliDecompress) };
+const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * Reads a body to its end and decodes it. Neither what arrives nor what it unpacks to is ever held beyond
- * `maxBytes`.
+ * The response as a standard `Response` with its body decoded and in memory.
+ *
+ * @param method method of the request: a response to HEAD announces a body and has none
+ * @throws UpstreamError `too_large` (before reading on, if the server announces the size) or `malformed`.
+ */
+export async function bufferedResponse(
+  response: Dispatcher.ResponseData,
+  method: string,
+  maxBytes: number,
+  origin: string,
+): Promise<Response> {
+  const headers = toHeaders(response.headers);
+  const isBodyless = method === 'HEAD' || BODYLESS_STATUSES.has(response.statusCode);
+  if (!isBodyless && Number(headers.get('content-length') ?? 0) > maxBytes) {
+    // Without an argument the stream ends without an error, and the connection with it.
+    response.body.destroy();
+    throw new UpstreamError('too_large', origin);
+  }
+  const body = await readBody(response.body, headers.get('content-encoding') ?? '', maxBytes, origin);
+  if (response.statusCode > 599) {
+    // `Response` has no such status.
+    throw new UpstreamError('malformed', origin);
+  }
+  // These two describe what was on the wire.
+  headers.delete('content-encoding');
+  headers.delete('content-length');
+  return new Response(isBodyless ? null : body, { status: response.statusCode, headers });
+}
+
+function toHeaders(raw: Dispatcher.ResponseData['headers']): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(raw)) {
+    for (const item of [value ?? []].flat()) {
+      headers.append(name, item);
+    }
+  }
+  return headers;
+}
+
+/**
+ * Reads a body to its end and decodes it. Holds at most `maxBytes`, both of what arrives and of what it decodes to.
  *
  * @throws UpstreamError `too_large`, or `malformed` for an encoding that is unknown, stacked or broken.
  */
@@ -29,10 +69,10 @@ async function readBody(
     throw new UpstreamError('malformed', origin);
   }
   try {
-    // Buffer.from of a Buffer copies into an own ArrayBuffer, which is what Response accepts.
+    // The copy has an ArrayBuffer of its own, which is what Response accepts.
     return new Uint8Array(await decoders[encoding](raw, { maxOutputLength: maxBytes }));
   } catch (error) {
-    throw new UpstreamError(codeOf(error) === 'ERR_BUFFER_TOO_LARGE' ? 'too_large' : 'malformed', origin);
+    throw new UpstreamError(errorCode(error) === 'ERR_BUFFER_TOO_LARGE' ? 'too_large' : 'malformed', origin);
   }
 }
 
@@ -64,58 +104,11 @@ function isDecodable(encoding: string): encoding is keyof typeof decoders {
   return Object.hasOwn(decoders, encoding);
 }
 
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-}
-
-const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
-
 /**
- * The whole answer as a standard `Response` with its body decoded and in memory.
+ * The JSON value of a buffered response (`application/json` or any `+json` type).
  *
- * @param method Method of the request: the answer to HEAD announces a body and has none.
- * @throws UpstreamError `too_large` (before reading on, if the server announces the size) or `malformed`.
- */
-export async function bufferedResponse(
-  answer: Dispatcher.ResponseData,
-  method: string,
-  maxBytes: number,
-  origin: string,
-): Promise<Response> {
-  const headers = toHeaders(answer.headers);
-  const isBodyless = method === 'HEAD' || BODYLESS_STATUSES.has(answer.statusCode);
-  if (!isBodyless && Number(headers.get('content-length') ?? 0) > maxBytes) {
-    // Without an argument this is not an error of the stream, only its end; the connection goes with it.
-    answer.body.destroy();
-    throw new UpstreamError('too_large', origin);
-  }
-  const body = await readBody(answer.body, headers.get('content-encoding') ?? '', maxBytes, origin);
-  if (answer.statusCode > 599) {
-    // `Response` cannot express it.
-    throw new UpstreamError('malformed', origin);
-  }
-  // These two described what was on the wire.
-  headers.delete('content-encoding');
-  headers.delete('content-length');
-  return new Response(isBodyless ? null : body, { status: answer.statusCode, headers });
-}
-
-function toHeaders(raw: Dispatcher.ResponseData['headers']): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(raw)) {
-    for (const item of [value ?? []].flat()) {
-      headers.append(name, item);
-    }
-  }
-  return headers;
-}
-
-/**
- * The JSON value of a buffered answer (`application/json` or any `+json` type).
- *
- * @param origin Origin for the error; the address itself may carry secrets.
- * @throws UpstreamError `malformed` for another content type or broken JSON. Neither the error nor its cause
- *   holds a piece of the body.
+ * @param origin origin for the error; the address itself may carry secrets
+ * @throws UpstreamError `malformed` for another content type or broken JSON; the error holds no piece of the body
  */
 export async function readJson(response: Response, origin: string): Promise<unknown> {
   const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -127,7 +120,7 @@ export async function readJson(response: Response, origin: string): Promise<unkn
   try {
     value = JSON.parse(text);
   } catch {
-    // A SyntaxError quotes the text it stumbled over, so it does not become the cause.
+    // A SyntaxError quotes the text, so it does not become the cause.
     throw new UpstreamError('malformed', origin);
   }
   return value;

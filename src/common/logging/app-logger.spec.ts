@@ -32,15 +32,16 @@ describe('AppLogger', () => {
     });
 
     expect(parsed()).toEqual([
-      expect.objectContaining({
+      {
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
         level: 'warn',
+        pid: process.pid,
         message: 'git provider failed',
         context: 'Tasks',
         provider: 'github',
         request_id: 'req-1',
         user_id: 'user-1',
-      }),
+      },
     ]);
   });
 

@@ -8,7 +8,7 @@ const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   error: ['fatal', 'error'],
 };
 
-/** Members that are masked wherever they turn up in logged data. */
+/** Members that are masked wherever they appear in logged data. */
 const SECRET_MEMBERS = [
   'authorization',
   'x-session-api-key',
@@ -25,7 +25,7 @@ const SECRET_MEMBERS = [
   'parameters',
 ];
 
-/** Nest's own start-up chatter: one line per module and route. Shown at debug only. */
+/** Contexts of Nest's own start-up lines, one per module and route. Shown only at level debug. */
 const CHATTER = new Set([
   'InstanceLoader',
   'NestApplication',
@@ -39,7 +39,7 @@ export interface AppLoggerOptions {
   format: 'json' | 'pretty';
 }
 
-/** Nest's logger with our levels and masks, and the request's id and user in every line. */
+/** Nest's logger with our levels and masks, and with the request's id and user in every line. */
 export class AppLogger extends ConsoleLogger {
   constructor(options: AppLoggerOptions) {
     const json = options.format === 'json';
@@ -54,11 +54,10 @@ export class AppLogger extends ConsoleLogger {
     });
   }
 
-  protected override getJsonLogObject(
-    ...args: Parameters<ConsoleLogger['getJsonLogObject']>
-  ): ReturnType<ConsoleLogger['getJsonLogObject']> {
-    const line = super.getJsonLogObject(...args);
-    return { time: new Date(line.timestamp).toISOString(), ...line, ...requestMembers() };
+  /** Writes the time once, as text, in place of Nest's milliseconds. */
+  protected override stringifyJsonLogObject({ timestamp, ...line }: Record<string, unknown>): string {
+    const time = new Date(Number(timestamp)).toISOString();
+    return super.stringifyJsonLogObject({ time, ...line, ...requestMembers() });
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {

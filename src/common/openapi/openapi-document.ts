@@ -1,123 +1,30 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 
+/** Version of the API that this service implements; the service's own version is in `/server_info`. */
+const API_VERSION = '0.53.0';
+const API_KEY_SCHEME = 'APIKeyHeader';
+const REQUEST_ID = 'X-Request-Id';
+const RETRY_AFTER = 'Retry-After';
+/** Statuses that say when to retry. */
+const WITH_RETRY_AFTER = ['429', '503'];
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
 
 type PathItem = OpenAPIObject['paths'][string];
+
 export type Operation = NonNullable<PathItem['get']>;
+
+type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
+
+type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
+
+type Schema = Schemas[string];
 
 export interface DocumentedOperation {
   /** Such as `GET /alive`. */
   name: string;
   operation: Operation;
 }
-
-/** Every operation of a document, in its order. */
-export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
-  return Object.entries(document.paths).flatMap(([path, item]) =>
-    METHODS.flatMap((method) => {
-      const operation = item[method];
-      return operation ? [{ name: `${method.toUpperCase()} ${path}`, operation }] : [];
-    }),
-  );
-}
-
-const REQUEST_ID = 'X-Request-Id';
-const RETRY_AFTER = 'Retry-After';
-/** Statuses that say when to come back. */
-const WITH_RETRY_AFTER = ['429', '503'];
-
-/** Adds the headers that do not depend on the operation to every answer of the document. */
-function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
-  const copy = structuredClone(document);
-  for (const { operation } of operationsOf(copy)) {
-    for (const [status, response] of Object.entries(operation.responses)) {
-      if (response && !('$ref' in response)) {
-        response.headers = {
-          ...response.headers,
-          [REQUEST_ID]: reference(REQUEST_ID),
-          ...(WITH_RETRY_AFTER.includes(status) && { [RETRY_AFTER]: reference(RETRY_AFTER) }),
-        };
-      }
-    }
-  }
-  copy.components = {
-    ...copy.components,
-    headers: {
-      [REQUEST_ID]: {
-        description:
-          'Id of the request: the one that came in this header, else a new one. Logs carry it too.',
-        schema: { type: 'string', maxLength: 128 },
-        example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
-      },
-      [RETRY_AFTER]: {
-        description: 'Seconds after which to try again.',
-        schema: { type: 'integer', minimum: 0 },
-        example: 41,
-      },
-    },
-  };
-  return copy;
-}
-
-function reference(header: string): { $ref: string } {
-  return { $ref: `#/components/headers/${header}` };
-}
-
-type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
-type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
-type Schema = Schemas[string];
-
-/** Gives every body and answer without an example one that is put together from the examples of its members. */
-function withExamples(document: OpenAPIObject): OpenAPIObject {
-  const copy = structuredClone(document);
-  const schemas = copy.components?.schemas ?? {};
-  for (const { operation } of operationsOf(copy)) {
-    for (const media of contentsOf(operation).flatMap((content) => Object.values(content))) {
-      if (media.example === undefined && media.examples === undefined && media.schema) {
-        media.example = exampleOf(media.schema, schemas);
-      }
-    }
-  }
-  return copy;
-}
-
-function contentsOf({ requestBody, responses }: Operation): Content[] {
-  return [requestBody, ...Object.values(responses)].flatMap((part) =>
-    part && 'content' in part && part.content ? [part.content] : [],
-  );
-}
-
-/** An example of a schema; undefined where nothing in it has one. */
-export function exampleOf(schema: Schema, schemas: Schemas): unknown {
-  if ('$ref' in schema) {
-    const target = schemas[schema.$ref.split('/').at(-1) ?? ''];
-    return target === undefined ? undefined : exampleOf(target, schemas);
-  }
-  if (schema.example !== undefined) {
-    return schema.example;
-  }
-  const [choice] = schema.allOf ?? schema.anyOf ?? schema.oneOf ?? [];
-  if (choice) {
-    return exampleOf(choice, schemas);
-  }
-  if (schema.properties) {
-    return Object.fromEntries(
-      Object.entries(schema.properties)
-        .map(([name, member]): [string, unknown] => [name, exampleOf(member, schemas)])
-        .filter(([, value]) => value !== undefined),
-    );
-  }
-  if (schema.items) {
-    const element = exampleOf(schema.items, schemas);
-    return element === undefined ? [] : [element];
-  }
-  return schema.default;
-}
-
-/** Version of the API that this service speaks; the service's own version is in `/server_info`. */
-const API_VERSION = '0.53.0';
-const API_KEY_SCHEME = 'APIKeyHeader';
 
 const DESCRIPTION = `Finds a user's open work across GitHub, GitLab and Bitbucket, and keeps their settings, secrets and
 git-provider tokens.
@@ -171,19 +78,9 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   return withoutEmptyMembers(withExamples(withCommonHeaders({ ...document, security: [] })));
 }
 
-/** The generator writes `summary: ""` and `contact: {}` where nothing was said. */
-function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
-  const { contact: _nobody, ...info } = document.info;
-  return JSON.parse(
-    JSON.stringify({ ...document, info }, (key, value: unknown) =>
-      (key === 'summary' || key === 'description') && value === '' ? undefined : value,
-    ),
-  ) as OpenAPIObject;
-}
-
 /**
- * The text of `openapi.json`: paths and components in alphabetical order, so that the order in which modules are
- * imported does not show. The members of each of them keep the order they were declared in.
+ * The text of `openapi.json`, with paths and components in alphabetical order, so that the order of imports does not
+ * matter. The members of each keep the order of their declaration.
  */
 export function openApiText(document: OpenAPIObject): string {
   const { components = {}, paths, ...rest } = document;
@@ -198,6 +95,110 @@ export function openApiText(document: OpenAPIObject): string {
     ),
   };
   return `${JSON.stringify(sorted, null, 2)}\n`;
+}
+
+/** Every operation of a document, in its order. */
+export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      return operation ? [{ name: `${method.toUpperCase()} ${path}`, operation }] : [];
+    }),
+  );
+}
+
+/** Adds the headers that do not depend on the operation to every response of the document. */
+function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
+  const copy = structuredClone(document);
+  for (const { operation } of operationsOf(copy)) {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if (response && !('$ref' in response)) {
+        response.headers = {
+          ...response.headers,
+          [REQUEST_ID]: reference(REQUEST_ID),
+          ...(WITH_RETRY_AFTER.includes(status) && { [RETRY_AFTER]: reference(RETRY_AFTER) }),
+        };
+      }
+    }
+  }
+  copy.components = {
+    ...copy.components,
+    headers: {
+      [REQUEST_ID]: {
+        description:
+          'Id of the request: the one that came in this header, else a new one. Logs carry it too.',
+        schema: { type: 'string', maxLength: 128 },
+        example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
+      },
+      [RETRY_AFTER]: {
+        description: 'Seconds after which to try again.',
+        schema: { type: 'integer', minimum: 0 },
+        example: 41,
+      },
+    },
+  };
+  return copy;
+}
+
+function reference(header: string): { $ref: string } {
+  return { $ref: `#/components/headers/${header}` };
+}
+
+/** Gives every body and response without an example one that is built from the examples of its members. */
+function withExamples(document: OpenAPIObject): OpenAPIObject {
+  const copy = structuredClone(document);
+  const schemas = copy.components?.schemas ?? {};
+  for (const { operation } of operationsOf(copy)) {
+    for (const media of contentsOf(operation).flatMap((content) => Object.values(content))) {
+      if (media.example === undefined && media.examples === undefined && media.schema) {
+        media.example = exampleOf(media.schema, schemas);
+      }
+    }
+  }
+  return copy;
+}
+
+function contentsOf({ requestBody, responses }: Operation): Content[] {
+  return [requestBody, ...Object.values(responses)].flatMap((part) =>
+    part && 'content' in part && part.content ? [part.content] : [],
+  );
+}
+
+/** An example of a schema; undefined where nothing in it has one. */
+export function exampleOf(schema: Schema, schemas: Schemas): unknown {
+  if ('$ref' in schema) {
+    const target = schemas[schema.$ref.split('/').at(-1) ?? ''];
+    return target === undefined ? undefined : exampleOf(target, schemas);
+  }
+  if (schema.example !== undefined) {
+    return schema.example;
+  }
+  const [choice] = schema.allOf ?? schema.anyOf ?? schema.oneOf ?? [];
+  if (choice) {
+    return exampleOf(choice, schemas);
+  }
+  if (schema.properties) {
+    return Object.fromEntries(
+      Object.entries(schema.properties)
+        .map(([name, member]): [string, unknown] => [name, exampleOf(member, schemas)])
+        .filter(([, value]) => value !== undefined),
+    );
+  }
+  if (schema.items) {
+    const element = exampleOf(schema.items, schemas);
+    return element === undefined ? [] : [element];
+  }
+  return schema.default;
+}
+
+/** The generator writes `summary: ""` and `contact: {}` where nothing is given. */
+function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
+  const { contact: _nobody, ...info } = document.info;
+  return JSON.parse(
+    JSON.stringify({ ...document, info }, (key, value: unknown) =>
+      (key === 'summary' || key === 'description') && value === '' ? undefined : value,
+    ),
+  ) as OpenAPIObject;
 }
 
 function sortedByKey<T>(members: Record<string, T>): Record<string, T> {

@@ -3,68 +3,9 @@ import { ApiExtraModels, ApiProperty, ApiResponse, ApiSchema, getSchemaPath } fr
 import { ERROR_CODES, type ErrorCode, type InputProblem } from '../errors/domain-error.js';
 import { problem, type Problem } from '../errors/problem.js';
 
-/** A problem document (RFC 9457): every error that is not a failed validation. */
-@ApiSchema({ name: 'Problem' })
-class ProblemDto {
-  @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
-  type: string;
-
-  @ApiProperty({ example: 'Unauthorized' })
-  title: string;
-
-  @ApiProperty({ type: 'integer', example: 401 })
-  status: number;
-
-  @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' })
-  detail: string;
-
-  @ApiProperty({
-    description: 'Same text as `detail`, for clients that read this member.',
-    example: 'Unauthorized',
-  })
-  error: string;
-
-  @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' })
-  code: ErrorCode;
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Also in the header X-Request-Id and in the log.',
-    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
-  })
-  request_id: string | null;
-
-  @ApiProperty({
-    type: 'array',
-    items: {
-      type: 'object',
-      properties: {
-        provider: { type: 'string', description: 'Which git provider.' },
-        code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
-        retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
-      },
-      required: ['provider', 'code', 'retry_after'],
-    },
-    required: false,
-    description: 'With the code git_providers_failed: each of them.',
-    example: [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
-  })
-  errors?: { provider: string; code: string; retry_after: number | null }[];
-
-  @ApiProperty({
-    required: false,
-    description: 'Same text as `detail`, where clients of the secrets read this member.',
-    example: 'A secret named DEPLOY_TOKEN exists already.',
-  })
-  message?: string;
-}
-
-interface UsualProblem {
-  code: ErrorCode;
-  detail: string;
-  description: string;
-}
+const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
+/** Any operation that needs a key can respond with these. */
+const STATUSES_WITH_KEY = [401, 429, 500, 503];
 
 /** What each status means when an operation has nothing more precise to say. */
 const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
@@ -116,38 +57,18 @@ const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
   },
 };
 
-@ApiSchema({ name: 'ValidationError' })
-class ValidationErrorItemDto {
-  @ApiProperty({
-    type: [String],
-    description: 'Path to the value; starts with body, query, path or header. List indices are strings too.',
-    example: ['body', 'max_iterations'],
-  })
-  loc: string[];
-
-  @ApiProperty({
-    description: 'What would be right.',
-    example: 'Expected a whole number; this text is not one.',
-  })
-  msg: string;
-
-  @ApiProperty({ description: 'Machine type of the failure.', example: 'int_parsing' })
-  type: string;
+interface UsualProblem {
+  code: ErrorCode;
+  detail: string;
+  description: string;
 }
 
-/** Answer to input that breaks rules; all failures of a body come together. */
-@ApiSchema({ name: 'HTTPValidationError' })
-class ValidationErrorDto {
-  @ApiProperty({ type: [ValidationErrorItemDto] })
-  detail: ValidationErrorItemDto[];
-}
-
-/** An error answer of one operation. What is left out comes from what its status usually means. */
+/** An error response of one operation. What is left out comes from the usual meaning of its status. */
 export interface DocumentedProblem {
   status: number;
   code?: ErrorCode;
   detail?: string;
-  /** Of the status in this operation, where several problems share it: of the first that has one. */
+  /** Of the status in this operation. Where several problems share a status, the first description counts. */
   description?: string;
   /** Further members of the problem document. */
   extensions?: Record<string, unknown>;
@@ -162,14 +83,22 @@ export interface DocumentedInvalidInput {
 /** A status alone, or with the texts of this operation. */
 type DocumentedError = number | DocumentedProblem | DocumentedInvalidInput;
 
-/** The 422 of an operation: a rule of it that an input breaks, in the words of the answer. */
+/** Documents the error responses of an operation that needs a key: 401, 429, 500, 503 and the given ones. */
+export function ApiProblems(...errors: DocumentedError[]): MethodDecorator & ClassDecorator {
+  return problemResponses([...STATUSES_WITH_KEY, ...errors]);
+}
+
+/** Documents the error responses of an operation that is open to everyone: 500 and the given ones. */
+export function ApiOpenProblems(...errors: DocumentedError[]): MethodDecorator & ClassDecorator {
+  return problemResponses([500, ...errors]);
+}
+
+/** The 422 of an operation, with a rule that an input can break and the text of the response. */
 export function invalidInput(loc: string[], type: string, msg: string): DocumentedInvalidInput {
   return { status: 422, problem: { loc, msg, type } };
 }
 
-const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
-
-/** Documents error answers, by status; problems that share a status become examples of one answer. */
+/** Documents error responses by status. Problems that share a status become examples of one response. */
 function problemResponses(errors: readonly DocumentedError[]): MethodDecorator & ClassDecorator {
   const given = errors.map((error) => (typeof error === 'number' ? { status: error } : error));
   const problems = given.filter((error): error is DocumentedProblem => !('problem' in error));
@@ -235,15 +164,85 @@ function problemExample({ status, code, detail, extensions }: DocumentedProblem)
   );
 }
 
-/** Documents the error answers of an operation that is open to everyone: 500 and the given ones. */
-export function ApiOpenProblems(...errors: DocumentedError[]): MethodDecorator & ClassDecorator {
-  return problemResponses([500, ...errors]);
+/** A problem document (RFC 9457): every error that is not a failed validation. */
+@ApiSchema({ name: 'Problem' })
+class ProblemDto {
+  @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
+  type: string;
+
+  @ApiProperty({ example: 'Unauthorized' })
+  title: string;
+
+  @ApiProperty({ type: 'integer', example: 401 })
+  status: number;
+
+  @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' })
+  detail: string;
+
+  @ApiProperty({
+    description: 'Same text as `detail`, for clients that read this member.',
+    example: 'Unauthorized',
+  })
+  error: string;
+
+  @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' })
+  code: ErrorCode;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Also in the header X-Request-Id and in the log.',
+    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
+  })
+  request_id: string | null;
+
+  @ApiProperty({
+    type: 'array',
+    items: {
+      type: 'object',
+      properties: {
+        provider: { type: 'string', description: 'Which git provider.' },
+        code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
+        retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
+      },
+      required: ['provider', 'code', 'retry_after'],
+    },
+    required: false,
+    description: 'With the code git_providers_failed: each of them.',
+    example: [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
+  })
+  errors?: { provider: string; code: string; retry_after: number | null }[];
+
+  @ApiProperty({
+    required: false,
+    description: 'Same text as `detail`, where clients of the secrets read this member.',
+    example: 'A secret named DEPLOY_TOKEN exists already.',
+  })
+  message?: string;
 }
 
-/** Any operation that needs a key can answer with these. */
-const ALWAYS = [401, 429, 500, 503];
+@ApiSchema({ name: 'ValidationError' })
+class ValidationErrorItemDto {
+  @ApiProperty({
+    type: [String],
+    description: 'Path to the value; starts with body, query, path or header. List indices are strings too.',
+    example: ['body', 'max_iterations'],
+  })
+  loc: string[];
 
-/** Documents the error answers of an operation that needs a key: 401, 429, 500, 503 and the given ones. */
-export function ApiProblems(...errors: DocumentedError[]): MethodDecorator & ClassDecorator {
-  return problemResponses([...ALWAYS, ...errors]);
+  @ApiProperty({
+    description: 'What would be right.',
+    example: 'Expected a whole number; this text is not one.',
+  })
+  msg: string;
+
+  @ApiProperty({ description: 'Machine type of the failure.', example: 'int_parsing' })
+  type: string;
+}
+
+/** The response to input that breaks rules, with all failures of a body. */
+@ApiSchema({ name: 'HTTPValidationError' })
+class ValidationErrorDto {
+  @ApiProperty({ type: [ValidationErrorItemDto] })
+  detail: ValidationErrorItemDto[];
 }

@@ -2,14 +2,13 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiBody, ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import type { DtoClass } from '../validation/field.js';
 
-/** It was done. */
 @ApiSchema({ name: 'Success' })
 export class SuccessDto {
   @ApiProperty({ example: true })
   success: boolean;
 }
 
-/** The answer of actions. */
+/** The response of actions. */
 export const SUCCESS: SuccessDto = { success: true };
 
 interface BodyExample {
@@ -17,7 +16,7 @@ interface BodyExample {
   value: object;
 }
 
-/** Documents the body of an operation with several examples, by name; the first is what "Try it out" offers. */
+/** Documents the body of an operation with several examples, by name. "Try it out" offers the first. */
 export function ApiBodyExamples(
   type: DtoClass,
   examples: Record<string, BodyExample>,

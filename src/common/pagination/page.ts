@@ -5,15 +5,15 @@ export interface Page<T> {
   nextPageId: string | null;
 }
 
-/** Cuts `limit + 1` rows to a page; the id of the next one is made from the last row kept. */
+/** Cuts `limit + 1` rows to a page. The id of the next page is made from the last row of this one. */
 export function toPage<T>(rows: T[], limit: number, cursor: (row: T) => string): Page<T> {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
-  const more = rows.length > limit && last !== undefined;
-  return { items, nextPageId: more ? Buffer.from(cursor(last), 'utf8').toString('base64url') : null };
+  const hasMore = rows.length > limit && last !== undefined;
+  return { items, nextPageId: hasMore ? Buffer.from(cursor(last), 'utf8').toString('base64url') : null };
 }
 
-/** The cursor inside a page id; null (the first page) when there is none or it is garbage. */
+/** The cursor in a page id; null, which means the first page, when it is missing or garbage. */
 export function decodePageId(pageId: string | undefined): string | null {
   if (pageId === undefined || !/^[A-Za-z0-9_-]{1,1024}$/.test(pageId)) {
     return null;
@@ -22,9 +22,9 @@ export function decodePageId(pageId: string | undefined): string | null {
   return Buffer.from(text, 'utf8').toString('base64url') === pageId && !text.includes('\0') ? text : null;
 }
 
-/** Where a page begins in a list that is ordered by a moment and, among equals, by id. */
+/** Where a page begins in a list that is ordered by time and, at the same time, by id. */
 interface TimeCursor {
-  /** ISO 8601 in UTC with microseconds, which is what PostgreSQL keeps. */
+  /** ISO 8601 in UTC with microseconds, PostgreSQL's precision. */
   at: string;
   /** UUID with dashes. */
   id: string;
@@ -33,18 +33,17 @@ interface TimeCursor {
 const CURSOR =
   /^((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3})\d{3}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
-/** The text of a cursor. */
 export function formatTimeCursor({ at, id }: TimeCursor): string {
   return `${at} ${id}`;
 }
 
-/** The cursor that a text holds; null for one that is none, whatever a client made of it. */
+/** Parses a cursor; null when the text, which clients may have changed, is not one. */
 export function parseTimeCursor(text: string | null): TimeCursor | null {
   const [, at, upToMilliseconds = '', id] = CURSOR.exec(text ?? '') ?? [];
   if (at === undefined || id === undefined || upToMilliseconds < '0001') {
     return null;
   }
   const date = new Date(`${upToMilliseconds}Z`);
-  // `Date` reads 31 February as 3 March, PostgreSQL refuses it.
+  // `Date` reads 31 February as 3 March; PostgreSQL refuses it.
   return !Number.isNaN(date.getTime()) && date.toISOString() === `${upToMilliseconds}Z` ? { at, id } : null;
 }

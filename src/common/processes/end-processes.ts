@@ -1,32 +1,32 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { environmentOf, isBare, type ProcessFacts, readProcesses, userOf } from './process-table.js';
 
 const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
 
-/** What processes belong together. */
+/** Which processes belong together. */
 export interface ProcessTree {
-  /** Where the tree begins, with its group and its session; null when that process is gone. */
+  /** The first process, with its group and its session; null when it is gone. */
   root: number | null;
-  /** A variable that all of them were given, or how it begins: `NAME=value`. */
+  /** An environment variable that all of them were given, or its beginning: `NAME=value`. */
   marker: string;
-  /** A user that nothing else runs as; null when there is none. */
+  /** A user that runs nothing else; null when there is none. */
   user: number | null;
 }
 
-/** What is seen of a tree at one moment. */
+/** A tree at one moment. */
 export interface TreeView {
   members: ProcessFacts[];
   /**
-   * Some process is becoming another program (execve(2)): for that moment the kernel shows neither its arguments nor its
-   * environment, and it may be a member.
+   * Some process is just becoming another program (execve(2)), when the kernel shows neither its arguments nor its
+   * environment. It may be a member.
    */
   isUnsure: boolean;
 }
 
 /**
- * Living processes of a tree, ours left out: the root's group and session, whatever carries the marker or runs as the
- * user, and all their descendants. Null where there is no `/proc`.
+ * The living processes of a tree, without our own: the root's group and session, whatever carries the marker or runs as
+ * the user, and all their descendants. Null where there is no `/proc`.
  */
 export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
   const processes = readProcesses()?.filter(({ isKernelThread }) => !isKernelThread);
@@ -55,11 +55,11 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
 }
 
 /**
- * Kills a tree of processes however often they fork meanwhile. A process that dropped its environment *and* lost its
- * parents before, and runs as no user of its own, is not found: only a pid namespace holds that one. Without `/proc`
+ * Kills a tree of processes, however often they fork meanwhile. It does not find a process that dropped its environment
+ * *and* lost its parents before, and runs as no user of its own: only a pid namespace holds that one. Without `/proc`
  * only the root's group is killed.
  *
- * @returns whether none is left
+ * @returns whether no process is left
  */
 export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -72,17 +72,17 @@ export async function endProcesses(tree: ProcessTree): Promise<boolean> {
       return true;
     }
     if (members.length > 0) {
-      // Stopped first: a parent that is killed before its child is seen would take the trace to it along.
+      // Stopped first: a parent that is killed before its child is seen takes the trace to the child with it.
       members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));
       const all = new Set([...members, ...(viewTree(tree)?.members ?? [])].map(({ pid }) => pid));
       all.forEach((pid) => sendSignal(pid, 'SIGKILL'));
     }
-    await wait(ROUND_PAUSE_MS);
+    await delay(ROUND_PAUSE_MS);
   }
   return viewTree(tree)?.members.length === 0;
 }
 
-/** @returns whether there was something to signal, and it was ours */
+/** @returns whether the process existed and we were allowed to signal it */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

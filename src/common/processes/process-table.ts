@@ -1,24 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What the kernel knows of a living process (proc(5), `/proc/PID/stat`). */
+/** What the kernel says about a living process (proc(5), `/proc/PID/stat`). */
 export interface ProcessFacts {
   pid: number;
   parent: number;
   group: number;
   session: number;
-  /** Clock ticks from the machine's start to the process's; with the pid and the boot it names one process for good. */
+  /** Clock ticks since boot. With the pid and the boot id it identifies one process for good. */
   startTime: string;
-  /** The kernel's own: without a program, an environment or a user who started it. */
+  /** Belongs to the kernel: it has no program, no environment and no user who started it. */
   isKernelThread: boolean;
 }
 
-/** Fields are counted from the state on, which is the third one of the manual. */
+/** Fields are counted from the state, which is the third one in the manual. */
 const FLAGS_FIELD = 6;
 const START_TIME_FIELD = 19;
 /** `PF_KTHREAD` of the kernel's sched.h. */
 const KERNEL_THREAD = 0x0020_0000;
 
-/** All living processes that can be seen; zombies count as dead. Null where there is no `/proc`. */
+/** All living processes that we can see; zombies count as dead. Null where there is no `/proc`. */
 export function readProcesses(): ProcessFacts[] | null {
   try {
     return readdirSync('/proc')
@@ -53,7 +53,7 @@ export function parseProcess(pid: number, stat: string): ProcessFacts | null {
 
 /**
  * Pids of the children of a process with one thread. Where the kernel lists them (proc(5), `/proc/PID/task/TID/children`)
- * no other process is looked at; dead ones that nobody has waited for may be among them.
+ * no other process is read, and zombies may be among them.
  */
 export function childrenOf(pid: number): number[] {
   try {
@@ -64,24 +64,24 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Start time of a process, also of a zombie; null when there is none of this pid. */
+/** Start time of a process, also of a zombie; null when there is no process with this pid. */
 export function startTimeOf(pid: number): string | null {
   return fieldsOf(readIfThere(`/proc/${pid}/stat`))[START_TIME_FIELD] ?? null;
 }
 
-/** The variables that a process was given when it started, as `NAME=value`; none where they are not to be seen. */
+/** The environment that a process was started with, as `NAME=value`; empty where we may not see it. */
 export function environmentOf(pid: number): string[] {
   return readIfThere(`/proc/${pid}/environ`)
     .split('\0')
     .filter((variable) => variable !== '');
 }
 
-/** Whether a process lives and has no arguments, as in the middle of becoming another program (execve(2)). */
+/** Whether a process is alive and has no arguments, as in the middle of an execve(2). */
 export function isBare(pid: number): boolean {
   return readIfThere(`/proc/${pid}/cmdline`) === '' && readProcess(pid) !== null;
 }
 
-/** The user that a process belongs to; null when it is not to be seen. */
+/** The user that a process runs as; null when we may not see it. */
 export function userOf(pid: number): number | null {
   const user = /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
   return user === undefined ? null : Number(user);
@@ -93,17 +93,17 @@ export function namespacePids(pid: number): number[] {
   return pids?.trim().split(/\s+/).map(Number) ?? [];
 }
 
-/** Names this start of the machine; empty where the kernel does not tell. */
+/** Identifies this boot of the machine; empty where the kernel does not tell. */
 export function bootId(): string {
   return readIfThere('/proc/sys/kernel/random/boot_id').trim();
 }
 
-/** From the state on; what stands before it, the name, is in brackets and may hold anything, brackets too. */
+/** The fields from the state on. The name before it stands in brackets and may contain anything, brackets too. */
 function fieldsOf(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
-/** Processes end while they are looked at, and those of other users may not be read. */
+/** Empty for processes that have just ended, and for files of other users' processes. */
 function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -1,13 +1,13 @@
 import type { Server } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
 
-/** The part of Express 5's router layers that tells which routes exist. */
+/** The part of Express 5's router layers that describes routes. */
 interface RouteLayer {
   match(path: string): boolean;
   route: { methods: Record<string, boolean | undefined> };
 }
 
-/** Methods that some route has at the request's path (`GET` brings `HEAD`); empty when nothing is there. */
+/** The methods that routes have at the request's path (`GET` implies `HEAD`); empty when there is no route. */
 export function allowedMethods(request: Request): string[] {
   const layers: readonly object[] = request.app.router.stack;
   const methods = new Set<string>();
@@ -31,8 +31,8 @@ function isRouteLayer(layer: object): layer is RouteLayer {
 }
 
 /**
- * Lets a kept connection end with its next answer once the server is being closed. Node ends only those that are idle in
- * that moment: one on which request follows request would hold the close for ever.
+ * Ends a keep-alive connection with its next response once the server is closing. Node ends only those that are idle at
+ * that moment; one on which request follows request would hold up the close for ever.
  */
 export function endConnectionsOnClose(server: Server): void {
   server.prependListener('request', (_request, response) => {
@@ -43,8 +43,8 @@ export function endConnectionsOnClose(server: Server): void {
 }
 
 /**
- * Whether an `If-None-Match` header names this entity tag (RFC 9110 section 13.1.2; weak comparison). What else the
- * request says of caches does not matter: the tag was computed for this very answer.
+ * Whether an `If-None-Match` header names this entity tag (RFC 9110 section 13.1.2; weak comparison). Other cache headers
+ * of the request do not matter, since the tag was computed for this very response.
  */
 export function ifNoneMatch(header: string | undefined, etag: string): boolean {
   if (header === undefined) {
@@ -54,7 +54,7 @@ export function ifNoneMatch(header: string | undefined, etag: string): boolean {
   return header.trim() === '*' || tags.includes(etag);
 }
 
-/** What an answer that is data, never a page, has to say to a browser. */
+/** What browsers are told about responses that are data and never pages. */
 const HEADERS = new Map([
   ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
   ['Cross-Origin-Resource-Policy', 'same-origin'],
@@ -63,7 +63,7 @@ const HEADERS = new Map([
   ['X-Frame-Options', 'DENY'],
 ]);
 
-/** Security headers of JSON answers; helmet's full set costs more than some of the answers and is for pages. */
+/** Security headers of JSON responses. Helmet's full set is for pages, and costs more than some of the responses. */
 export function securityHeadersMiddleware(_request: Request, response: Response, next: NextFunction): void {
   response.setHeaders(HEADERS);
   next();

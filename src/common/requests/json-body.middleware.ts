@@ -3,66 +3,24 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { json, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { type InputProblem, InvalidInputError, MalformedBodyError } from '../errors/domain-error.js';
 
-/** Deeper JSON than this serves no request of ours and costs stack in whatever walks it. */
-const DEEPEST = 64;
-
-/**
- * Looks through parsed JSON, without recursion, for what PostgreSQL text cannot hold (NUL, lone surrogates) and
- * for nesting that no request needs.
- *
- * @param place where the value came in: `body`, `query` or `path`
- * @returns the problems found, at most ten
- */
-export function unsafeJsonProblems(given: unknown, place = 'body'): InputProblem[] {
-  const problems: InputProblem[] = [];
-  const pending: { value: unknown; loc: string[] }[] = [{ value: given, loc: [place] }];
-  for (let next = pending.pop(); next && problems.length < 10; next = pending.pop()) {
-    const { value, loc } = next;
-    if (typeof value === 'string') {
-      problems.push(...textProblems(value, loc));
-    } else if (typeof value === 'object' && value !== null) {
-      if (loc.length > DEEPEST) {
-        return [
-          { loc: ['body'], msg: `Expected at most ${DEEPEST} levels of nesting.`, type: 'json_invalid' },
-        ];
-      }
-      const entries = Object.entries(value);
-      for (let index = entries.length - 1; index >= 0; index -= 1) {
-        const [key, child] = entries[index] ?? ['', undefined];
-        problems.push(...textProblems(key, loc));
-        if (typeof child === 'string' || typeof child === 'object') {
-          pending.push({ value: child, loc: [...loc, key] });
-        }
-      }
-    }
-  }
-  return problems;
-}
-
-function textProblems(text: string, loc: string[]): InputProblem[] {
-  if (text.includes('\0')) {
-    return [{ loc, msg: 'Expected text without NUL characters.', type: 'string_unicode' }];
-  }
-  return text.isWellFormed()
-    ? []
-    : [{ loc, msg: 'Expected well-formed Unicode text (a surrogate stands alone).', type: 'string_unicode' }];
-}
-
+/** No request needs deeper JSON, which costs stack in whatever walks it. */
+const MAX_DEPTH = 64;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 interface JsonBodyOptions {
-  /** Requests whose route reads the body itself, for example a larger one once its key was checked. */
+  /** Requests whose route reads the body itself, for example a larger one after checking the key. */
   skip?: (request: Request) => boolean;
-  /** Texts may hold what PostgreSQL cannot keep: for bodies that are looked at and not stored. */
+  /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
   anyText?: boolean;
 }
 
 /**
- * Reads JSON bodies: any JSON value (rules on it come later), UTF-8 only, at most `limitBytes` after decompression.
- * A body of another type is 415, an unreadable one 422, a larger one 413; no body is none, whatever its headers say.
+ * Reads JSON bodies: any JSON value (its rules come later), UTF-8 only, at most `limitBytes` after decompression. A body
+ * of another type is 415, an unreadable one 422, a larger one 413. An empty body counts as none, whatever its headers
+ * say.
  *
- * @param deadlineMs a client that has not sent its body by then is cut: it would hold a graceful stop
+ * @param deadlineMs a client that has not sent its body by then is disconnected, since it would hold up a graceful stop
  */
 export function jsonBodyMiddleware(
   limitBytes: number,
@@ -90,7 +48,7 @@ export function jsonBodyMiddleware(
       next();
       return;
     }
-    // Only reading tells whether a body sent in chunks has any.
+    // Whether a chunked body is empty shows only in reading it.
     if (request.headers['transfer-encoding'] === undefined && !isJson(request.headers)) {
       next(new MalformedBodyError('media_type'));
       return;
@@ -103,7 +61,7 @@ export function jsonBodyMiddleware(
         return;
       }
       if (empty.has(request)) {
-        // The parser's idea of an empty body is `{}`.
+        // The parser turns an empty body into `{}`.
         request.body = undefined;
       }
       const problems = anyText ? [] : unsafeJsonProblems(request.body);
@@ -120,4 +78,46 @@ function isJson(headers: IncomingHttpHeaders): boolean {
 
 function mayHaveBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/**
+ * Searches parsed JSON, without recursion, for what PostgreSQL text cannot hold (NUL, lone surrogates) and for nesting
+ * that no request needs.
+ *
+ * @param origin where the value comes from: `body`, `query` or `path`
+ * @returns the problems found, at most ten
+ */
+export function unsafeJsonProblems(given: unknown, origin = 'body'): InputProblem[] {
+  const problems: InputProblem[] = [];
+  const pending: { value: unknown; loc: string[] }[] = [{ value: given, loc: [origin] }];
+  for (let next = pending.pop(); next && problems.length < 10; next = pending.pop()) {
+    const { value, loc } = next;
+    if (typeof value === 'string') {
+      problems.push(...textProblems(value, loc));
+    } else if (typeof value === 'object' && value !== null) {
+      if (loc.length > MAX_DEPTH) {
+        return [
+          { loc: ['body'], msg: `Expected at most ${MAX_DEPTH} levels of nesting.`, type: 'json_invalid' },
+        ];
+      }
+      const entries = Object.entries(value);
+      for (let index = entries.length - 1; index >= 0; index -= 1) {
+        const [key, child] = entries[index] ?? ['', undefined];
+        problems.push(...textProblems(key, loc));
+        if (typeof child === 'string' || typeof child === 'object') {
+          pending.push({ value: child, loc: [...loc, key] });
+        }
+      }
+    }
+  }
+  return problems;
+}
+
+function textProblems(text: string, loc: string[]): InputProblem[] {
+  if (text.includes('\0')) {
+    return [{ loc, msg: 'Expected text without NUL characters.', type: 'string_unicode' }];
+  }
+  return text.isWellFormed()
+    ? []
+    : [{ loc, msg: 'Expected well-formed Unicode text (a surrogate stands alone).', type: 'string_unicode' }];
 }

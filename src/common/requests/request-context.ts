@@ -3,43 +3,21 @@ import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
 
-/** A UUID with its dashes; no id in an address of ours is longer. */
-const LONGEST_ID = 36;
+/** A UUID with its dashes: no id in one of our addresses is longer. */
+const MAX_ID_LENGTH = 36;
+const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/**
- * The path of a request as it may be logged: without its query, and without parts too long for an id of ours. A key or
- * token that somebody puts into an address by mistake is such a part.
- */
-export function loggedPath(address: string): string {
-  const [path = ''] = address.split('?', 1);
-  return path
-    .split('/')
-    .map((part) => (part.length > LONGEST_ID ? `(${part.length} characters)` : part))
-    .join('/');
-}
-
-/** What every log line and problem document of a request carries. */
+/** What every log line and problem document of a request contains. */
 interface RequestContext {
   requestId: string;
-  /** Set once the key is known. */
+  /** Set once the key is verified. */
   userId?: string;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
+const logger = new Logger('Request');
 
-/** Runs `work` as part of a request. */
-export function runInRequestContext<T>(context: RequestContext, work: () => T): T {
-  return storage.run(context, work);
-}
-
-/** The current request, or undefined outside of one. */
-export function currentRequest(): RequestContext | undefined {
-  return storage.getStore();
-}
-
-const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
-
-/** Gives every request an id (the client's own if it is harmless text) and answers with it. */
+/** Gives every request an id, the client's own if that is harmless text, and returns it in a header. */
 export function requestContextMiddleware(request: Request, response: Response, next: NextFunction): void {
   const given = request.headers['x-request-id'];
   const context: RequestContext = {
@@ -49,9 +27,7 @@ export function requestContextMiddleware(request: Request, response: Response, n
   runInRequestContext(context, next);
 }
 
-const logger = new Logger('Request');
-
-/** One line per answered request: method, path (never the query), status, duration. */
+/** Logs one line per request: method, path (never the query), status, duration. */
 export function requestLogMiddleware(request: Request, response: Response, next: NextFunction): void {
   const startedAt = performance.now();
   const { method } = request;
@@ -65,7 +41,29 @@ export function requestLogMiddleware(request: Request, response: Response, next:
       ...(!response.writableFinished && { aborted: true }),
     });
   };
-  // Bound: a client that hangs up is noticed outside of its request's context, and the line would lack the id.
+  // Bound, because a client's hang-up is noticed outside the request's context, where the line would lack the id.
   response.once('close', AsyncLocalStorage.bind(write));
   next();
+}
+
+/** Runs `work` as part of a request. */
+export function runInRequestContext<T>(context: RequestContext, work: () => T): T {
+  return storage.run(context, work);
+}
+
+/** The current request, or undefined outside of one. */
+export function currentRequest(): RequestContext | undefined {
+  return storage.getStore();
+}
+
+/**
+ * The path of a request for the log: without its query, and without parts that are too long for an id. A key or token
+ * that somebody puts into an address by mistake is such a part.
+ */
+export function loggedPath(address: string): string {
+  const [path = ''] = address.split('?', 1);
+  return path
+    .split('/')
+    .map((part) => (part.length > MAX_ID_LENGTH ? `(${part.length} characters)` : part))
+    .join('/');
 }

@@ -13,7 +13,8 @@ import {
 } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { errorCode } from '../../common/errors/error-message.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { canReach, type UnixUser } from './unprivileged-user.js';
 
 const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];

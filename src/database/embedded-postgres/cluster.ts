@@ -18,8 +18,9 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { errorCode } from '../../common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
-import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';
 
 export const DATABASE_USER = 'slipway';

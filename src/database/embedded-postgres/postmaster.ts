@@ -4,8 +4,9 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { errorCode } from '../../common/errors/error-message.js';
 import { openLog, programFailure } from './cluster.js';
-import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
 import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
 

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { chown, lstat, mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { EmbeddedPostgresError, errorCode } from './embedded-postgres.error.js';
+import { errorCode } from '../../common/errors/error-message.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
 /** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */

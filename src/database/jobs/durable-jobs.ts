@@ -13,12 +13,11 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
 import { type JobHandler, type JobQueue, JobQueueWorker } from './job-queue.worker.js';
-import { createQueue, openJobStore, transactionDatabase } from './job-store.js';
+import { createQueue, hasJobs, openJobStore, transactionDatabase } from './job-store.js';
 
 const CHANNEL = 'jobs';
 /** How often a process without workers looks whether there is any job at all. */
 const SEARCH_MS = 2_000;
-const ANY_JOB = 'SELECT EXISTS (SELECT FROM pgboss.job) AS found';
 
 /**
  * Jobs that survive the process that sent them, kept by pg-boss in the service's own database. A job is sent inside
@@ -115,8 +114,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   }
 
   private async startWorkersForJobs(): Promise<void> {
-    const [row] = await this.dataSource.query<{ found: boolean }[]>(ANY_JOB);
-    if (row?.found) {
+    if (await hasJobs(this.dataSource)) {
       await this.startWorkers();
     }
   }

@@ -45,6 +45,14 @@ export async function openJobStore(
   }
 }
 
+/** Whether any queue has ever had a job, without loading pg-boss. */
+export async function hasJobs(dataSource: DataSource): Promise<boolean> {
+  const [row] = await dataSource.query<{ found: boolean }[]>(
+    'SELECT EXISTS (SELECT FROM pgboss.job) AS found',
+  );
+  return row?.found === true;
+}
+
 /** pg-boss has no option for it, but hands the URL to the driver, which has one. */
 function withTimeout(databaseUrl: string): string {
   if (!URL.canParse(databaseUrl)) {

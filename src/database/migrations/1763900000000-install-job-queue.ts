@@ -3,11 +3,11 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 const SCHEMA = 'pgboss';
 
 /**
- * The tables of pg-boss, as the library in use makes them; later versions of it bring their own up to date. Here
- * rather than at its first start: the lock of our migrations covers replicas that start together.
+ * The tables of pg-boss, as the installed version creates them; later versions migrate them by themselves. A migration
+ * rather than pg-boss's first start, because our migration lock covers replicas that start together.
  */
 export class InstallJobQueue1763900000000 implements MigrationInterface {
-  /** The library's statements bring a transaction of their own. */
+  /** pg-boss's statements open a transaction of their own. */
   readonly transaction = false;
 
   async up(queryRunner: QueryRunner): Promise<void> {
@@ -18,7 +18,7 @@ export class InstallJobQueue1763900000000 implements MigrationInterface {
     if (installed?.version) {
       return;
     }
-    // Only where there is something to install: the library takes long to load.
+    // Loaded only when there is something to install, since it takes long to load.
     const { getConstructionPlans } = await import('pg-boss');
     await queryRunner.query(getConstructionPlans(SCHEMA));
   }

@@ -170,14 +170,6 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   }
 }
 
-function urlOf({ driver }: DataSource): string {
-  const url = driver instanceof PostgresDriver ? driver.options.url : undefined;
-  if (url === undefined) {
-    throw new Error('notifications need PostgreSQL and its URL');
-  }
-  return url;
-}
-
 /** Waits before the next connection, longer with each failure in a row, and not at all once `signal` aborts. */
 async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
   const delayMs = Math.min(MAX_RECONNECT_MS, MIN_RECONNECT_MS * 2 ** failures);
@@ -186,6 +178,14 @@ async function reconnectDelay(failures: number, signal: AbortSignal): Promise<vo
       throw error;
     }
   });
+}
+
+function urlOf({ driver }: DataSource): string {
+  const url = driver instanceof PostgresDriver ? driver.options.url : undefined;
+  if (url === undefined) {
+    throw new Error('notifications need PostgreSQL and its URL');
+  }
+  return url;
 }
 
 /** What replicas tell each other through the database. */

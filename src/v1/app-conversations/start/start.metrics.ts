@@ -17,7 +17,7 @@ export class StartMetrics implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.metrics.offer({
+    this.metrics.addGauge({
       name: 'slipway_conversation_starts',
       help: 'Starts of conversations by status: those under way, and those that ended within the last hour',
       label: 'status',

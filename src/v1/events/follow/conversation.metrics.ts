@@ -18,7 +18,7 @@ export class ConversationMetrics implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.metrics.offer({
+    this.metrics.addGauge({
       name: 'slipway_conversations',
       help: 'Conversations in running sandboxes by what their agents do',
       label: 'execution_status',

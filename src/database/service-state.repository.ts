@@ -1,0 +1,36 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, IsNull, Repository } from 'typeorm';
+import { ServiceState } from './service-state.entity.js';
+
+/** The one row of facts about this installation. */
+@Injectable()
+export class ServiceStateRepository {
+  private readonly rows: Repository<ServiceState>;
+
+  constructor(@InjectDataSource() dataSource: DataSource) {
+    this.rows = dataSource.getRepository(ServiceState);
+  }
+
+  async instanceId(): Promise<string> {
+    return (await this.row()).instanceId;
+  }
+
+  /** Null until the first start. */
+  async keyCheck(): Promise<string | null> {
+    return (await this.row()).keyCheck;
+  }
+
+  async replaceKeyCheck(keyCheck: string): Promise<void> {
+    await this.rows.update({ id: 1 }, { keyCheck });
+  }
+
+  /** Does nothing once there is one. */
+  async initialiseKeyCheck(keyCheck: string): Promise<void> {
+    await this.rows.update({ id: 1, keyCheck: IsNull() }, { keyCheck });
+  }
+
+  private async row(): Promise<ServiceState> {
+    return await this.rows.findOneByOrFail({ id: 1 });
+  }
+}
