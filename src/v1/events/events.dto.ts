@@ -10,12 +10,12 @@ import {
 } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
-import type { EventFilter } from './event.queries.js';
+import type { EventFilter } from './store/event.queries.js';
 import type { EventSearch } from './events.service.js';
 import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
 
-/** The conversation that a route is about. */
+/** Path of the routes of one conversation. */
 export class ConversationPathDto {
   @Text({
     description: 'Id of the conversation, with or without dashes.',
@@ -129,7 +129,7 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
   return { header: lastEventId, query: query.last_event_id, fromNow: query.from === 'now' };
 }
 
-/** What every event has; the rest depends on its kind. */
+/** What every event has; other members depend on its kind. */
 @ApiSchema({
   name: 'Event',
   description:

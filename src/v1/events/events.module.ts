@@ -6,19 +6,23 @@ import { MetricsModule } from '../../metrics/metrics.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
-import { ConversationLogs, SyncRequests } from './conversation-logs.js';
+import { ConversationUpdates } from './conversation-updates.js';
 import { EventsController } from './events.controller.js';
-import { EventQueries } from './event.queries.js';
 import { EventsService } from './events.service.js';
-import { ConversationEvents } from './event-listeners.js';
-import { FollowedConversation } from './followed-conversation.entity.js';
-import { CatchUp, LogSync } from './follow/log-sync.js';
 import { ConversationMetrics } from './follow/conversation.metrics.js';
-import { FollowLeases, FollowersService } from './follow/followers.service.js';
+import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
+import { FollowersService } from './follow/followers.service.js';
+import { LogDrain } from './follow/log-drain.js';
+import { LogSync } from './follow/log-sync.js';
+import { SyncRequests } from './follow/sync-requests.js';
+import { FollowedConversation } from './followed-conversation.entity.js';
+import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { EventStore } from './store/event-store.js';
-import { EventStreamsService, StreamChecks } from './stream/event-streams.service.js';
+import { EventQueries } from './store/event.queries.js';
+import { EventRepository } from './store/event.repository.js';
+import { EventStreamsService } from './stream/event-streams.service.js';
 
-/** The events of conversations: read from agent servers, kept, searched and streamed. */
+/** The events of conversations: read from agent servers, stored, searched and streamed. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
@@ -30,20 +34,20 @@ import { EventStreamsService, StreamChecks } from './stream/event-streams.servic
   ],
   controllers: [EventsController],
   providers: [
-    ConversationLogs,
-    SyncRequests,
-    ConversationEvents,
-    EventStore,
-    LogSync,
     ConversationMetrics,
-    FollowLeases,
-    FollowersService,
-    CatchUp,
+    ConversationUpdates,
     EventQueries,
-    EventsService,
-    StreamChecks,
+    EventRepository,
+    EventStore,
     EventStreamsService,
+    EventsService,
+    FollowLeaseRepository,
+    FollowedConversationRepository,
+    FollowersService,
+    LogDrain,
+    LogSync,
+    SyncRequests,
   ],
-  exports: [ConversationLogs, SyncRequests, ConversationEvents, CatchUp, EventQueries],
+  exports: [ConversationUpdates, EventQueries, FollowedConversationRepository, SyncRequests],
 })
 export class EventsModule {}

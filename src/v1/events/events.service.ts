@@ -1,15 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
 import { isAgentEvent } from '../agent-servers/agent-server.client.js';
-import { type EventFilter, EventQueries, mayBeCut } from './event.queries.js';
+import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { type EventFilter, EventQueries, mayBeCut } from './store/event.queries.js';
 
-const LARGEST_SEQ = 2_147_483_647;
+const MAX_SEQ = 2_147_483_647;
 
 export interface EventSearch extends EventFilter {
   descending: boolean;
@@ -17,8 +15,8 @@ export interface EventSearch extends EventFilter {
   limit: number;
 }
 
-/** A conversation whose events somebody may see. */
-export interface VisibleLog {
+/** A conversation whose events the user may read. */
+export interface ReadableLog {
   /** UUID with dashes. */
   id: string;
   eventCount: number;
@@ -27,37 +25,32 @@ export interface VisibleLog {
 /** The stored events of users' conversations; they stay when the sandbox is gone. */
 @Injectable()
 export class EventsService {
-  private readonly owned = new NamedStatement<{ event_count: number }>(
-    'followed_conversation_owned',
-    'SELECT event_count FROM followed_conversations WHERE id = $1 AND user_id = $2',
-  );
-
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly reader: EventQueries,
+    private readonly conversations: FollowedConversationRepository,
+    private readonly events: EventQueries,
   ) {}
 
-  /** @throws DomainError not_found unless it is a conversation of this user */
-  async open(userId: string, conversationId: string): Promise<VisibleLog> {
+  /** @throws DomainError not_found unless the conversation is this user's */
+  async open(userId: string, conversationId: string): Promise<ReadableLog> {
     const id = parseHexId(conversationId);
-    const [row] = id === null ? [] : await this.owned.run(this.dataSource, [id, userId]);
-    if (id === null || row === undefined) {
-      throw new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
+    const eventCount = id === null ? null : await this.conversations.eventCount(id, userId);
+    if (id === null || eventCount === null) {
+      throw unknownConversation();
     }
-    return { id, eventCount: row.event_count };
+    return { id, eventCount };
   }
 
   /** @throws DomainError not_found */
   async search(userId: string, conversationId: string, search: EventSearch): Promise<Page<AgentEvent>> {
     const { id } = await this.open(userId, conversationId);
     const { descending, limit } = search;
-    const seq = seqOf(search.pageId) ?? (descending ? LARGEST_SEQ : 0);
-    // One more than fits tells whether there is a next page.
-    const rows = await this.reader.search(id, search, { seq, descending, limit: limit + 1 });
+    const seq = seqOf(search.pageId) ?? (descending ? MAX_SEQ : 0);
+    // One more than the limit shows whether there is a next page.
+    const rows = await this.events.search(id, search, { seq, descending, limit: limit + 1 });
     const last = rows.at(-1);
     const rest =
       last !== undefined && rows.length <= limit && mayBeCut(rows)
-        ? await this.reader.search(id, search, { seq: last.seq, descending, limit: 1 })
+        ? await this.events.search(id, search, { seq: last.seq, descending, limit: 1 })
         : [];
     const page = toPage([...rows, ...rest], Math.min(limit, rows.length), (row) => String(row.seq));
     return { items: page.items.map(({ body }) => parseEvent(body)), nextPageId: page.nextPageId };
@@ -66,8 +59,8 @@ export class EventsService {
   /** @throws DomainError not_found */
   async count(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
     const { id, eventCount } = await this.open(userId, conversationId);
-    const isWhole = [filter.kind, filter.from, filter.before].every((value) => value === undefined);
-    return isWhole ? eventCount : await this.reader.count(id, filter);
+    const isUnfiltered = [filter.kind, filter.from, filter.before].every((value) => value === undefined);
+    return isUnfiltered ? eventCount : await this.events.count(id, filter);
   }
 
   /**
@@ -81,7 +74,7 @@ export class EventsService {
     eventIds: readonly string[],
   ): Promise<(AgentEvent | null)[]> {
     const { id } = await this.open(userId, conversationId);
-    const bodies = await this.reader.byId(id, eventIds);
+    const bodies = await this.events.byId(id, eventIds);
     return eventIds.map((eventId) => {
       const body = bodies.get(eventId);
       return body === undefined ? null : parseEvent(body);
@@ -89,15 +82,20 @@ export class EventsService {
   }
 }
 
+/** Also for other users' conversations: nobody learns that they exist. */
+export function unknownConversation(): DomainError {
+  return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
+}
+
 function seqOf(pageId: string | undefined): number | null {
   const text = decodePageId(pageId);
-  return text !== null && /^\d{1,10}$/.test(text) && Number(text) <= LARGEST_SEQ ? Number(text) : null;
+  return text !== null && /^\d{1,10}$/.test(text) && Number(text) <= MAX_SEQ ? Number(text) : null;
 }
 
 function parseEvent(body: string): AgentEvent {
   const event: unknown = JSON.parse(body);
   if (!isAgentEvent(event)) {
-    throw new Error('a stored event is none');
+    throw new Error('stored event is not an agent event');
   }
   return event;
 }

@@ -2,7 +2,7 @@ import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, UpdateDate
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
 import { User } from '../../auth/user.entity.js';
 
-/** What is known here of a conversation's other half, the one in the agent server, and how far its log was read. */
+/** What the service knows about a conversation at its agent server, and how far its log was read. */
 @Entity('followed_conversations')
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
 export class FollowedConversation {
@@ -20,7 +20,7 @@ export class FollowedConversation {
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;
 
-  /** As the agent server told last; it means something only while the sandbox runs. */
+  /** As the agent server last reported it; meaningful only while the sandbox runs. */
   @Column('text', { name: 'execution_status', nullable: true })
   executionStatus: ConversationStatus | null;
 
@@ -38,7 +38,7 @@ export class FollowedConversation {
   @Column('text', { name: 'last_event_id', nullable: true })
   lastEventId: string | null;
 
-  /** Which process follows its log, and until when that holds. */
+  /** The process that follows the log, and until when its lease holds. */
   @Column('text', { nullable: true })
   follower: string | null;
 

@@ -13,22 +13,22 @@ import {
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { from, type Observable, switchMap } from 'rxjs';
-import type { SuccessDto } from '../../common/openapi/responses.js';
+import { SUCCESS, type SuccessDto } from '../../common/openapi/responses.js';
 import { jsonBodyMiddleware } from '../../common/requests/json-body.middleware.js';
 import { ConversationPathDto } from '../events/events.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import { ConversationWebhookOperation, EventsWebhookOperation } from './agent-server-webhooks.openapi.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
-/** Agent servers send several events at once, with pictures and the output of commands in them. */
-const LIMIT_BYTES = 32 * 1024 * 1024;
-const DEADLINE_MS = 20_000;
+/** Agent servers send several events at once, with images and the output of commands in them. */
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const BODY_TIMEOUT_MS = 20_000;
 
-/** Reads the body of a webhook, after the guards: nobody without a key makes the service keep that much. */
+/** Reads the body of a webhook after the guards, so that only a caller with a key can make the service buffer it. */
 @Injectable()
 class WebhookBodyInterceptor implements NestInterceptor {
-  private readonly read = jsonBodyMiddleware(LIMIT_BYTES, DEADLINE_MS, { anyText: true });
+  private readonly read = jsonBodyMiddleware(MAX_BODY_BYTES, BODY_TIMEOUT_MS, { anyText: true });
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const http = context.switchToHttp();
@@ -61,7 +61,7 @@ export class AgentServerWebhooksController {
     @Body() info: unknown,
   ): Promise<SuccessDto> {
     await this.webhooks.conversationChanged(sandbox, info);
-    return { success: true };
+    return SUCCESS;
   }
 
   @Post('events/:id')
@@ -73,6 +73,6 @@ export class AgentServerWebhooksController {
     @Body() events: unknown,
   ): Promise<SuccessDto> {
     await this.webhooks.eventsArrived(sandbox, id, events);
-    return { success: true };
+    return SUCCESS;
   }
 }

@@ -1,9 +1,9 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
+import { SuccessDto } from '../../common/openapi/responses.js';
 import { ConversationEventDto } from '../events/events.dto.js';
 import { EVENT_EXAMPLE } from '../events/events.openapi.js';
-import { SuccessDto } from '../../common/openapi/responses.js';
 
 const PROBLEMS: DocumentedProblem[] = [
   { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },

@@ -4,7 +4,7 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerWebhooksController } from './agent-server-webhooks.controller.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
-/** What agent servers tell of themselves. */
+/** Webhooks that agent servers call. */
 @Module({
   imports: [EventsModule, SandboxesModule],
   controllers: [AgentServerWebhooksController],

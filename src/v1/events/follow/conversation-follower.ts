@@ -1,28 +1,29 @@
 import { Logger } from '@nestjs/common';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { AgentServerError, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../agent-servers/agent-server.watch.js';
 import type { LogSync } from './log-sync.js';
 
-/** Between two looks at a log while its agent server tells of news, and while it cannot. */
+/** Between two reads of a log while its agent server announces news, and while it cannot. */
 const WATCHED_POLL_MS = 15_000;
 const UNWATCHED_POLL_MS = 2_000;
-/** The state is asked for no more often than this. */
+/** Pause between two reads of the state. */
 const STATE_MS = 1_000;
-const FIRST_RETRY_MS = 100;
-const LAST_RETRY_MS = 5_000;
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 5_000;
 
 export interface FollowerOptions {
   conversationId: string;
   sync: LogSync;
-  /** Where the conversation's agent server is now; null while it runs nowhere. */
+  /** The conversation's agent server; null while it does not run. */
   findTarget: () => Promise<AgentServerTarget | null>;
-  /** The conversation was removed here: there is nothing more to follow. */
-  onGone: () => void;
+  /** The conversation was removed from the service: there is nothing more to follow. */
+  onRemoved: () => void;
 }
 
 /**
  * Follows one conversation's log: reads it whenever the agent server's socket, a webhook or a timer says that there may
- * be something new. One read at a time; what is said meanwhile leads to one more.
+ * be something new. One read at a time; requests during a read lead to one more.
  */
 export class ConversationFollower {
   private readonly logger = new Logger(ConversationFollower.name);
@@ -30,7 +31,7 @@ export class ConversationFollower {
   private target: AgentServerTarget | null = null;
   private watch: AgentServerWatch | null = null;
   private watched = false;
-  private poked = false;
+  private syncRequested = false;
   private running: Promise<void> | null = null;
   private timer: NodeJS.Timeout | undefined;
   private stateIsDue = true;
@@ -41,7 +42,7 @@ export class ConversationFollower {
 
   /** Reads the log soon. Returns at once. */
   requestSync(): void {
-    this.poked = true;
+    this.syncRequested = true;
     this.stateIsDue = true;
     if (!this.stopped.signal.aborted) {
       this.running ??= this.run().finally(() => {
@@ -51,8 +52,8 @@ export class ConversationFollower {
     }
   }
 
-  /** The sandbox was started anew: what was known of its agent server is out of date. */
-  renew(): void {
+  /** The sandbox was started again: what is known about its agent server is out of date. */
+  restart(): void {
     this.forgetTarget();
     this.requestSync();
   }
@@ -67,8 +68,8 @@ export class ConversationFollower {
   private async run(): Promise<void> {
     clearTimeout(this.timer);
     try {
-      while (this.poked && !this.stopped.signal.aborted) {
-        this.poked = false;
+      while (this.syncRequested && !this.stopped.signal.aborted) {
+        this.syncRequested = false;
         await this.readOnce();
       }
       this.failures = 0;
@@ -78,7 +79,7 @@ export class ConversationFollower {
   }
 
   private async readOnce(): Promise<void> {
-    const { conversationId, sync, findTarget, onGone } = this.options;
+    const { conversationId, sync, findTarget, onRemoved } = this.options;
     const { signal } = this.stopped;
     this.target ??= await findTarget();
     const { target } = this;
@@ -86,36 +87,36 @@ export class ConversationFollower {
       return;
     }
     this.watch ??= this.openWatch(target);
-    if ((await sync.events(target, conversationId, signal)) === 'gone') {
+    if ((await sync.syncEvents(target, conversationId, signal)) === 'removed') {
       this.stopped.abort();
       this.forgetTarget();
-      onGone();
+      onRemoved();
       return;
     }
     if (performance.now() - this.stateAt >= STATE_MS) {
       this.stateAt = performance.now();
       this.stateIsDue = false;
-      if (!(await sync.state(target, conversationId, signal))) {
+      if (!(await sync.syncState(target, conversationId, signal))) {
         this.stateIsDue = true;
       }
     }
   }
 
-  /** What went wrong may have to do with where the agent server is, so that is asked again. */
+  /** The failure may mean that the agent server has moved, so its address is looked up again. */
   private fail(error: unknown): void {
     if (this.stopped.signal.aborted) {
       return;
     }
     this.failures += 1;
-    this.poked = true;
+    this.syncRequested = true;
     this.stateAt = -Infinity;
     this.forgetTarget();
-    // Until it is told to the agent server, a conversation is unknown to it.
+    // The agent server does not know a conversation before it is started there.
     const isUnknown = error instanceof AgentServerError && error.status === 404;
     if (this.failures === 1 && !isUnknown) {
-      this.logger.warn('a log could not be read', {
-        conversationId: this.options.conversationId,
-        error: String(error),
+      this.logger.warn('failed to read conversation log', {
+        conversation_id: this.options.conversationId,
+        error: errorMessage(error),
       });
     }
   }
@@ -131,9 +132,9 @@ export class ConversationFollower {
 
   private pause(): number {
     if (this.failures > 0) {
-      return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.failures - 1));
+      return Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** (this.failures - 1));
     }
-    if (this.poked) {
+    if (this.syncRequested) {
       return 0;
     }
     const poll = this.watched ? WATCHED_POLL_MS : UNWATCHED_POLL_MS;
@@ -154,7 +155,7 @@ export class ConversationFollower {
     return watch;
   }
 
-  /** What came after the socket was cut is read at once; a socket that never lasts is tried at the slower pace. */
+  /** After a socket that lasted, the log is read at once; one that closes right away is retried at the poll's pace. */
   private unwatch(watch: AgentServerWatch, openForMs: number): void {
     if (this.watch !== watch) {
       return;

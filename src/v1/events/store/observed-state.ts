@@ -8,14 +8,14 @@ import {
 } from '../../agent-servers/agent-server.client.js';
 import { storableJson, storableText } from './storable-event.js';
 
-/** What was observed of a conversation's state; members that were not seen are absent. */
+/** What was observed of a conversation's state; members that were not observed are absent. */
 export interface ObservedState {
   executionStatus?: ConversationStatus;
   metrics?: MetricsSnapshot;
   title?: string;
 }
 
-/** What events say of the state of their conversation; of several the last one counts. */
+/** What events say about the state of their conversation; the last event wins. */
 export function stateInEvents(events: readonly AgentEvent[]): ObservedState {
   return Object.assign({}, ...events.map(stateInEvent)) as ObservedState;
 }
@@ -38,7 +38,7 @@ function stateInEvent(event: AgentEvent): ObservedState {
   }
 }
 
-/** What an agent server's answer says of a conversation's state. */
+/** What an agent server reports about a conversation's state. */
 export function stateOf(remote: RemoteConversation | null): ObservedState {
   return {
     ...(remote && { executionStatus: remote.status }),

@@ -1,12 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { inChunks } from './event-store.js';
 import {
   MAX_EVENT_BYTES,
   shortenTexts,
   storableJson,
   toInstant,
-  toStandIn,
+  toStub,
   toStorable,
 } from './storable-event.js';
 
@@ -34,7 +33,7 @@ describe('toInstant', () => {
     expect(toInstant(text)).toBe(expected);
   });
 
-  it('leaves what it made as it is', () => {
+  it('leaves its own output as it is', () => {
     const instant = toInstant('2026-01-31T12:00:00.123456');
 
     expect(toInstant(instant ?? '')).toBe(instant);
@@ -60,19 +59,19 @@ describe('toStorable', () => {
     });
   });
 
-  it('takes the time of now for one that no calendar has', () => {
+  it('falls back to the current time when the timestamp is no valid time', () => {
     expect(toStorable({ ...EVENT, timestamp: '+200000-01-01T00:00:00Z' }, NOW).occurredAt).toBe(
       NOW.toISOString(),
     );
   });
 
-  it('has a little of every event', () => {
+  it('keeps a stub of every event', () => {
     const odd = { ...EVENT, id: 'a\0', more: { much: true } };
 
-    expect(JSON.parse(toStandIn(odd, NOW).body)).toEqual({ ...EVENT, id: 'a\u{FFFD}' });
+    expect(JSON.parse(toStub(odd, NOW).body)).toEqual({ ...EVENT, id: 'a\u{FFFD}' });
   });
 
-  it('keeps to the limit whatever there is', () => {
+  it('keeps to the limit when there are too many members', () => {
     const wide = { ...EVENT, many: Array.from({ length: 1_000_000 }, () => 'abc') };
 
     expect(toStorable(wide, NOW).body.length).toBeLessThan(MAX_EVENT_BYTES);
@@ -92,7 +91,7 @@ describe('storableJson', () => {
     expect(storableJson<unknown>(value)).toEqual(expected);
   });
 
-  it('copies nothing that is well', () => {
+  it('returns a value that needs no change as it is', () => {
     const value = { a: 'b' };
 
     expect(storableJson(value)).toBe(value);
@@ -106,23 +105,12 @@ describe('shortenTexts', () => {
     expect(shortenTexts(value, 9)).toBe(value);
   });
 
-  it('cuts the longest texts first, and never inside of a character', () => {
+  it('cuts the longest texts first, and never inside a character', () => {
     const value = { long: '\u{1F600}'.repeat(2_000_000), short: 'kept', list: ['y'.repeat(2_000)] };
     const { long, short, list } = shortenTexts(value, 200_000);
 
     expect(long).toMatch(/^\u{1F600}+ \[\d+ characters left out\]$/u);
     expect(short).toBe('kept');
     expect(list).toEqual(value.list);
-  });
-});
-
-describe('inChunks', () => {
-  it.each([
-    ['nothing', [], []],
-    ['one chunk', [1, 2, 3], [[1, 2, 3]]],
-    ['two', [4, 4, 4], [[4, 4], [4]]],
-    ['one that is too large', [1, 20, 1], [[1], [20], [1]]],
-  ])('makes %s', (_name, sizes, expected) => {
-    expect(inChunks(sizes, (size) => size, 9)).toEqual(expected);
   });
 });

@@ -1,45 +1,85 @@
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 
-const FORM = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
+/** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
+export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
+const MAX_KIND_LENGTH = 200;
 
-/**
- * A time as clients and agent servers write it, in UTC and with microseconds, which a `Date` would lose:
- * `2026-01-31T12:00:00.123456Z`. A time without a zone is UTC. Null when it is no time.
- */
-export function toInstant(text: string): string | null {
-  // A plus sign that was not escaped in an address arrives as a blank.
-  const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =
-    FORM.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
-  const offset = zone
-    .toUpperCase()
-    .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);
-  const date = new Date(`${day}T${minutes}${seconds}${offset}`);
-  const year = date.getUTCFullYear();
-  // `Date` reads 31 February as 3 March; with the day's own offset it is what was written.
-  const written = new Date(`${day}T00:00:00Z`);
-  if (
-    !(year >= 1 && year <= 9999) ||
-    Number.isNaN(written.getTime()) ||
-    written.toISOString().slice(0, 10) !== day
-  ) {
-    return null;
-  }
-  return `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
+/** An event as it is written to its table. */
+export interface StorableEvent {
+  /** As it came, apart from what could not be stored. */
+  event: AgentEvent;
+  id: string;
+  kind: string;
+  /** ISO 8601 with microseconds. */
+  occurredAt: string;
+  /** JSON text of the event. */
+  body: string;
 }
 
-/** The longest text that is kept whole, tried one after the other. */
-const LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
+/**
+ * Makes an event storable: replaces NUL and lone surrogates, and cuts its longest texts when it is too large.
+ *
+ * @param now stands in for a timestamp that is no valid time
+ */
+export function toStorable(given: AgentEvent, now: Date): StorableEvent {
+  return storable(shortenTexts(storableJson(given), MAX_EVENT_BYTES), now);
+}
+
+/** The few members of an event that can always be stored, for an event that PostgreSQL refuses as a whole. */
+export function toStub({ id, timestamp, source, kind }: AgentEvent, now: Date): StorableEvent {
+  return storable(storableJson({ id, timestamp, source, kind } as AgentEvent), now);
+}
+
+function storable(event: AgentEvent, now: Date): StorableEvent {
+  return {
+    event,
+    id: storableText(event.id),
+    kind: storableText(event.kind).slice(0, MAX_KIND_LENGTH),
+    occurredAt: toInstant(event.timestamp) ?? now.toISOString(),
+    body: JSON.stringify(event),
+  };
+}
+
+/** What a NUL or a lone surrogate becomes: PostgreSQL keeps neither in a text. */
+const REPLACEMENT = '\u{FFFD}';
+/** How `JSON.stringify` writes NUL and lone surrogates. */
+const SUSPECT = /\\u(?:0000|d[89a-f])/i;
+
+/** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
+export function storableText(text: string): string {
+  return text.replaceAll('\0', REPLACEMENT).toWellFormed();
+}
+
+/** The same value with every text (and key) in it made storable. */
+export function storableJson<T>(value: T): T {
+  return SUSPECT.test(JSON.stringify(value) ?? '') ? (cleaned(value) as T) : value;
+}
+
+function cleaned(value: unknown): unknown {
+  if (typeof value === 'string') {
+    return storableText(value);
+  }
+  if (Array.isArray(value)) {
+    return value.map(cleaned);
+  }
+  return typeof value === 'object' && value !== null
+    ? Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), cleaned(member)]))
+    : value;
+}
+
+/** Lengths to which texts are cut, tried one after the other. */
+const TEXT_LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
 
 /**
- * The value with its longest texts cut until its JSON has at most `maxBytes`; each says how much is missing. The value
- * itself when it is small enough. What is still too large then has too many members, and all but the texts and numbers
- * of its first level go.
+ * The value with its longest texts cut until its JSON has at most `maxBytes`; each cut text says how much is missing.
+ * Returns the value itself when it is small enough. What is still too large has too many members: only the texts,
+ * numbers and other plain values of its first level stay.
  */
 export function shortenTexts<T extends object>(value: T, maxBytes: number): T {
   if (fits(value, maxBytes)) {
     return value;
   }
-  for (const length of LENGTHS) {
+  for (const length of TEXT_LENGTHS) {
     const shorter = shortened(value, length) as T;
     if (fits(shorter, maxBytes)) {
       return shorter;
@@ -69,69 +109,29 @@ function shortened(value: unknown, length: number): unknown {
     : value;
 }
 
-/** Stands in for what PostgreSQL cannot keep in a text. */
-const REPLACEMENT = '\u{FFFD}';
-/** How `JSON.stringify` writes NUL and surrogates that stand alone. */
-const SUSPECT = /\\u(?:0000|d[89a-f])/i;
-
-/** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
-export function storableText(text: string): string {
-  return text.replaceAll('\0', REPLACEMENT).toWellFormed();
-}
-
-/** The same value with every text (and key) in it made storable. */
-export function storableJson<T>(value: T): T {
-  return SUSPECT.test(JSON.stringify(value) ?? '') ? (cleaned(value) as T) : value;
-}
-
-function cleaned(value: unknown): unknown {
-  if (typeof value === 'string') {
-    return storableText(value);
-  }
-  if (Array.isArray(value)) {
-    return value.map(cleaned);
-  }
-  return typeof value === 'object' && value !== null
-    ? Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), cleaned(member)]))
-    : value;
-}
-
-/** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
-export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
-const LONGEST_KIND = 200;
-
-/** An event as it is written to its table. */
-export interface StorableEvent {
-  /** As it came, apart from what could not be stored. */
-  event: AgentEvent;
-  id: string;
-  kind: string;
-  /** ISO 8601 with microseconds. */
-  occurredAt: string;
-  /** JSON text of the event. */
-  body: string;
-}
+const TIME_FORMAT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
 /**
- * Makes an event storable: NUL and lone surrogates replaced, its longest texts cut when it is too large.
- *
- * @param now taken for the time of an event whose own is out of this world
+ * A time as clients and agent servers write it, in UTC and with microseconds, which a `Date` would lose:
+ * `2026-01-31T12:00:00.123456Z`. A time without a zone is UTC. Null when the text is not a time.
  */
-export function toStorable(given: AgentEvent, now: Date): StorableEvent {
-  return storable(shortenTexts(storableJson(given), MAX_EVENT_BYTES), now);
-}
-
-/** The little of an event that can always be stored, for one that PostgreSQL refuses as a whole. */
-export function toStandIn({ id, timestamp, source, kind }: AgentEvent, now: Date): StorableEvent {
-  return storable(storableJson({ id, timestamp, source, kind } as AgentEvent), now);
-}
-
-function storable(event: AgentEvent, now: Date): StorableEvent {
-  return {
-    event,
-    id: storableText(event.id),
-    kind: storableText(event.kind).slice(0, LONGEST_KIND),
-    occurredAt: toInstant(event.timestamp) ?? now.toISOString(),
-    body: JSON.stringify(event),
-  };
+export function toInstant(text: string): string | null {
+  // A plus sign that was not escaped in an address arrives as a blank.
+  const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =
+    TIME_FORMAT.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
+  const offset = zone
+    .toUpperCase()
+    .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);
+  const date = new Date(`${day}T${minutes}${seconds}${offset}`);
+  const year = date.getUTCFullYear();
+  // `Date` reads 31 February as 3 March, so the day must survive on its own.
+  const written = new Date(`${day}T00:00:00Z`);
+  if (
+    !(year >= 1 && year <= 9999) ||
+    Number.isNaN(written.getTime()) ||
+    written.toISOString().slice(0, 10) !== day
+  ) {
+    return null;
+  }
+  return `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }

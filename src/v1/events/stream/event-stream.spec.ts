@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 describe('EventStream', () => {
-  it('says every fifteen seconds that it is still there', async () => {
+  it('sends a heartbeat every fifteen seconds', async () => {
     const { body } = await fetch(url);
     const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
     jest.advanceTimersByTime(14_999);
@@ -49,7 +49,7 @@ describe('EventStream', () => {
     expect((await reader?.read())?.done).toBe(true);
   });
 
-  it('is over when its client is gone', async () => {
+  it('ends when its client disconnects', async () => {
     const leaving = new AbortController();
     const { body } = await fetch(url, { signal: leaving.signal });
     leaving.abort();

@@ -1,33 +1,27 @@
 import { once } from 'node:events';
 import type { Response } from 'express';
-import { mayBeCut, type StoredEvent } from '../event.queries.js';
+import { mayBeCut, type StoredEvent } from '../store/event.queries.js';
 
-/** A line that clients take no notice of; it keeps connections open. */
+/** A comment that clients ignore; it keeps connections open. */
 const HEARTBEAT = ': heartbeat\n\n';
-
-/** An event in the format of server-sent events. Its JSON is one line. */
-function sseFrame({ seq, kind, body }: StoredEvent): string {
-  return `id: ${seq}\nevent: ${kind.replaceAll(/[\r\n]/g, ' ')}\ndata: ${body}\n\n`;
-}
-
 const HEARTBEAT_MS = 15_000;
 /** A client that takes nothing for so long is disconnected; it may come back with the last event it has. */
 const STALL_MS = 60_000;
-/** What is on its way to a client when its stream ends may take this long to arrive. */
-const FAREWELL_MS = 2_000;
+/** How long what is on its way to a client may take to arrive after the stream has ended. */
+const END_GRACE_MS = 2_000;
 const PAGE_SIZE = 100;
 
 interface EventStreamOptions {
   response: Response;
-  /** Number of the event after which it begins. */
+  /** Number of the event after which the stream begins. */
   position: number;
-  /** Events after a number. */
+  /** Reads the events after a number. */
   read: (after: number, limit: number) => Promise<StoredEvent[]>;
 }
 
 /**
- * Sends a conversation's events to one client, no faster than it takes them. What it has not taken yet stays in the
- * database, so a slow client costs one page of memory.
+ * Sends a conversation's events to one client, no faster than the client takes them. The rest stays in the database, so
+ * a slow client costs one page of memory.
  */
 export class EventStream {
   private readonly closed = new AbortController();
@@ -51,16 +45,16 @@ export class EventStream {
     this.wakeUp();
   }
 
-  /** Ends the answer; what is on its way still arrives. */
+  /** Ends the response; what is on its way still arrives. */
   close(): void {
     this.closed.abort();
     this.wakeUp();
   }
 
   /**
-   * Sends until the client is gone or the stream is closed.
+   * Sends until the client disconnects or the stream is closed.
    *
-   * @throws whatever reading throws
+   * @throws what `read` throws
    */
   async run(): Promise<void> {
     const { response } = this.options;
@@ -68,7 +62,7 @@ export class EventStream {
       'Content-Type': 'text/event-stream; charset=utf-8',
       'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
-      // Nothing else comes over this connection, so that its end is not waited for when the service stops.
+      // Nothing else is sent over this connection, so a stopping service need not wait for it.
       Connection: 'close',
     });
     response.flushHeaders();
@@ -92,7 +86,7 @@ export class EventStream {
     const { response } = this.options;
     response.end();
     if (!response.closed) {
-      const timer = setTimeout(() => response.destroy(), FAREWELL_MS);
+      const timer = setTimeout(() => response.destroy(), END_GRACE_MS);
       response.once('close', () => clearTimeout(timer));
     }
   }
@@ -141,4 +135,9 @@ export class EventStream {
       });
     }
   }
+}
+
+/** An event in the format of server-sent events. Its JSON is one line. */
+function sseFrame({ seq, kind, body }: StoredEvent): string {
+  return `id: ${seq}\nevent: ${kind.replaceAll(/[\r\n]/g, ' ')}\ndata: ${body}\n\n`;
 }

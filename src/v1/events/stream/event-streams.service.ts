@@ -4,57 +4,40 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import type { Response } from 'express';
-import { DataSource } from 'typeorm';
 import { ApiKeyVerifier } from '../../../auth/api-key.verifier.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { NamedStatement } from '../../../database/named-statement.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { EVENTS_CHANNEL, REMOVED_CHANNEL } from '../conversation-logs.js';
-import { EventQueries, type StoredEvent } from '../event.queries.js';
 import { EventsService } from '../events.service.js';
+import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';
+import { EventQueries, type StoredEvent } from '../store/event.queries.js';
+import { EVENTS_CHANNEL } from '../store/event.repository.js';
 import { EventStream } from './event-stream.js';
 
-/** What open streams depend on, for all of them at once. */
-@Injectable()
-export class StreamChecks {
-  private readonly counts = new NamedStatement<{ id: string; event_count: number }>(
-    'followed_conversation_counts',
-    'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
-  );
-
-  constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly keys: ApiKeyVerifier,
-  ) {}
-
-  /** Number of events of those conversations that are there, and those keys that still open something. */
-  async look(
-    conversationIds: readonly string[],
-    keyIds: readonly string[],
-  ): Promise<{ eventCounts: Map<string, number>; keys: Set<string> }> {
-    const [rows, keys] = await Promise.all([
-      this.counts.run(this.dataSource, [conversationIds]),
-      this.keys.stillValid(keyIds),
-    ]);
-    return { eventCounts: new Map(rows.map(({ id, event_count: count }) => [id, count])), keys };
-  }
-}
-
 const CHECK_MS = 5_000;
+
+/** Where a client wants its stream to begin. */
+export interface StreamStart {
+  /** Header Last-Event-ID. */
+  header: string | undefined;
+  /** Parameter `last_event_id`. */
+  query: string | undefined;
+  /** Without either: begin with the next event instead of the first one. */
+  fromNow: boolean;
+}
 
 /** The open streams of one conversation. */
 interface Audience {
   streams: Map<EventStream, { keyId: string }>;
-  /** How often they were woken: what was asked for before is not shared with who was woken after. */
+  /** How often the streams were woken: a read from before a wake-up may miss what the wake-up was about. */
   wakes: number;
   reads: Map<string, Promise<StoredEvent[]>>;
 }
 
-/** Live streams of conversations' events, on any replica: those that store events tell the others. */
+/** Live streams of conversations' events. Replicas that store events notify those that stream them. */
 @Injectable()
 export class EventStreamsService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(EventStreamsService.name);
@@ -64,8 +47,9 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
 
   constructor(
     private readonly events: EventsService,
-    private readonly reader: EventQueries,
-    private readonly checks: StreamChecks,
+    private readonly queries: EventQueries,
+    private readonly conversations: FollowedConversationRepository,
+    private readonly keys: ApiKeyVerifier,
     private readonly notifications: DatabaseNotifications,
   ) {}
 
@@ -79,7 +63,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
   }
 
-  /** Before the server closes: it waits for answers that have not ended. */
+  /** Before the server closes, because it waits for responses that have not ended. */
   beforeApplicationShutdown(): void {
     this.stopping = true;
     clearInterval(this.timer);
@@ -89,9 +73,9 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 
   /**
-   * Answers with a conversation's events until the client goes away.
+   * Sends a conversation's events until the client disconnects.
    *
-   * @throws DomainError not_found, unavailable while the service stops
+   * @throws DomainError not_found; unavailable while the service stops
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
   async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
@@ -116,10 +100,10 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     try {
       await stream.run();
     } catch (error) {
-      // The answer has begun, so its end is all that can be told; the client comes back with the last event it has.
-      this.logger.warn('a stream of events was cut', {
-        conversationId: id,
-        error: isDatabaseAway(error) ? 'the database is away' : String(error),
+      // The response has begun, so ending it is all that is left; the client reconnects with the last event it has.
+      this.logger.warn('failed to send events', {
+        conversation_id: id,
+        error: isDatabaseAway(error) ? 'the database is away' : errorMessage(error),
       });
     } finally {
       audience.streams.delete(stream);
@@ -129,7 +113,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     }
   }
 
-  /** Streams that are at the same event share what is read for them. */
+  /** Streams at the same position share one read. */
   private read(conversationId: string, after: number, limit: number): Promise<StoredEvent[]> {
     const audience = this.audiences.get(conversationId);
     const key = `${after}/${audience?.wakes}`;
@@ -137,7 +121,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     if (shared) {
       return shared;
     }
-    const reading = this.reader.after(conversationId, after, limit);
+    const reading = this.queries.after(conversationId, after, limit);
     audience?.reads.set(key, reading);
     const forget = (): void => void audience?.reads.delete(key);
     reading.then(forget, forget);
@@ -156,7 +140,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.audiences.get(conversationId)?.streams.forEach((_owner, stream) => stream.close());
   }
 
-  /** Ends streams whose key or conversation is gone, and finds events that no notification told of. */
+  /** Ends streams whose key or conversation is gone, and finds events whose notification was missed. */
   private async check(): Promise<void> {
     const open = [...this.audiences].flatMap(([conversationId, { streams }]) =>
       [...streams].map(([stream, { keyId }]) => ({ stream, keyId, conversationId })),
@@ -165,38 +149,28 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       return;
     }
     try {
-      const { eventCounts, keys } = await this.checks.look(
-        [...new Set(open.map(({ conversationId }) => conversationId))],
-        [...new Set(open.map(({ keyId }) => keyId))],
-      );
+      const [eventCounts, validKeys] = await Promise.all([
+        this.conversations.eventCounts([...new Set(open.map(({ conversationId }) => conversationId))]),
+        this.keys.stillValid([...new Set(open.map(({ keyId }) => keyId))]),
+      ]);
       for (const { stream, keyId, conversationId } of open) {
         const eventCount = eventCounts.get(conversationId);
-        if (eventCount === undefined || !keys.has(keyId)) {
+        if (eventCount === undefined || !validKeys.has(keyId)) {
           stream.close();
         } else if (eventCount > stream.sent) {
           this.wake(conversationId);
         }
       }
     } catch (error) {
-      this.logger.warn('open streams could not be checked', { error: String(error) });
+      this.logger.warn('failed to check open streams', { error: errorMessage(error) });
     }
   }
 }
 
-/** Where a client wants its stream to begin. */
-export interface StreamStart {
-  /** Header Last-Event-ID. */
-  header: string | undefined;
-  /** Parameter `last_event_id`. */
-  query: string | undefined;
-  /** Without either: with the next event instead of the first one. */
-  fromNow: boolean;
-}
-
 /**
- * Number of the event after which a stream begins.
+ * The number of the event after which a stream begins.
  *
- * @param eventCount number of the last event there is
+ * @param eventCount number of the last event
  * @throws InvalidInputError for an id that no event of the conversation has had
  */
 function streamPosition({ header, query, fromNow }: StreamStart, eventCount: number): number {

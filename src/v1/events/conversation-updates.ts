@@ -1,0 +1,49 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import { errorStack } from '../../common/errors/error-message.js';
+import type { ObservedState } from './store/observed-state.js';
+
+export type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
+export type StateListener = (conversationId: string, state: ObservedState) => void;
+
+/**
+ * Emits what was learnt of conversations, in the process that stored it, after the commit. The process may die between
+ * the two, so listeners are for what may be missed or is checked again later.
+ */
+@Injectable()
+export class ConversationUpdates {
+  private readonly logger = new Logger(ConversationUpdates.name);
+  private readonly storedListeners = new Set<StoredListener>();
+  private readonly stateListeners = new Set<StateListener>();
+
+  /** Events were stored, in their order; each event is emitted once. */
+  onStored(listener: StoredListener): void {
+    this.storedListeners.add(listener);
+  }
+
+  /** Execution status, metrics or title changed; only the members that changed are emitted. */
+  onState(listener: StateListener): void {
+    this.stateListeners.add(listener);
+  }
+
+  emitStored(conversationId: string, events: readonly AgentEvent[]): void {
+    for (const listener of this.storedListeners) {
+      this.call(() => listener(conversationId, events));
+    }
+  }
+
+  emitState(conversationId: string, state: ObservedState): void {
+    for (const listener of this.stateListeners) {
+      this.call(() => listener(conversationId, state));
+    }
+  }
+
+  /** A failing listener must not stop the log from being followed. */
+  private call(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.logger.error('failed to call conversation listener', errorStack(error));
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { NamedStatement } from '../../../database/named-statement.js';
+
+/** Another process takes over from one that has died after this. */
+const LEASE = `interval '10 seconds'`;
+/** Leases taken by one statement; the next claim takes the rest. */
+const MAX_BATCH = 200;
+
+const CLAIM = `
+  WITH due AS (
+    SELECT f.id
+    FROM sandboxes s JOIN followed_conversations f ON f.sandbox_id = s.id
+    WHERE s.status = 'RUNNING' AND (f.follower_until IS NULL OR f.follower_until < now())
+      AND ($2::uuid IS NULL OR f.id = $2) AND ($3::text IS NULL OR s.id = $3)
+    ORDER BY f.id
+    LIMIT ${MAX_BATCH}
+    FOR UPDATE OF f SKIP LOCKED)
+  UPDATE followed_conversations f SET follower = $1, follower_until = now() + ${LEASE}
+  FROM due WHERE f.id = due.id
+  RETURNING f.id, f.sandbox_id`;
+
+/** A row that is being written to right now waits for the next renewal: the lease outlasts several of them. */
+const RENEW = `
+  WITH mine AS (
+    SELECT f.id, s.generation
+    FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id
+    WHERE f.id = ANY ($2::uuid[]) AND f.follower = $1 AND s.status = 'RUNNING'),
+  free AS (
+    SELECT id FROM followed_conversations
+    WHERE id IN (SELECT id FROM mine) AND follower = $1
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED),
+  renewed AS (
+    UPDATE followed_conversations SET follower_until = now() + ${LEASE} WHERE id IN (SELECT id FROM free))
+  SELECT id, generation FROM mine`;
+
+const RELEASE = `
+  UPDATE followed_conversations SET follower = NULL, follower_until = NULL
+  WHERE id IN (
+    SELECT id FROM followed_conversations
+    WHERE id = ANY ($2::uuid[]) AND follower = $1
+    ORDER BY id
+    FOR UPDATE)`;
+
+/** Which conversations to claim; all of them by default. */
+export interface ClaimFilter {
+  conversationId?: string;
+  sandboxId?: string;
+}
+
+export interface ClaimedConversation {
+  id: string;
+  sandboxId: string;
+}
+
+/** Leases on followed conversations: which process follows which one. Times are the database's, so clocks need not agree. */
+@Injectable()
+export class FollowLeaseRepository {
+  /** Names this process, and no other one before or after it. */
+  private readonly follower = randomUUID();
+  private readonly renewal = new NamedStatement<{ id: string; generation: number }>('follow_renew', RENEW);
+
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Takes over conversations of running sandboxes that nobody follows. */
+  async claim(filter: ClaimFilter = {}): Promise<ClaimedConversation[]> {
+    const [rows] = await this.dataSource.query<[{ id: string; sandbox_id: string }[], number]>(CLAIM, [
+      this.follower,
+      filter.conversationId ?? null,
+      filter.sandboxId ?? null,
+    ]);
+    return rows.map(({ id, sandbox_id: sandboxId }) => ({ id, sandboxId }));
+  }
+
+  /** @returns the conversations that are still to be followed here, with the generation of their sandbox */
+  async renew(conversationIds: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.renewal.run(this.dataSource, [this.follower, conversationIds]);
+    return new Map(rows.map(({ id, generation }) => [id, generation]));
+  }
+
+  async release(conversationIds: readonly string[]): Promise<void> {
+    if (conversationIds.length > 0) {
+      await this.dataSource.query(RELEASE, [this.follower, conversationIds]);
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { NamedStatement } from '../../database/named-statement.js';
+import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { countRows } from '../../metrics/metrics.js';
+import type { ObservedState } from './store/observed-state.js';
+
+/** Payload: the id of a conversation whose log has just been opened. */
+export const OPENED_CHANNEL = 'conversation_opened';
+
+/** Payload: the id of a conversation whose log was removed. */
+export const REMOVED_CHANNEL = 'conversation_removed';
+
+const OPEN = `
+  INSERT INTO followed_conversations (id, user_id, sandbox_id) VALUES ($1, $2, $3)
+  ON CONFLICT (id) DO NOTHING`;
+
+const REMOVE = 'DELETE FROM followed_conversations WHERE id = $1';
+
+/** Members that were not observed stay; a row that would not change is not written. */
+const UPDATE_STATE = `
+  UPDATE followed_conversations f
+  SET execution_status = coalesce($2, f.execution_status),
+      metrics = coalesce($3::jsonb, f.metrics),
+      title = coalesce($4, f.title),
+      updated_at = now()
+  FROM (SELECT id, execution_status, metrics, title FROM followed_conversations WHERE id = $1 FOR UPDATE) AS old
+  WHERE f.id = old.id
+    AND (coalesce($2, old.execution_status) IS DISTINCT FROM old.execution_status
+      OR coalesce($3::jsonb, old.metrics) IS DISTINCT FROM old.metrics
+      OR coalesce($4, old.title) IS DISTINCT FROM old.title)
+  RETURNING f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
+    f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
+    f.title IS DISTINCT FROM old.title AS title_changed`;
+
+const COUNT_RUNNING = `
+  SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
+  FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id
+  WHERE s.status = 'RUNNING'
+  GROUP BY f.execution_status`;
+
+interface StateChanges {
+  status_changed: boolean;
+  metrics_changed: boolean;
+  title_changed: boolean;
+}
+
+/** Rows of followed conversations: the state and the progress of each conversation's log. */
+@Injectable()
+export class FollowedConversationRepository {
+  private readonly eventCountOfOwn = new NamedStatement<{ event_count: number }>(
+    'followed_conversation_owned',
+    'SELECT event_count FROM followed_conversations WHERE id = $1 AND user_id = $2',
+  );
+  private readonly eventCountsOf = new NamedStatement<{ id: string; event_count: number }>(
+    'followed_conversation_counts',
+    'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
+  );
+  private readonly lastEventOf = new NamedStatement<{ last_event_id: string | null }>(
+    'followed_conversation_last_event',
+    'SELECT last_event_id FROM followed_conversations WHERE id = $1',
+  );
+  private readonly sandboxOf = new NamedStatement<{ sandbox_id: string }>(
+    'followed_conversation_sandbox',
+    'SELECT sandbox_id FROM followed_conversations WHERE id = $1',
+  );
+  private readonly inSandbox = new NamedStatement<{ id: string }>(
+    'followed_conversations_of_sandbox',
+    'SELECT id FROM followed_conversations WHERE sandbox_id = $1',
+  );
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly notifications: DatabaseNotifications,
+  ) {}
+
+  /** Opens a conversation's log in the caller's transaction; it is followed from the commit on. Repeatable. */
+  async open(
+    manager: EntityManager,
+    conversation: { conversationId: string; userId: string; sandboxId: string },
+  ): Promise<void> {
+    const { conversationId, userId, sandboxId } = conversation;
+    await manager.query(OPEN, [conversationId, userId, sandboxId]);
+    await this.notifications.publish(manager, OPENED_CHANNEL, conversationId);
+  }
+
+  /** Removes a conversation's log with all its events; its streams end at the commit. Repeatable. */
+  async remove(manager: EntityManager, conversationId: string): Promise<void> {
+    await manager.query(REMOVE, [conversationId]);
+    await this.notifications.publish(manager, REMOVED_CHANNEL, conversationId);
+  }
+
+  /** Number of stored events; null unless the conversation is this user's. */
+  async eventCount(id: string, userId: string): Promise<number | null> {
+    const [row] = await this.eventCountOfOwn.run(this.dataSource, [id, userId]);
+    return row?.event_count ?? null;
+  }
+
+  /** Numbers of stored events by conversation; removed conversations are left out. */
+  async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.eventCountsOf.run(this.dataSource, [ids]);
+    return new Map(rows.map(({ id, event_count: count }) => [id, count]));
+  }
+
+  /** The last stored event, which a log without events does not have; null when the conversation was removed. */
+  async progress(id: string): Promise<{ lastEventId: string | null } | null> {
+    const [row] = await this.lastEventOf.run(this.dataSource, [id]);
+    return row ? { lastEventId: row.last_event_id } : null;
+  }
+
+  /** Null when the conversation is unknown. */
+  async sandboxId(id: string): Promise<string | null> {
+    const [row] = await this.sandboxOf.run(this.dataSource, [id]);
+    return row?.sandbox_id ?? null;
+  }
+
+  async idsInSandbox(sandboxId: string): Promise<string[]> {
+    return (await this.inSandbox.run(this.dataSource, [sandboxId])).map(({ id }) => id);
+  }
+
+  /**
+   * Stores what was observed of a conversation's state.
+   *
+   * @param manager the transaction that it is part of; none by default
+   * @returns the members that changed; null when none did
+   */
+  async updateState(
+    id: string,
+    { executionStatus, metrics, title }: ObservedState,
+    manager: EntityManager = this.dataSource.manager,
+  ): Promise<ObservedState | null> {
+    if (executionStatus === undefined && metrics === undefined && title === undefined) {
+      return null;
+    }
+    const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
+      id,
+      executionStatus ?? null,
+      metrics === undefined ? null : JSON.stringify(metrics),
+      title ?? null,
+    ]);
+    const [changes] = rows;
+    return changes
+      ? {
+          ...(changes.status_changed && executionStatus !== undefined && { executionStatus }),
+          ...(changes.metrics_changed && metrics !== undefined && { metrics }),
+          ...(changes.title_changed && title !== undefined && { title }),
+        }
+      : null;
+  }
+
+  /** Numbers of conversations in running sandboxes, by execution status. */
+  async countRunning(): Promise<Map<string, number>> {
+    return countRows(this.dataSource, COUNT_RUNNING);
+  }
+}

@@ -1,0 +1,111 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { NamedStatement } from '../../../database/named-statement.js';
+
+/** An event as it is stored. */
+export interface StoredEvent {
+  seq: number;
+  kind: string;
+  /** JSON text. */
+  body: string;
+}
+
+export interface EventFilter {
+  kind?: string | undefined;
+  /** ISO 8601. */
+  from?: string | undefined;
+  before?: string | undefined;
+}
+
+/** Bytes of events read at once, unless the first one alone has more. */
+const MAX_BYTES = 4 * 1024 * 1024;
+
+const FILTER = `
+  conversation_id = $1
+  AND ($2::text IS NULL OR kind = $2)
+  AND ($3::timestamptz IS NULL OR occurred_at >= $3)
+  AND ($4::timestamptz IS NULL OR occurred_at < $4)`;
+
+/** Not named, so that each is planned for the filters that are given. */
+const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $5 ORDER BY seq LIMIT $6`, 'ASC');
+const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $5 ORDER BY seq DESC LIMIT $6`, 'DESC');
+const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
+
+const FIRST_USER_MESSAGE = `
+  SELECT body FROM conversation_events
+  WHERE conversation_id = $1 AND kind = 'MessageEvent' AND body->>'source' = 'user'
+  ORDER BY seq LIMIT 1`;
+
+/** Reads stored events. Callers check who may see them. */
+@Injectable()
+export class EventQueries {
+  private readonly findAfter = new NamedStatement<StoredEvent>(
+    'conversation_events_after',
+    bounded('conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3', 'ASC'),
+  );
+  private readonly findById = new NamedStatement<{ event_id: string; body: string }>(
+    'conversation_events_by_id',
+    `SELECT event_id, body::text AS body FROM conversation_events
+     WHERE conversation_id = $1 AND event_id = ANY ($2::text[])`,
+  );
+
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** The events after a number, oldest first. */
+  async after(conversationId: string, seq: number, limit: number): Promise<StoredEvent[]> {
+    return await this.findAfter.run(this.dataSource, [conversationId, seq, limit]);
+  }
+
+  /** The matching events on one side of a number: after it, or before it and newest first. */
+  async search(
+    conversationId: string,
+    filter: EventFilter,
+    { seq, descending, limit }: { seq: number; descending: boolean; limit: number },
+  ): Promise<StoredEvent[]> {
+    return await this.dataSource.query<StoredEvent[]>(descending ? SEARCH_DESCENDING : SEARCH_ASCENDING, [
+      conversationId,
+      ...filterValues(filter),
+      seq,
+      limit,
+    ]);
+  }
+
+  async count(conversationId: string, filter: EventFilter): Promise<number> {
+    const values = [conversationId, ...filterValues(filter)];
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, values);
+    return row?.count ?? 0;
+  }
+
+  /** JSON texts by event id. */
+  async byId(conversationId: string, eventIds: readonly string[]): Promise<Map<string, string>> {
+    const rows = await this.findById.run(this.dataSource, [conversationId, eventIds]);
+    return new Map(rows.map(({ event_id: id, body }) => [id, body]));
+  }
+
+  /** The event with the user's first message; null when there is none. */
+  async firstUserMessage(conversationId: string): Promise<unknown> {
+    const [row] = await this.dataSource.query<{ body: unknown }[]>(FIRST_USER_MESSAGE, [conversationId]);
+    return row?.body ?? null;
+  }
+}
+
+/** Whether a read may have stopped at the limit of bytes, so that there may be more events. */
+export function mayBeCut(events: readonly StoredEvent[]): boolean {
+  return events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0) >= MAX_BYTES;
+}
+
+/** A run of events that is cut where it becomes too large, never before its first event. */
+function bounded(run: string, order: 'ASC' | 'DESC'): string {
+  return `
+    SELECT seq, kind, body FROM (
+      SELECT seq, kind, body, sum(octet_length(body)) OVER (ORDER BY seq ${order}) - octet_length(body) AS bytes_before
+      FROM (SELECT seq, kind, body::text AS body FROM conversation_events WHERE ${run}) AS run
+    ) AS measured
+    WHERE bytes_before < ${MAX_BYTES}
+    ORDER BY seq ${order}`;
+}
+
+function filterValues({ kind, from, before }: EventFilter): (string | null)[] {
+  return [kind ?? null, from ?? null, before ?? null];
+}
