@@ -85,12 +85,12 @@ describe('/api/v1/sandboxes', () => {
     ])('takes %s', async (_name, path, body) => {
       const gate = Promise.withResolvers<void>();
       backend.script.gate = gate.promise;
-      const answer = await me.call('POST', path, { body });
+      const response = await me.call('POST', path, { body });
       backend.script.gate = null;
       gate.resolve();
 
-      expect(answer.status).toBe(200);
-      expect(answer.body).toMatchObject({ sandbox_spec_id: 'slipway', status: 'STARTING' });
+      expect(response.status).toBe(200);
+      expect(response.body).toMatchObject({ sandbox_spec_id: 'slipway', status: 'STARTING' });
     });
 
     it.each([
@@ -102,7 +102,7 @@ describe('/api/v1/sandboxes', () => {
       expect((await me.call('POST', path, { body })).status).toBe(status);
     });
 
-    it('tells the sandbox its key and where our webhooks are', async () => {
+    it('gives the sandbox its key and the address of our webhooks', async () => {
       const { id } = await me.running();
       const { launch } = backend.box(id);
 
@@ -110,7 +110,7 @@ describe('/api/v1/sandboxes', () => {
       expect(launch.callbackUrl).toBe(`${app.url}/api/v1/webhooks`);
     });
 
-    it('says which wishes of the settings have no effect', async () => {
+    it('says which overrides of the settings have no effect', async () => {
       await fetch(`${app.url}/api/settings`, {
         method: 'POST',
         headers: { ...me.user.headers, 'Content-Type': 'application/json' },
@@ -165,7 +165,7 @@ describe('/api/v1/sandboxes', () => {
       expect(body).toMatchObject({ detail: [{ loc: ['header', 'Idempotency-Key'], type: 'value_error' }] });
     });
 
-    it('stands for a day, then for the next request', async () => {
+    it('is valid for a day, then free for another request', async () => {
       const first = await once(me, 'daily');
       app.clock.advance(24 * 3_600_000 + 1);
       const second = await once(me, 'daily');
@@ -175,7 +175,7 @@ describe('/api/v1/sandboxes', () => {
       expect(third.body.id).toBe(second.body.id);
     });
 
-    it('is forgotten after that day, and not before', async () => {
+    it('is purged after that day, and not before', async () => {
       const idempotency = app.app.get(IdempotencyService, { strict: false });
       app.clock.advance(24 * 3_600_000 + 1);
       await idempotency.purge();
@@ -214,7 +214,7 @@ describe('/api/v1/sandboxes', () => {
       expect(garbage.body.items.map(({ id }) => id)).toEqual(ids.slice(0, 1));
     });
 
-    it('looks up in the order of the ids, with null for what is not there', async () => {
+    it('looks up in the order of the ids, with null for each that is unknown', async () => {
       const mine = await me.create();
       const theirs = await other.create();
       const { body } = await me.call<(SandboxDto | null)[]>(

@@ -1,11 +1,13 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { IdempotencyKey, IdempotencyPurge, IdempotentRequests } from './idempotent-requests.js';
+import { IdempotencyKey } from './idempotency-key.entity.js';
+import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+import { IdempotencyService } from './idempotency.service.js';
 
 /** Requests that may be sent twice. */
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyKey])],
-  providers: [IdempotentRequests, IdempotencyPurge],
-  exports: [IdempotentRequests],
+  providers: [IdempotencyKeyRepository, IdempotencyService],
+  exports: [IdempotencyService],
 })
 export class IdempotencyModule {}

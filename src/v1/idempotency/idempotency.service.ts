@@ -1,0 +1,106 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { lockUser } from '../../auth/user.repository.js';
+import { RepeatedWork } from '../../common/async.js';
+import { Clock } from '../../common/clock.js';
+import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+
+/** How long a key stands for its request. */
+const KEY_LIFETIME_MS = 24 * 3_600_000;
+const PURGE_MS = 3_600_000;
+
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** The resource of a request. */
+interface IdempotentOutcome {
+  resourceId: string;
+  /** An earlier request with the same key created it. */
+  repeated: boolean;
+}
+
+/** Makes sure that a request which is sent twice under one `Idempotency-Key` creates one resource. */
+@Injectable()
+export class IdempotencyService implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(IdempotencyService.name);
+  private readonly purging = new RepeatedWork(
+    PURGE_MS,
+    async () => void (await this.purge()),
+    (error) => {
+      this.logger.warn('failed to remove expired idempotency keys', { error: errorMessage(error) });
+    },
+  );
+
+  constructor(
+    private readonly keys: IdempotencyKeyRepository,
+    private readonly clock: Clock,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.purging.start();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.purging.stop();
+  }
+
+  /**
+   * Creates the resource, unless a request of the last 24 hours created it under this key.
+   *
+   * @param manager the transaction that the resource is created in; requests of one user take turns in it
+   * @param scope the route: two routes may be called with the same key
+   * @param key the header's value as `idempotencyKey` returned it; null: the request is not idempotent
+   * @param requestHash SHA-256 of what the request asks for
+   * @param create creates the resource in the transaction and returns its id
+   * @throws InvalidInputError when the key stands for another request
+   */
+  async run(
+    manager: EntityManager,
+    userId: string,
+    scope: string,
+    key: string | null,
+    requestHash: Buffer,
+    create: () => Promise<string>,
+  ): Promise<IdempotentOutcome> {
+    if (key === null) {
+      return { resourceId: await create(), repeated: false };
+    }
+    await lockUser(manager, userId);
+    const now = this.clock.now();
+    const known = await this.keys.find(manager, { userId, scope, key });
+    if (known && known.createdAt.getTime() > now - KEY_LIFETIME_MS) {
+      if (!known.requestHash.equals(requestHash)) {
+        throw invalidKey('This key was used for a request with another content; use a new one.');
+      }
+      return { resourceId: known.resourceId, repeated: true };
+    }
+    const resourceId = await create();
+    await this.keys.save(manager, { userId, scope, key, requestHash, resourceId, createdAt: new Date(now) });
+    return { resourceId, repeated: false };
+  }
+
+  /** @returns how many expired keys were removed */
+  async purge(): Promise<number> {
+    return this.keys.removeCreatedBefore(new Date(this.clock.now() - KEY_LIFETIME_MS));
+  }
+}
+
+/**
+ * The value of an `Idempotency-Key` header; null when there is none.
+ *
+ * @throws InvalidInputError when it is not 1 to 255 printable characters
+ */
+export function idempotencyKey(header: string | undefined): string | null {
+  if (header === undefined) {
+    return null;
+  }
+  if (!KEY.test(header)) {
+    throw invalidKey('Expected 1 to 255 printable characters without spaces.');
+  }
+  return header;
+}
+
+function invalidKey(msg: string): InvalidInputError {
+  return new InvalidInputError([{ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' }]);
+}
