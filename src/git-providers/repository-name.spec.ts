@@ -1,5 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { repositorySegments, requireOwnerAndName, requireRepositoryPath } from './repository-name.js';
+import {
+  isBranchName,
+  repositorySegments,
+  requireOwnerAndName,
+  requireRepositoryPath,
+} from './repository-name.js';
 
 describe('repositorySegments', () => {
   it.each([
@@ -60,5 +65,57 @@ describe('the names that adapters take', () => {
     expect(() => requireRepositoryPath('../x')).toThrow(
       expect.objectContaining({ reason: 'the repository is not named group/name' }),
     );
+  });
+});
+
+describe('isBranchName', () => {
+  it.each([
+    'main',
+    'fix/parser',
+    'feature/parser',
+    'fix-1.2',
+    'release-1.2',
+    'müller/fix',
+    'Zweig-ä',
+    'a@b',
+    '#12',
+    'v1.0_x',
+    'x'.repeat(250),
+  ])('is true for %s', (name) => {
+    expect(isBranchName(name)).toBe(true);
+  });
+
+  it.each([
+    '',
+    '-d',
+    '-f',
+    '--force',
+    '--upload-pack=x',
+    '/a',
+    'a/',
+    'a//b',
+    '.a',
+    'a/.b',
+    'a..b',
+    'a.',
+    'a.lock',
+    'a.lock/b',
+    'a b',
+    'a:b',
+    'a~1',
+    'a^',
+    'a?',
+    'a*',
+    'a[1]',
+    'a\\b',
+    'a@{1}',
+    '@',
+    'a\u0000',
+    'a\u007f',
+    'a\n',
+    'a\nb',
+    'x'.repeat(251),
+  ])('is false for %j', (name) => {
+    expect(isBranchName(name)).toBe(false);
   });
 });

@@ -48,3 +48,13 @@ export function requireRepositoryPath(repository: string): string {
   }
   return repository;
 }
+
+const MAX_BRANCH_LENGTH = 250;
+
+/** What git refuses in the name of a branch (git-check-ref-format), and a leading dash, which would read as an option. */
+const INVALID_BRANCH = /^[-./]|[./]$|\.\.|\/\/|\/\.|\.lock(\/|$)|@\{|^@$|[\s~^:?*[\\\p{Cc}]/u;
+
+/** Whether a text can name a branch. */
+export function isBranchName(name: string): boolean {
+  return name !== '' && name.length <= MAX_BRANCH_LENGTH && !INVALID_BRANCH.test(name);
+}
