@@ -2,6 +2,6 @@ import { Module } from '@nestjs/common';
 import { SuggestedTasksModule } from '../../suggested-tasks/suggested-tasks.module.js';
 import { SuggestedTaskPagesController } from './suggested-task-pages.controller.js';
 
-/** What V1 clients ask about git hosts, by pages: `/api/v1/git/…`. */
+/** The V1 routes about git: `/api/v1/git/…`. */
 @Module({ imports: [SuggestedTasksModule], controllers: [SuggestedTaskPagesController] })
 export class GitModule {}

@@ -3,22 +3,22 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
+import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
+import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import { SearchSuggestedTasksQueryDto, type SuggestedTaskPageDto } from './suggested-task-pages.dto.js';
 import { SearchSuggestedTasksOperation } from './suggested-task-pages.openapi.js';
-import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
-import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
-import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 
 const DEFAULT_LIMIT = 30;
-/** What a page id holds: how many tasks come before the page. */
+/** The content of a page id: how many tasks come before the page. */
 const OFFSET = /^\d{1,4}$/;
 
-/** The same tasks by the pages that clients of OpenHands' V1 ask for. */
+/** The suggested tasks page by page, as V1 clients of OpenHands read them. */
 @ApiTags('Suggested tasks')
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/git/suggested-tasks')
 export class SuggestedTaskPagesController {
-  constructor(private readonly service: SuggestedTasksService) {}
+  constructor(private readonly suggestedTasks: SuggestedTasksService) {}
 
   @Get('search')
   @SearchSuggestedTasksOperation()
@@ -27,9 +27,9 @@ export class SuggestedTaskPagesController {
     @Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuggestedTaskPageDto> {
-    const given = decodePageId(pageId) ?? '';
-    const offset = OFFSET.test(given) ? Number(given) : 0;
-    const { tasks, statuses } = await this.service.find(user.id, { limit: offset + limit + 1 });
+    const cursor = decodePageId(pageId) ?? '';
+    const offset = OFFSET.test(cursor) ? Number(cursor) : 0;
+    const { tasks, statuses } = await this.suggestedTasks.find(user.id, { limit: offset + limit + 1 });
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }

@@ -2,7 +2,7 @@ import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,
@@ -15,14 +15,14 @@ import {
   GetSandboxSecretOperation,
   ListSandboxSecretsOperation,
 } from './sandbox-settings.openapi.js';
-import { CurrentUserInfo, SandboxSecretsService } from './sandbox-settings.service.js';
+import { SandboxSettingsService } from './sandbox-settings.service.js';
 
 @ApiTags('Settings')
 @ApiSecurity('APIKeyHeader')
 @BesideSandboxKey()
 @Controller('api/v1/users/me')
 export class CurrentUserController {
-  constructor(private readonly info: CurrentUserInfo) {}
+  constructor(private readonly settings: SandboxSettingsService) {}
 
   @Get()
   @Header('Cache-Control', 'no-store')
@@ -32,7 +32,7 @@ export class CurrentUserController {
     @Query() { expose_secrets: expose = false }: UserInfoQueryDto,
     @Headers('x-session-api-key') sandboxKey: string | undefined,
   ): Promise<UserInfoDto> {
-    return expose ? this.info.exposed(id, sandboxKey) : this.info.masked(id);
+    return expose ? this.settings.userInfoInClear(id, sandboxKey) : this.settings.userInfo(id);
   }
 }
 
@@ -40,7 +40,7 @@ export class CurrentUserController {
 @SandboxAuthenticated()
 @Controller('api/v1/sandboxes/:sandbox_id/settings/secrets')
 export class SandboxSecretsController {
-  constructor(private readonly secrets: SandboxSecretsService) {}
+  constructor(private readonly settings: SandboxSettingsService) {}
 
   @Get()
   @Header('Cache-Control', 'no-store')
@@ -49,7 +49,7 @@ export class SandboxSecretsController {
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id }: SandboxIdDto,
   ): Promise<SandboxSecretsDto> {
-    return { secrets: await this.secrets.list(holder, id) };
+    return { secrets: await this.settings.listSecrets(holder, id) };
   }
 
   @Get(':secret_name')
@@ -60,6 +60,6 @@ export class SandboxSecretsController {
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id, secret_name: name }: SandboxSecretPathDto,
   ): Promise<string> {
-    return this.secrets.find(holder, id, name);
+    return this.settings.findSecret(holder, id, name);
   }
 }

@@ -8,7 +8,7 @@ import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secr
 import type { SettingsKeys, SettingsRow } from '../../settings/settings-table.js';
 import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/stored-settings.dto.js';
 
-/** Path of what belongs to a sandbox. */
+/** Path of the routes of one sandbox. */
 export class SandboxIdDto {
   @Text({
     required: true,
@@ -20,7 +20,7 @@ export class SandboxIdDto {
   sandbox_id: string;
 }
 
-/** Path of one secret. */
+/** Path of the route of one secret. */
 export class SandboxSecretPathDto extends SandboxIdDto {
   @Text({
     required: true,
@@ -41,7 +41,7 @@ class SandboxSecretDto implements AgentSecretDescription {
   description: string | null;
 }
 
-/** Answer of `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`: never a value. */
+/** Response of `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`, which never has a value. */
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
   @ApiProperty({ type: [SandboxSecretDto] })
@@ -59,14 +59,14 @@ export class UserInfoQueryDto {
   expose_secrets?: boolean;
 }
 
-const KEY = {
+const KEY_PROPERTY = {
   type: String,
   nullable: true,
   description: 'null when it is not set, else the mask, or with `expose_secrets` the key itself.',
   example: MASK,
 } as const;
 
-/** Answer of `GET /api/v1/users/me`: the settings of the user, and who that is. */
+/** Response of `GET /api/v1/users/me`: the user's id and settings. */
 @ApiSchema({ name: 'UserInfo' })
 export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'llm_api_key',
@@ -76,23 +76,23 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' })
   id: string;
 
-  @ApiProperty(KEY)
+  @ApiProperty(KEY_PROPERTY)
   llm_api_key: string | null;
 
-  @ApiProperty(KEY)
+  @ApiProperty(KEY_PROPERTY)
   search_api_key: string | null;
 
-  @ApiProperty(KEY)
+  @ApiProperty(KEY_PROPERTY)
   sandbox_api_key: string | null;
 }
 
-/** What of a user's settings is shown in clear. */
+/** The secrets of a user's settings in clear. */
 export interface ExposedSecrets {
   keys: SettingsKeys;
   mcpConfig: StoredMcpConfig | null;
 }
 
-/** @param exposed null: every secret is masked */
+/** @param exposed null: all secrets are masked */
 export function toUserInfoDto(id: string, row: SettingsRow, exposed: ExposedSecrets | null): UserInfoDto {
   const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
   return {

@@ -5,30 +5,31 @@ import { exposedConfig } from '../../mcp-config/mcp-secrets.js';
 import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
 import { emptySettingsRow } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
-import { type SandboxKeyHolder, SandboxKeys } from '../sandboxes/sandbox.queries.js';
+import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
 import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
-/** Tells clients, and sandboxes that act for them, who a user is and what they have set. */
+/** Reads a user's settings and secrets for what runs in the user's sandboxes. */
 @Injectable()
-export class CurrentUserInfo {
+export class SandboxSettingsService {
   constructor(
     private readonly settings: SettingsRepository,
     private readonly mcpConfigs: McpConfigRepository,
-    private readonly sandboxKeys: SandboxKeys,
+    private readonly secrets: AgentSecretsReader,
+    private readonly sandboxKeys: SandboxKeyQueries,
   ) {}
 
-  /** Secrets are masked. */
-  async masked(userId: string): Promise<UserInfoDto> {
+  /** The user's settings with all secrets masked. */
+  async userInfo(userId: string): Promise<UserInfoDto> {
     return toUserInfoDto(userId, (await this.settings.load(userId)) ?? emptySettingsRow(), null);
   }
 
   /**
-   * Secrets are in clear.
+   * The user's settings with all secrets in clear.
    *
-   * @param sandboxKey what came in `X-Session-API-Key`
+   * @param sandboxKey the header `X-Session-API-Key`
    * @throws DomainError unauthorized unless it is the key of a running sandbox, forbidden when that is another user's
    */
-  async exposed(userId: string, sandboxKey: string | undefined): Promise<UserInfoDto> {
+  async userInfoInClear(userId: string, sandboxKey: string | undefined): Promise<UserInfoDto> {
     const sandbox = sandboxKey === undefined ? null : await this.sandboxKeys.find(sandboxKey);
     if (!sandbox?.running) {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
@@ -36,11 +37,35 @@ export class CurrentUserInfo {
     if (sandbox.userId !== userId) {
       throw new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
     }
-    const [row, secrets] = await Promise.all([this.settings.load(userId), this.secretsOf(userId)]);
-    return toUserInfoDto(userId, row ?? emptySettingsRow(), secrets);
+    const [row, exposed] = await Promise.all([this.settings.load(userId), this.exposedSecrets(userId)]);
+    return toUserInfoDto(userId, row ?? emptySettingsRow(), exposed);
   }
 
-  private async secretsOf(userId: string): Promise<ExposedSecrets> {
+  /**
+   * The secrets of a sandbox's user, without their values and ordered by name.
+   *
+   * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key belongs to another sandbox
+   */
+  async listSecrets(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
+    requireOwnRunningSandbox(holder, sandboxId);
+    return await this.secrets.describe(holder.userId);
+  }
+
+  /**
+   * The value of one secret.
+   *
+   * @throws DomainError as `listSecrets` does; not_found for an unknown name
+   */
+  async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
+    requireOwnRunningSandbox(holder, sandboxId);
+    const value = await this.secrets.find(holder.userId, name);
+    if (value === null) {
+      throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
+    }
+    return value;
+  }
+
+  private async exposedSecrets(userId: string): Promise<ExposedSecrets> {
     const [{ keys }, mcpConfig] = await Promise.all([
       this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
@@ -49,37 +74,7 @@ export class CurrentUserInfo {
   }
 }
 
-/** Hands the secrets of a sandbox's owner to what runs in the sandbox. */
-@Injectable()
-export class SandboxSecretsService {
-  constructor(private readonly secrets: AgentSecretsReader) {}
-
-  /**
-   * Names and descriptions, by name.
-   *
-   * @throws DomainError unauthorized unless the sandbox runs, forbidden when it is another one
-   */
-  async list(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
-    requireOwnRunning(holder, sandboxId);
-    return await this.secrets.describe(holder.userId);
-  }
-
-  /**
-   * One value.
-   *
-   * @throws DomainError as {@link list}; not_found for an unknown name
-   */
-  async find(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
-    requireOwnRunning(holder, sandboxId);
-    const value = await this.secrets.find(holder.userId, name);
-    if (value === null) {
-      throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
-    }
-    return value;
-  }
-}
-
-function requireOwnRunning(holder: SandboxKeyHolder, sandboxId: string): void {
+function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): void {
   if (!holder.running) {
     throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
   }
