@@ -7,9 +7,10 @@ import type { AgentEvent } from '../../src/agent-protocol/events.js';
 import { jsonText } from '../../src/common/json-access.js';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
-import { ConversationEvents } from '../../src/v1/events/event-listeners.js';
+import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
-import type { Sandbox, SandboxRowStatus } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -441,14 +442,14 @@ describe('titles', () => {
     ]);
     await say(hex, 'say hello to everybody', false).expect(200);
 
-    app.app.get(ConversationEvents).emitStored(id, [message('user')]);
+    app.app.get(ConversationUpdates).emitStored(id, [message('user')]);
 
     await until(async () => (await titleOf(hex)) === 'say hello to everybody');
   });
 
   it('of agent servers replace earlier ones, but never those of users', async () => {
     const { id, hex } = await begin();
-    const listeners = app.app.get(ConversationEvents);
+    const listeners = app.app.get(ConversationUpdates);
     listeners.emitState(id, { title: 'First' });
     await until(async () => (await titleOf(hex)) === 'First');
     listeners.emitState(id, { title: 'Second' });
@@ -477,8 +478,8 @@ describe('titles', () => {
       (await request(app.url).get(`${CONVERSATIONS}?ids=${hex}`).set(user.headers)).body[0].updated_at;
     const before = await updatedAt();
 
-    app.app.get(ConversationEvents).emitStored(id, [message('agent')]);
-    app.app.get(ConversationEvents).emitStored(id, [message('user')]);
+    app.app.get(ConversationUpdates).emitStored(id, [message('agent')]);
+    app.app.get(ConversationUpdates).emitStored(id, [message('user')]);
 
     await until(async () => (await updatedAt()) !== before);
     expect(await titleOf(hex)).toBe('Found');

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
-import { ConversationRestore } from '../../src/v1/app-conversations/conversation-restore.js';
+import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
@@ -40,7 +40,7 @@ describe('conversations of the stock agent server', () => {
     await app.close();
   });
 
-  const restore = (): Promise<void> => app.app.get(ConversationRestore).restore(sandbox.id);
+  const restore = (): Promise<void> => app.app.get(ConversationResumeWorker).resume(sandbox.id);
   const change = async (table: string, column: string, value: unknown, id: string): Promise<void> => {
     await app.dataSource.query(`UPDATE ${table} SET ${column} = $1 WHERE id = $2`, [value, id]);
   };

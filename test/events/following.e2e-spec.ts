@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { ConversationLogs } from '../../src/v1/events/conversation-logs.js';
-import { ConversationEvents } from '../../src/v1/events/event-listeners.js';
+import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
+import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
@@ -172,13 +172,13 @@ describe('following a log', () => {
       value: { usage_to_metrics: { agent: { model_name: 'm', accumulated_cost: 0.5 } } },
     });
     const told: unknown[] = [];
-    service.app.get(ConversationEvents, { strict: false }).onState((conversation, state) => {
+    service.app.get(ConversationUpdates, { strict: false }).onState((conversation, state) => {
       if (conversation === id) {
         told.push(state);
       }
     });
     const stored: unknown[] = [];
-    service.app.get(ConversationEvents, { strict: false }).onStored((conversation, events) => {
+    service.app.get(ConversationUpdates, { strict: false }).onStored((conversation, events) => {
       if (conversation === id) {
         stored.push(...events.map((event) => event.id));
       }
@@ -253,7 +253,7 @@ describe('following a log', () => {
     await openLog(service, service.user.id, sandbox, other);
     await until(() => agent.watchers === 2);
     await service.dataSource.transaction((manager) =>
-      service.app.get(ConversationLogs, { strict: false }).remove(manager, other),
+      service.app.get(FollowedConversationRepository, { strict: false }).remove(manager, other),
     );
     agent.append(other);
     await until(() => agent.watchers === 1);

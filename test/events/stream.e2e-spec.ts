@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonList } from '../../src/common/json-access.js';
-import { ConversationLogs } from '../../src/v1/events/conversation-logs.js';
+import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
@@ -179,7 +179,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
   it('ends when the conversation is removed', async () => {
     const stream = await listen();
     await service.dataSource.transaction((manager) =>
-      service.app.get(ConversationLogs, { strict: false }).remove(manager, id),
+      service.app.get(FollowedConversationRepository, { strict: false }).remove(manager, id),
     );
     await stream.untilEnded();
 

@@ -8,6 +8,6 @@ it.each([
   [3, '', 'event_000003_.json'],
   [4, 'é\u0000', 'event_000004___.json'],
   [5, 'x'.repeat(200), `event_000005_${'x'.repeat(100)}.json`],
-])('%d and %j: %s', (index, id, expected) => {
+])('names event %d with the id %j %s', (index, id, expected) => {
   expect(eventFileName(index, id)).toBe(expected);
 });

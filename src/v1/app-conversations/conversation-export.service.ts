@@ -2,27 +2,33 @@ import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
-import { EventQueries } from '../events/event.queries.js';
+import { unknownConversation } from '../events/events.service.js';
+import { EventQueries } from '../events/store/event.queries.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
-import type { ZipEntry } from './conversation-zip.js';
-import { type ConversationRow, ConversationQueries } from './conversation.repository.js';
-import { unknownConversation } from './conversations.service.js';
+import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 
-const EVENTS_AT_ONCE = 100;
+const EVENT_BATCH = 100;
+const MAX_NAME_LENGTH = 100;
 
-/** Packs conversations for those who want to keep them, or to look at them elsewhere. */
+/** A file of an archive. */
+interface ZipEntry {
+  name: string;
+  text: string;
+}
+
+/** Packs conversations into archives. */
 @Injectable()
 export class ConversationExportService {
   constructor(
     private readonly conversations: ConversationQueries,
     private readonly events: EventQueries,
-    private readonly answers: ConversationPresenter,
+    private readonly presenter: ConversationPresenter,
   ) {}
 
   /**
-   * A zip archive with `meta.json` (the conversation without the key of its sandbox) and all its stored events.
+   * A zip archive with `meta.json` (the conversation without the key of its sandbox) and all stored events.
    *
-   * @throws DomainError not_found unless it is a conversation of this user
+   * @throws DomainError not_found unless the conversation is this user's
    */
   async pack(userId: string, givenId: string): Promise<Readable> {
     const id = parseHexId(givenId);
@@ -30,16 +36,15 @@ export class ConversationExportService {
     if (row === null) {
       throw unknownConversation();
     }
-    const { zipEntries } = await import('./conversation-zip.js');
-    return Readable.from(zipEntries(this.entries(row)), { objectMode: false });
+    return Readable.from(zip(this.entries(row)), { objectMode: false });
   }
 
   private async *entries(row: ConversationRow): AsyncGenerator<ZipEntry> {
-    const { session_api_key: _key, conversation_url: _url, ...meta } = this.answers.conversation(row);
+    const { session_api_key: _key, conversation_url: _url, ...meta } = this.presenter.conversation(row);
     yield { name: 'meta.json', text: JSON.stringify(meta, null, 2) };
     let index = 0;
     for (let seq = 0; ;) {
-      const events = await this.events.after(row.id, seq, EVENTS_AT_ONCE);
+      const events = await this.events.after(row.id, seq, EVENT_BATCH);
       const last = events.at(-1);
       if (last === undefined) {
         return;
@@ -53,15 +58,39 @@ export class ConversationExportService {
   }
 }
 
-const MOST_CHARACTERS = 100;
-
 /**
- * Name of an event's file in an export, as OpenHands names it.
+ * The name of an event's file, as OpenHands names it.
  *
  * @param index from 0
- * @param eventId of an agent server: it may hold anything, and the name must lead nowhere else
+ * @param eventId comes from an agent server and may hold anything, so the name keeps only harmless characters
  */
 export function eventFileName(index: number, eventId: string): string {
-  const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MOST_CHARACTERS);
+  const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MAX_NAME_LENGTH);
   return `event_${String(index).padStart(6, '0')}_${safe}.json`;
+}
+
+/** Packs entries as they come, so that an archive of any size takes the memory of its largest entry. */
+async function* zip(entries: AsyncIterable<ZipEntry>): AsyncGenerator<Uint8Array> {
+  // Loaded with the first export only.
+  const { Zip, ZipDeflate } = await import('fflate');
+  let chunks: Uint8Array[] = [];
+  const archive = new Zip((error, chunk) => {
+    if (error) {
+      throw error;
+    }
+    chunks.push(chunk);
+  });
+  const takeChunks = (): Uint8Array[] => {
+    const taken = chunks;
+    chunks = [];
+    return taken;
+  };
+  for await (const { name, text } of entries) {
+    const file = new ZipDeflate(name);
+    archive.add(file);
+    file.push(Buffer.from(text), true);
+    yield* takeChunks();
+  }
+  archive.end();
+  yield* takeChunks();
 }

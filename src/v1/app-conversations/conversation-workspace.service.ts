@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
-/** Looks into the folders that conversations work in, through their agent servers. */
+/** Reads files and git changes in the folders that conversations work in, through their agent servers. */
 @Injectable()
 export class ConversationWorkspaceService {
   constructor(
@@ -12,13 +12,13 @@ export class ConversationWorkspaceService {
   ) {}
 
   /**
-   * The text of a file; empty when there is none.
+   * The text of a file; empty when there is no such file.
    *
    * @param file below the conversation's folder, or absolute
-   * @throws DomainError as `ConversationActionsService.look` does
+   * @throws DomainError as `ConversationActionsService.read` does
    */
   async file(userId: string, id: string, file: string): Promise<string> {
-    return this.actions.look(userId, id, async (target, { working_dir: folder }) => {
+    return this.actions.read(userId, id, async (target, { working_dir: folder }) => {
       try {
         return await this.http.text(target, '/api/file/download', {
           query: { path: path.posix.resolve('/', folder, file) },
@@ -32,18 +32,18 @@ export class ConversationWorkspaceService {
     });
   }
 
-  /** What changed below a folder; as the agent server tells it. Throws like `file`. */
+  /** What changed below a folder, as the agent server reports it. Throws like `file`. */
   async changes(userId: string, id: string, folder: string, ref: string | undefined): Promise<unknown> {
-    return this.actions.look(userId, id, async (target, { working_dir: base }) =>
+    return this.actions.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, '/api/git/changes', {
         query: { path: path.posix.resolve('/', base, folder), ref },
       }),
     );
   }
 
-  /** Both sides of one file; as the agent server tells it. Throws like `file`. */
+  /** Both sides of one file, as the agent server reports them. Throws like `file`. */
   async diff(userId: string, id: string, file: string, ref: string | undefined): Promise<unknown> {
-    return this.actions.look(userId, id, async (target, { working_dir: base }) =>
+    return this.actions.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, '/api/git/diff', { query: { path: path.posix.resolve('/', base, file), ref } }),
     );
   }

@@ -44,7 +44,7 @@ export class AppConversation {
   @Column('text', { nullable: true })
   title: string | null;
 
-  /** The user named it, so nothing else renames it. */
+  /** The user chose the title, so nothing else replaces it. */
   @Column('boolean', { name: 'title_is_users', default: false })
   titleIsUsers: boolean;
 
@@ -81,20 +81,20 @@ export class AppConversation {
   updatedAt: Date;
 }
 
-/** Agent servers take no longer ones. */
-export const LONGEST_TITLE = 200;
+/** Agent servers refuse longer titles. */
+export const MAX_TITLE_LENGTH = 200;
 
-/** The title of a conversation before anything was said in it. */
+/** The title of a conversation before its first message. */
 export function initialTitle(conversationId: string): string {
   return `Conversation ${toHexId(conversationId).slice(0, 5)}`;
 }
 
-/** The sentence against a title that is too long, or null. */
-export function longestTitleProblem(title: string): string | null {
-  return title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null;
+/** Says what is wrong with a title that is too long; null when it is not. */
+export function titleLengthProblem(title: string): string | null {
+  return title.length > MAX_TITLE_LENGTH ? `Expected at most ${MAX_TITLE_LENGTH} characters.` : null;
 }
 
-/** What may have made somebody start a conversation. */
+/** What may have caused the start of a conversation. */
 export const CONVERSATION_TRIGGERS = [
   'resolver',
   'gui',

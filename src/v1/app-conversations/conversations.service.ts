@@ -1,33 +1,36 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
-import { DomainError } from '../../common/errors/domain-error.js';
+import type { EntityManager } from 'typeorm';
+import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { ConversationLogs } from '../events/conversation-logs.js';
-import { SandboxCreation } from '../sandboxes/sandbox-creation.js';
-import { RunningSandboxes } from '../sandboxes/sandbox.queries.js';
-import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { unknownConversation } from '../events/events.service.js';
+import { SandboxWorkerSignal } from '../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
-import { AppConversation } from './conversation.entity.js';
-import { type ConversationRow, ConversationQueries } from './conversation.repository.js';
+import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
+import { ConversationRepository } from './conversation.repository.js';
+import { SandboxRemovalService } from './sandbox-removal.service.js';
+import { StartTaskRepository } from './start-task.repository.js';
 
-/** A user's conversations and what is noted about them. */
+/** A user's conversations: looked up, changed and removed, whatever state they are in. */
 @Injectable()
-export class AppConversationsService {
-  private readonly logger = new Logger(AppConversationsService.name);
+export class ConversationsService {
+  private readonly logger = new Logger(ConversationsService.name);
 
   constructor(
-    @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
-    private readonly reader: ConversationQueries,
-    private readonly running: RunningSandboxes,
+    private readonly queries: ConversationQueries,
+    private readonly conversations: ConversationRepository,
+    private readonly startTasks: StartTaskRepository,
+    private readonly sandboxes: SandboxRemovalService,
+    private readonly worker: SandboxWorkerSignal,
+    private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
   ) {}
 
-  /** In the order of the ids; null for each that is unknown, somebody else's, or no id at all. */
+  /** In the order of the ids; null for each that is unknown, another user's or invalid. */
   async findAll(userId: string, givenIds: readonly string[]): Promise<(ConversationRow | null)[]> {
     const ids = givenIds.map(parseHexId);
-    const found = await this.reader.findAll(
+    const found = await this.queries.findAll(
       userId,
       ids.filter((id) => id !== null),
     );
@@ -35,8 +38,9 @@ export class AppConversationsService {
   }
 
   /**
-   * Changes what is given, and answers the conversation as it is then.
+   * Changes the given members.
    *
+   * @returns the conversation after the change
    * @throws DomainError not_found
    */
   async update(userId: string, givenId: string, change: UpdateConversationDto): Promise<ConversationRow> {
@@ -50,102 +54,26 @@ export class AppConversationsService {
       ...(change.git_provider !== undefined && { gitProvider: change.git_provider }),
     };
     if (id !== null && Object.keys(values).length > 0) {
-      await this.conversations.update({ id, userId }, values);
+      await this.conversations.update(userId, id, values);
     }
-    const row = id === null ? null : await this.reader.find(userId, id);
+    const row = id === null ? null : await this.queries.find(userId, id);
     if (row === null) {
       throw unknownConversation();
     }
     if (typeof title === 'string') {
-      this.rename(row, title).catch((error: unknown) => {
-        this.logger.warn('the agent server does not know the new title', {
+      this.renameRemotely(row, title).catch((error: unknown) => {
+        this.logger.warn('failed to rename conversation at its agent server', {
           conversation_id: row.id,
-          error: String(error),
+          error: errorMessage(error),
         });
       });
     }
     return row;
   }
 
-  /** The agent server shows the title to those who ask it directly; ours is the one that counts, so nobody waits. */
-  private async rename(row: ConversationRow, title: string): Promise<void> {
-    const target = await this.running.target(row.sandbox_id);
-    if (target) {
-      await this.agentServers.renameConversation(target, row.id, title);
-    }
-  }
-}
-
-/** Locked, so that of two removals of a sandbox's last two conversations the second one sees the first. */
-const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
-
-const IS_USED = `
-  SELECT EXISTS (SELECT FROM app_conversations WHERE sandbox_id = $1)
-    OR EXISTS (
-      SELECT FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND status NOT IN ('READY', 'ERROR')
-    ) AS used`;
-
-/** Removes the sandboxes that conversations leave behind. */
-@Injectable()
-export class SandboxRemoval {
-  constructor(
-    private readonly store: SandboxRepository,
-    private readonly creation: SandboxCreation,
-  ) {}
-
-  /**
-   * Has a sandbox removed that no conversation uses, nor one that is being started; from every status.
-   *
-   * @returns whether it goes; call `kick` once that is committed
-   */
-  async removeIfUnused(manager: EntityManager, userId: string, sandboxId: string): Promise<boolean> {
-    const locked = await manager.query<unknown[]>(LOCK, [sandboxId, userId]);
-    if (locked.length === 0) {
-      return false;
-    }
-    const [row] = await manager.query<{ used: boolean }[]>(IS_USED, [sandboxId]);
-    return (
-      row?.used === false &&
-      (await this.store.move(sandboxId, 'remove', { deadlineAt: null }, { userId }, manager))
-    );
-  }
-
-  /** Has the removal begun at once; without it the next sweep finds it. */
-  kick(sandboxId: string): void {
-    this.creation.kick(sandboxId);
-  }
-}
-
-/** The task first: a worker that is about to store the conversation finds out that nobody wants it any more. */
-const DELETE_TASK = `
-  DELETE FROM app_conversation_start_tasks WHERE app_conversation_id = $1 AND user_id = $2 RETURNING sandbox_id`;
-
-const DELETE_CONVERSATION = `
-  DELETE FROM app_conversations WHERE id = $1 AND user_id = $2 RETURNING sandbox_id`;
-
-const CLEAR_PARENT = `
-  UPDATE app_conversations SET parent_conversation_id = NULL WHERE parent_conversation_id = $1 AND user_id = $2`;
-
-interface SandboxOf {
-  sandbox_id: string;
-}
-
-/** Ends conversations for good, whatever state they are in. */
-@Injectable()
-export class ConversationRemovalService {
-  private readonly logger = new Logger(ConversationRemovalService.name);
-
-  constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly logs: ConversationLogs,
-    private readonly sandboxes: SandboxRemoval,
-    private readonly running: RunningSandboxes,
-    private readonly agentServers: AgentServerClient,
-  ) {}
-
   /**
    * Removes a conversation with its events and its start task, and its sandbox when nothing else uses that. Its
-   * sub-conversations stay, on their own. One that is just being started is not started.
+   * sub-conversations stay without a parent. A conversation that is being started is not started any more.
    *
    * @throws DomainError not_found
    */
@@ -154,18 +82,18 @@ export class ConversationRemovalService {
     if (id === null) {
       throw unknownConversation();
     }
-    const { sandboxId, isSandboxRemoved } = await this.dataSource.transaction((manager) =>
+    const { sandboxId, isSandboxRemoved } = await this.conversations.transaction((manager) =>
       this.removeWithin(manager, userId, id),
     );
     if (isSandboxRemoved) {
-      this.sandboxes.kick(sandboxId);
+      this.worker.wake();
       return;
     }
-    this.forgetRemotely(sandboxId, id).catch((error: unknown) => {
-      // Nobody can reach it any more through us; it goes with its sandbox at the latest.
-      this.logger.warn('the agent server keeps a removed conversation', {
+    this.removeRemotely(sandboxId, id).catch((error: unknown) => {
+      // It cannot be reached through the service any more, and goes with its sandbox at the latest.
+      this.logger.warn('failed to remove conversation from its agent server', {
         conversation_id: id,
-        error: String(error),
+        error: errorMessage(error),
       });
     });
   }
@@ -175,33 +103,30 @@ export class ConversationRemovalService {
     userId: string,
     id: string,
   ): Promise<{ sandboxId: string; isSandboxRemoved: boolean }> {
-    const tasks = await removed(manager, DELETE_TASK, [id, userId]);
-    const conversations = await removed(manager, DELETE_CONVERSATION, [id, userId]);
-    const [gone] = [...conversations, ...tasks];
-    if (gone === undefined) {
+    // The task first: a worker that is about to store the conversation finds out that it is not wanted any more.
+    const startSandboxId = await this.startTasks.deleteOfConversation(manager, userId, id);
+    const sandboxId = (await this.conversations.removeOfUser(manager, userId, id)) ?? startSandboxId;
+    if (sandboxId === null) {
       throw unknownConversation();
     }
-    await manager.query(CLEAR_PARENT, [id, userId]);
-    await this.logs.remove(manager, id);
-    const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, gone.sandbox_id);
-    return { sandboxId: gone.sandbox_id, isSandboxRemoved };
+    return {
+      sandboxId,
+      isSandboxRemoved: await this.sandboxes.removeIfUnused(manager, userId, sandboxId),
+    };
   }
 
-  private async forgetRemotely(sandboxId: string, id: string): Promise<void> {
+  /** Not awaited by users: the agent server shows the title only to clients that ask it directly. */
+  private async renameRemotely(row: ConversationRow, title: string): Promise<void> {
+    const target = await this.running.target(row.sandbox_id);
+    if (target) {
+      await this.agentServers.renameConversation(target, row.id, title);
+    }
+  }
+
+  private async removeRemotely(sandboxId: string, id: string): Promise<void> {
     const target = await this.running.target(sandboxId);
     if (target) {
       await this.agentServers.deleteConversation(target, id);
     }
   }
-}
-
-/** TypeORM answers a DELETE with its rows and their number. */
-async function removed(manager: EntityManager, sql: string, values: unknown[]): Promise<SandboxOf[]> {
-  const [rows] = await manager.query<[SandboxOf[], number]>(sql, values);
-  return rows;
-}
-
-/** Also for other users' conversations: nobody learns that they exist. */
-export function unknownConversation(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
 }

@@ -1,39 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
-import { branchNameProblem } from './pull-request.dto.js';
+import { expect, it } from '@jest/globals';
+import { branchProblem } from './pull-request.dto.js';
 
-describe('branchNameProblem', () => {
-  it.each(['main', 'fix/parser', 'release-1.2', 'müller/fix', 'a@b', '#12', 'v1.0_x'])('takes %s', (name) => {
-    expect(branchNameProblem(name)).toBeNull();
-  });
-
-  it.each([
-    '',
-    '-d',
-    '--force',
-    '/a',
-    'a/',
-    'a//b',
-    '.a',
-    'a/.b',
-    'a..b',
-    'a.',
-    'a.lock',
-    'a.lock/b',
-    'a b',
-    'a:b',
-    'a~1',
-    'a^',
-    'a?',
-    'a*',
-    'a[1]',
-    'a\\b',
-    'a@{1}',
-    '@',
-    'a\u0000',
-    'a\u007f',
-    'a\n',
-    'a'.repeat(251),
-  ])('takes no %j', (name) => {
-    expect(branchNameProblem(name)).toMatch(/^Expected the name of a branch/);
-  });
+it.each([
+  ['fix/parser', null],
+  ['', 'Expected the name of a branch, of 1 to 250 characters.'],
+  ['a'.repeat(251), 'Expected the name of a branch, of 1 to 250 characters.'],
+  ['--force', 'Expected the name of a branch such as fix/parser.'],
+  ['a\n', 'Expected the name of a branch such as fix/parser.'],
+])('a branch named %j: %s', (name, expected) => {
+  expect(branchProblem(name)).toBe(expected);
 });

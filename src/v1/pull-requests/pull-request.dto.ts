@@ -2,25 +2,12 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
+import { isBranchName } from '../../git-providers/repository-name.js';
 
-const MAX_LENGTH = 250;
-
-/** What git refuses in names of branches (git-check-ref-format), and a leading dash, which reads as an option. */
-const REFUSED = [/^[-./@]$|^[-./]/, /[./]$|\.lock$/, /\.\.|\/\/|\/\.|\.lock\/|@\{/, /[\p{Cc}\s~^:?*[\\]/u];
-
-/** The sentence against a text that cannot name a branch, or null. */
-export function branchNameProblem(name: string): string | null {
-  if (name === '' || name.length > MAX_LENGTH) {
-    return `Expected the name of a branch, of 1 to ${MAX_LENGTH} characters.`;
-  }
-  return REFUSED.some((pattern) => pattern.test(name))
-    ? 'Expected the name of a branch such as fix/parser.'
-    : null;
-}
-
-const LONGEST_TITLE = 256;
-/** GitHub takes no more. */
-const LONGEST_BODY = 65_536;
+const MAX_BRANCH_LENGTH = 250;
+const MAX_TITLE_LENGTH = 256;
+/** GitHub's limit. */
+const MAX_BODY_LENGTH = 65_536;
 
 /** Body of `POST /api/v1/webhooks/pull-requests`. */
 @ApiSchema({ name: 'OpenPullRequest' })
@@ -36,8 +23,8 @@ export class OpenPullRequestDto {
     required: true,
     description: 'The branch with the changes, pushed already.',
     example: 'fix/parser',
-    form: { minLength: 1, maxLength: 250 },
-    rule: branchNameProblem,
+    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
+    rule: branchProblem,
   })
   source_branch: string;
 
@@ -45,8 +32,8 @@ export class OpenPullRequestDto {
     nullable: true,
     description: "Where the changes shall go; by default the repository's default branch.",
     example: 'main',
-    form: { minLength: 1, maxLength: 250 },
-    rule: branchNameProblem,
+    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
+    rule: branchProblem,
   })
   target_branch?: string | null;
 
@@ -54,10 +41,10 @@ export class OpenPullRequestDto {
     required: true,
     description: 'One line.',
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: LONGEST_TITLE },
+    form: { minLength: 1, maxLength: MAX_TITLE_LENGTH },
     rule: (title) =>
-      title.trim() === '' || title.length > LONGEST_TITLE
-        ? `Expected a title of 1 to ${LONGEST_TITLE} characters.`
+      title.trim() === '' || title.length > MAX_TITLE_LENGTH
+        ? `Expected a title of 1 to ${MAX_TITLE_LENGTH} characters.`
         : null,
   })
   title: string;
@@ -66,8 +53,9 @@ export class OpenPullRequestDto {
     required: true,
     description: 'What changed and why, in Markdown; may be empty.',
     example: 'An empty file has no first line.',
-    form: { maxLength: LONGEST_BODY },
-    rule: (body) => (body.length > LONGEST_BODY ? `Expected at most ${LONGEST_BODY} characters.` : null),
+    form: { maxLength: MAX_BODY_LENGTH },
+    rule: (body) =>
+      body.length > MAX_BODY_LENGTH ? `Expected at most ${MAX_BODY_LENGTH} characters.` : null,
   })
   body: string;
 
@@ -75,7 +63,7 @@ export class OpenPullRequestDto {
   draft?: boolean;
 }
 
-/** Answer of `POST /api/v1/webhooks/pull-requests`. */
+/** Response of `POST /api/v1/webhooks/pull-requests`. */
 @ApiSchema({ name: 'OpenedPullRequest' })
 export class OpenedPullRequestDto implements OpenedChangeRequest {
   @ApiProperty({ type: 'integer', example: 17 })
@@ -83,4 +71,12 @@ export class OpenedPullRequestDto implements OpenedChangeRequest {
 
   @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
   url: string;
+}
+
+/** Says what is wrong with the name of a branch; null when nothing is. */
+export function branchProblem(name: string): string | null {
+  if (name === '' || name.length > MAX_BRANCH_LENGTH) {
+    return `Expected the name of a branch, of 1 to ${MAX_BRANCH_LENGTH} characters.`;
+  }
+  return isBranchName(name) ? null : 'Expected the name of a branch such as fix/parser.';
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox.queries.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import { OpenPullRequestDto, type OpenedPullRequestDto } from './pull-request.dto.js';
 import { OpenPullRequestOperation } from './pull-requests.openapi.js';
 import { PullRequestsService } from './pull-requests.service.js';

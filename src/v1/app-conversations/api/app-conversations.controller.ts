@@ -3,8 +3,8 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
 import { ConversationExportService } from '../conversation-export.service.js';
-import { ConversationQueries } from '../conversation.repository.js';
-import { AppConversationsService, ConversationRemovalService } from '../conversations.service.js';
+import { ConversationQueries } from '../conversation.queries.js';
+import { ConversationsService } from '../conversations.service.js';
 import {
   CountConversationsOperation,
   DeleteConversationOperation,
@@ -15,15 +15,13 @@ import {
 } from './app-conversations.openapi.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import {
+  type AppConversationDto,
+  type AppConversationPageDto,
   ConversationFilterQueryDto,
+  ConversationIdDto,
   ListConversationsQueryDto,
   SearchConversationsQueryDto,
   toConversationFilter,
-} from './dto/conversation-queries.dto.js';
-import {
-  type AppConversationDto,
-  type AppConversationPageDto,
-  ConversationIdDto,
   UpdateConversationDto,
 } from './dto/conversation.dto.js';
 
@@ -34,10 +32,10 @@ const DEFAULT_LIMIT = 100;
 @Controller('api/v1/app-conversations')
 export class AppConversationsController {
   constructor(
-    private readonly reader: ConversationQueries,
-    private readonly service: AppConversationsService,
-    private readonly removal: ConversationRemovalService,
-    private readonly answers: ConversationPresenter,
+    private readonly queries: ConversationQueries,
+    private readonly conversations: ConversationsService,
+    private readonly exports: ConversationExportService,
+    private readonly presenter: ConversationPresenter,
   ) {}
 
   @Get('search')
@@ -46,19 +44,19 @@ export class AppConversationsController {
     @CurrentUser() user: AuthUser,
     @Query() query: SearchConversationsQueryDto,
   ): Promise<AppConversationPageDto> {
-    const { items, nextPageId } = await this.reader.search(
+    const { items, nextPageId } = await this.queries.search(
       user.id,
       toConversationFilter(query, query.include_sub_conversations ?? false),
       { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
     );
-    return { items: items.map((row) => this.answers.conversation(row)), next_page_id: nextPageId };
+    return { items: items.map((row) => this.presenter.conversation(row)), next_page_id: nextPageId };
   }
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
   @CountConversationsOperation()
   async count(@CurrentUser() user: AuthUser, @Query() query: ConversationFilterQueryDto): Promise<number> {
-    return this.reader.count(user.id, toConversationFilter(query, true));
+    return this.queries.count(user.id, toConversationFilter(query, true));
   }
 
   @Get()
@@ -70,8 +68,8 @@ export class AppConversationsController {
     if (query.ids === undefined) {
       return this.search(user, query);
     }
-    const rows = await this.service.findAll(user.id, query.ids);
-    return rows.map((row) => row && this.answers.conversation(row));
+    const rows = await this.conversations.findAll(user.id, query.ids);
+    return rows.map((row) => row && this.presenter.conversation(row));
   }
 
   @Patch(':id')
@@ -81,24 +79,17 @@ export class AppConversationsController {
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<AppConversationDto> {
-    return this.answers.conversation(await this.service.update(user.id, id, body));
+    return this.presenter.conversation(await this.conversations.update(user.id, id, body));
   }
 
   @Delete(':id')
   @DeleteConversationOperation()
   async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.removal.remove(user.id, id);
+    await this.conversations.remove(user.id, id);
     return SUCCESS;
   }
-}
 
-@ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
-@Controller('api/v1/app-conversations/:id')
-export class ConversationExportController {
-  constructor(private readonly exports: ConversationExportService) {}
-
-  @Get('download')
+  @Get(':id/download')
   @DownloadOperation()
   async download(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<StreamableFile> {
     return new StreamableFile(await this.exports.pack(user.id, id), {

@@ -11,7 +11,7 @@ export const UNKNOWN_CONVERSATION: DocumentedProblem = {
   description: 'Unknown, or not yours',
 };
 
-/** What routes answer that need the sandbox of a conversation to run. */
+/** How routes fail that need the sandbox of a conversation to run. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   {
     status: 409,
@@ -41,8 +41,12 @@ export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   },
 ];
 
-const BAD_LIMIT = invalidInput(['query', 'limit'], 'less_than_equal', 'Expected a number of at most 100.');
-const BAD_TIME = invalidInput(
+const INVALID_LIMIT = invalidInput(
+  ['query', 'limit'],
+  'less_than_equal',
+  'Expected a number of at most 100.',
+);
+const INVALID_TIME = invalidInput(
   ['query', 'created_at__gte'],
   'datetime_parsing',
   'Expected a time such as 2030-01-31T12:00:00Z.',
@@ -57,7 +61,7 @@ export function SearchConversationsOperation(): MethodDecorator & ClassDecorator
       description: 'Newest first; without those that are part of another one unless they are asked for.',
     }),
     ApiOkResponse({ type: AppConversationPageDto, description: 'A page of conversations' }),
-    ApiProblems(BAD_LIMIT),
+    ApiProblems(INVALID_LIMIT),
   );
 }
 
@@ -70,7 +74,7 @@ export function CountConversationsOperation(): MethodDecorator & ClassDecorator 
       description: 'Those that are part of another one count as well.',
     }),
     ApiOkResponse({ description: 'How many there are', schema: { type: 'integer', example: 12 } }),
-    ApiProblems(BAD_TIME),
+    ApiProblems(INVALID_TIME),
   );
 }
 
@@ -97,7 +101,7 @@ export function ListConversationsOperation(): MethodDecorator & ClassDecorator {
         ],
       },
     }),
-    ApiProblems(BAD_LIMIT),
+    ApiProblems(INVALID_LIMIT),
   );
 }
 

@@ -15,14 +15,15 @@ import {
   RunConversationOperation,
   SendMessageOperation,
 } from './conversation-actions.openapi.js';
-import { FileQueryDto, GitQueryDto } from './dto/conversation-queries.dto.js';
-import { ConversationIdDto } from './dto/conversation.dto.js';
 import {
   ConfirmationResponseDto,
+  FileQueryDto,
+  GitQueryDto,
   type MessageSentDto,
   SendMessageDto,
   toSendMessageRequest,
-} from './dto/message.dto.js';
+} from './dto/conversation-actions.dto.js';
+import { ConversationIdDto } from './dto/conversation.dto.js';
 
 @ApiTags('Conversations')
 @ApiSecurity('APIKeyHeader')
@@ -99,7 +100,7 @@ export class ConversationWorkspaceController {
     @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
     @Res() response: Response,
   ): Promise<void> {
-    // A text alone is no JSON to Nest, which would send it as a page.
+    // Nest would send a bare string as HTML instead of JSON.
     response.json(await this.workspace.file(user.id, id, file));
   }
 

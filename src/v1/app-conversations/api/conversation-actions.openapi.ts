@@ -3,9 +3,9 @@ import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
 import { ApiBodyExamples, SuccessDto } from '../../../common/openapi/responses.js';
 import { SANDBOX_PROBLEMS, UNKNOWN_CONVERSATION } from './app-conversations.openapi.js';
-import { ConfirmationResponseDto, MessageSentDto, SendMessageDto } from './dto/message.dto.js';
+import { ConfirmationResponseDto, MessageSentDto, SendMessageDto } from './dto/conversation-actions.dto.js';
 
-const BAD_PATH = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
+const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
 
 /** Documents `POST /api/v1/app-conversations/{id}/send-message`. */
 export function SendMessageOperation(): MethodDecorator & ClassDecorator {
@@ -74,7 +74,7 @@ export function PauseConversationOperation(): MethodDecorator & ClassDecorator {
       description: 'It stops after its current step, asked again at once. The sandbox goes on running.',
     }),
     ApiOkResponse({ type: SuccessDto, description: 'The agent pauses' }),
-    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, BAD_PATH),
+    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, INVALID_ID),
   );
 }
 
@@ -87,21 +87,17 @@ export function RunConversationOperation(): MethodDecorator & ClassDecorator {
       description: 'After a pause, an error, or messages that were sent without `run`.',
     }),
     ApiOkResponse({ type: SuccessDto, description: 'The agent works' }),
-    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, BAD_PATH),
+    ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, INVALID_ID),
   );
 }
 
-const OUTSIDE = {
+const OUTSIDE_WORKSPACE = {
   status: 403,
   code: 'forbidden',
   detail: 'Path is outside of the workspace',
   description: 'The path leads out of the sandbox',
 } as const;
-const CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH = invalidInput(
-  ['query', 'path'],
-  'missing',
-  'This member is required.',
-);
+const MISSING_PATH = invalidInput(['query', 'path'], 'missing', 'This member is required.');
 
 /** Documents `GET /api/v1/app-conversations/{id}/file`. */
 export function ReadFileOperation(): MethodDecorator & ClassDecorator {
@@ -116,7 +112,7 @@ export function ReadFileOperation(): MethodDecorator & ClassDecorator {
       schema: { type: 'string', example: '# Plan\n\n1. Read the parser\n' },
     }),
     ApiProblems(
-      OUTSIDE,
+      OUTSIDE_WORKSPACE,
       UNKNOWN_CONVERSATION,
       ...SANDBOX_PROBLEMS,
       invalidInput(['query', 'file_path'], 'value_error', 'Expected at most 4096 characters.'),
@@ -148,12 +144,7 @@ export function GitChangesOperation(): MethodDecorator & ClassDecorator {
         example: [{ status: 'UPDATED', path: 'src/parser.ts' }],
       },
     }),
-    ApiProblems(
-      OUTSIDE,
-      UNKNOWN_CONVERSATION,
-      ...SANDBOX_PROBLEMS,
-      CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH,
-    ),
+    ApiProblems(OUTSIDE_WORKSPACE, UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, MISSING_PATH),
   );
 }
 
@@ -177,11 +168,6 @@ export function GitDiffOperation(): MethodDecorator & ClassDecorator {
         example: { original: 'old\n', modified: 'new\n' },
       },
     }),
-    ApiProblems(
-      OUTSIDE,
-      UNKNOWN_CONVERSATION,
-      ...SANDBOX_PROBLEMS,
-      CONVERSATION_WORKSPACE_OPERATIONS_BAD_PATH,
-    ),
+    ApiProblems(OUTSIDE_WORKSPACE, UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, MISSING_PATH),
   );
 }

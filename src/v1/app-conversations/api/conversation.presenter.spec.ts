@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { sampleStartRequest } from '../../../../test/support/sample-start-request.js';
-import { startNotes } from './conversation.presenter.js';
+import { requestNotes } from './conversation.presenter.js';
 
 const REQUEST = sampleStartRequest();
 
 describe('startNotes', () => {
-  it('has nothing to say of what works as asked', () => {
+  it('has no notes about members that work as expected', () => {
     expect(
-      startNotes({
+      requestNotes({
         ...REQUEST,
         public: false,
         processors: [{ kind: 'SetTitleCallbackProcessor' }],
@@ -31,7 +31,7 @@ describe('startNotes', () => {
     ],
     [{ agent_type: 'plan' as const }, 'PLAN.md'],
     [{ public: true }, 'public'],
-  ])('names what of %j has no effect', (members, expected) => {
-    expect(startNotes({ ...REQUEST, ...members })).toEqual([expect.stringContaining(expected)]);
+  ])('notes that %j has no effect', (members, expected) => {
+    expect(requestNotes({ ...REQUEST, ...members })).toEqual([expect.stringContaining(expected)]);
   });
 });

@@ -4,15 +4,15 @@ import { toHexId } from '../../../common/identifiers.js';
 import { jsonText } from '../../../common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
-import { toWireStatus } from '../../sandboxes/sandbox.entity.js';
+import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';
-import type { ConversationRow } from '../conversation.repository.js';
+import type { ConversationRow } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
-import type { StartTaskRow } from '../start-task.repository.js';
+import type { StartTaskRow } from '../start-task.queries.js';
 import type { AppConversationDto } from './dto/conversation.dto.js';
 import { type StartTaskDto, toStartRequestEchoDto } from './dto/start-task.dto.js';
 
-/** Makes answers of rows. */
+/** Turns rows of conversations and start tasks into responses. */
 @Injectable()
 export class ConversationPresenter {
   constructor(
@@ -21,7 +21,7 @@ export class ConversationPresenter {
     private readonly config: AppConfig,
   ) {}
 
-  /** @throws SecretDecryptionError when a sandbox's key is not readable with the configured keys */
+  /** @throws SecretDecryptionError when the sandbox's key is not readable with the configured keys */
   conversation(row: ConversationRow): AppConversationDto {
     const isRunning = row.sandbox_status === 'RUNNING';
     return {
@@ -56,7 +56,7 @@ export class ConversationPresenter {
   }
 
   startTask(row: StartTaskRow): StartTaskDto {
-    const isTalking = row.status === 'STARTING_CONVERSATION' || row.status === 'READY';
+    const hasAgentServer = row.status === 'STARTING_CONVERSATION' || row.status === 'READY';
     return {
       id: toHexId(row.id),
       created_by_user_id: row.user_id,
@@ -65,7 +65,7 @@ export class ConversationPresenter {
       app_conversation_id: row.status === 'READY' ? toHexId(row.app_conversation_id) : null,
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
       agent_server_url:
-        isTalking && row.sandbox_status === 'RUNNING'
+        hasAgentServer && row.sandbox_status === 'RUNNING'
           ? this.agentServerUrl(row.sandbox_id, row.address)
           : null,
       request: toStartRequestEchoDto(row.request),
@@ -81,11 +81,11 @@ export class ConversationPresenter {
   }
 }
 
-/** What is done anyway, so that asking for it is no surprise. */
+/** What the service does for every conversation, so that nobody needs a note about it. */
 const TITLE_PROCESSOR = 'SetTitleCallbackProcessor';
 
-/** What of a request has no effect, or another one than somebody might expect; a sentence each. */
-export function startNotes(request: StartRequest): string[] {
+/** Sentences about members of a request without an effect, or with another one than expected. */
+export function requestNotes(request: StartRequest): string[] {
   const processors = asList(request['processors'])
     .map((processor) => jsonText(processor, 'kind') ?? '')
     .filter((kind) => kind !== TITLE_PROCESSOR);
@@ -118,13 +118,13 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-/** What a start task has to say: what it is at or why it failed, then what of the request has no effect; null: nothing. */
+/** The progress or failure of a start task, followed by its notes and those about its request; null without any. */
 function startDetail({
   detail,
   notes,
   request,
 }: Pick<StartTaskRow, 'detail' | 'notes' | 'request'>): string | null {
-  const further = [...notes, ...startNotes(request)].filter((note) => detail?.includes(note) !== true);
+  const further = [...notes, ...requestNotes(request)].filter((note) => detail?.includes(note) !== true);
   const lines = [...(detail === null ? [] : [detail]), ...new Set(further)];
   return lines.length === 0 ? null : lines.join('\n');
 }

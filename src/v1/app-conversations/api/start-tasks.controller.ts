@@ -2,18 +2,20 @@ import { Body, Controller, Get, Header, Headers, HttpCode, Post, Query, Res } fr
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { idempotencyKey } from '../../idempotency/idempotent-requests.js';
+import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { StartTaskQueries } from '../start-task.queries.js';
+import { StartStream } from '../start/start-stream.js';
+import { StartTasksService } from '../start/start-tasks.service.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import {
-  type StartTaskPageDto,
-  type StartTaskDto,
   SearchStartTasksQueryDto,
+  type StartTaskDto,
   StartTaskFilterQueryDto,
   StartTaskIdsQueryDto,
+  type StartTaskPageDto,
   toStartTaskFilter,
 } from './dto/start-task.dto.js';
-import { StartStream } from '../start/start-stream.js';
 import {
   CountStartTasksOperation,
   GetStartTasksOperation,
@@ -21,8 +23,6 @@ import {
   StartConversationOperation,
   StreamStartOperation,
 } from './start-tasks.openapi.js';
-import { StartTaskQueries } from '../start-task.repository.js';
-import { StartTasksService } from '../start/start-tasks.service.js';
 
 const DEFAULT_LIMIT = 100;
 
@@ -32,9 +32,9 @@ const DEFAULT_LIMIT = 100;
 export class StartTasksController {
   constructor(
     private readonly tasks: StartTasksService,
-    private readonly reader: StartTaskQueries,
+    private readonly queries: StartTaskQueries,
     private readonly stream: StartStream,
-    private readonly answers: ConversationPresenter,
+    private readonly presenter: ConversationPresenter,
   ) {}
 
   @Post()
@@ -45,7 +45,7 @@ export class StartTasksController {
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<StartTaskDto> {
-    return this.answers.startTask(await this.tasks.start(user.id, body, idempotencyKey(key)));
+    return this.presenter.startTask(await this.tasks.start(user.id, body, idempotencyKey(key)));
   }
 
   @Post('stream-start')
@@ -65,19 +65,19 @@ export class StartTasksController {
     @CurrentUser() user: AuthUser,
     @Query() query: SearchStartTasksQueryDto,
   ): Promise<StartTaskPageDto> {
-    const { items, nextPageId } = await this.reader.search(user.id, toStartTaskFilter(query), {
+    const { items, nextPageId } = await this.queries.search(user.id, toStartTaskFilter(query), {
       order: query.sort_order ?? 'CREATED_AT_DESC',
       limit: query.limit ?? DEFAULT_LIMIT,
       pageId: query.page_id,
     });
-    return { items: items.map((row) => this.answers.startTask(row)), next_page_id: nextPageId };
+    return { items: items.map((row) => this.presenter.startTask(row)), next_page_id: nextPageId };
   }
 
   @Get('start-tasks/count')
   @Header('Content-Type', 'application/json; charset=utf-8')
   @CountStartTasksOperation()
   async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
-    return this.reader.count(user.id, toStartTaskFilter(query));
+    return this.queries.count(user.id, toStartTaskFilter(query));
   }
 
   @Get('start-tasks')
@@ -87,6 +87,6 @@ export class StartTasksController {
     @Query() { ids }: StartTaskIdsQueryDto,
   ): Promise<(StartTaskDto | null)[]> {
     const rows = await this.tasks.findAll(user.id, ids);
-    return rows.map((row) => row && this.answers.startTask(row));
+    return rows.map((row) => row && this.presenter.startTask(row));
   }
 }

@@ -5,7 +5,7 @@ import { ApiBodyExamples } from '../../../common/openapi/responses.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import { StartTaskDto, StartTaskPageDto } from './dto/start-task.dto.js';
 
-/** Bodies of `POST /api/v1/app-conversations` that the documents show. */
+/** Example bodies of `POST /api/v1/app-conversations`. */
 const START_CONVERSATION_EXAMPLES = {
   plain: {
     summary: 'A task in a repository',
@@ -51,13 +51,13 @@ const IDEMPOTENCY_KEY = ApiHeader({
   example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
 });
 
-const BAD_REPOSITORY = invalidInput(
+const INVALID_REPOSITORY = invalidInput(
   ['body', 'selected_repository'],
   'value_error',
   'Expected the full name of a repository, such as octo/app, not its address.',
 );
 
-const NO_PLACE: DocumentedProblem = {
+const QUOTA_EXCEEDED: DocumentedProblem = {
   status: 429,
   code: 'sandbox_limit',
   detail: 'As many of your sandboxes run as may at a time (5). Pause or delete one, then try again.',
@@ -81,7 +81,7 @@ export function StartConversationOperation(): MethodDecorator & ClassDecorator {
     IDEMPOTENCY_KEY,
     ApiBodyExamples(StartConversationDto, START_CONVERSATION_EXAMPLES),
     ApiOkResponse({ type: StartTaskDto, description: 'The start task' }),
-    ApiProblems(413, 415, NO_PLACE, BAD_REPOSITORY),
+    ApiProblems(413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 
@@ -102,7 +102,7 @@ export function StreamStartOperation(): MethodDecorator & ClassDecorator {
       description: 'The start task as it goes on',
       schema: { type: 'array', items: { $ref: getSchemaPath(StartTaskDto) } },
     }),
-    ApiProblems(413, 415, NO_PLACE, BAD_REPOSITORY),
+    ApiProblems(413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 

@@ -6,12 +6,121 @@ import {
   type TokenUsage,
 } from '../../../../agent-protocol/conversation.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
-import { Flag } from '../../../../common/validation/number-fields.js';
-import { Choice, Text } from '../../../../common/validation/text-fields.js';
+import { Flag, Integer } from '../../../../common/validation/number-fields.js';
+import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
-import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox.entity.js';
-import { CONVERSATION_TRIGGERS, longestTitleProblem } from '../../conversation.entity.js';
+import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
+import { CONVERSATION_TRIGGERS, titleLengthProblem } from '../../conversation.entity.js';
+import type { ConversationFilter } from '../../conversation.queries.js';
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
+
+/** Path of `/api/v1/app-conversations/{id}`. */
+export class ConversationIdDto {
+  @Text({
+    required: true,
+    description: 'Id of the conversation: 32 hexadecimal digits, with or without dashes.',
+    example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
+  })
+  id: string;
+}
+
+/** Query of `GET /api/v1/app-conversations/count`. */
+export class ConversationFilterQueryDto {
+  @Text({ description: 'Part of the title; case does not count.', example: 'parser' })
+  title__contains?: string;
+
+  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
+  created_at__gte?: Date;
+
+  @Instant({ description: 'Created before this moment.', example: '2026-12-01T00:00:00Z' })
+  created_at__lt?: Date;
+
+  @Instant({ description: 'Changed at this moment or later.', example: '2026-11-01T00:00:00Z' })
+  updated_at__gte?: Date;
+
+  @Instant({ description: 'Changed before this moment.', example: '2026-12-01T00:00:00Z' })
+  updated_at__lt?: Date;
+
+  @Text({ description: 'Only those in this sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
+  sandbox_id__eq?: string;
+}
+
+/** Query of `GET /api/v1/app-conversations/search`. */
+export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
+  @Text({
+    description: '`next_page_id` of the page before.',
+    example: 'MjAyNi0xMS0yMVQwOTozMDowMC4wMDAwMDBaIDVkMmY4YzFl',
+  })
+  page_id?: string;
+
+  @Integer({ description: 'Conversations on a page.', minimum: 1, maximum: 100, default: 100 })
+  limit?: number;
+
+  @Flag({ description: 'Also those that are part of another one.', default: false, example: true })
+  include_sub_conversations?: boolean;
+}
+
+/** Query of `GET /api/v1/app-conversations`. */
+export class ListConversationsQueryDto extends SearchConversationsQueryDto {
+  @RepeatedText({
+    description: 'Id of a conversation; repeat it for more, at most 100. Then nothing else counts.',
+    most: 100,
+    example: ['5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f'],
+  })
+  ids?: string[];
+}
+
+export function toConversationFilter(
+  query: ConversationFilterQueryDto,
+  withSubConversations: boolean,
+): ConversationFilter {
+  return {
+    titleContains: query.title__contains,
+    createdFrom: query.created_at__gte,
+    createdBefore: query.created_at__lt,
+    updatedFrom: query.updated_at__gte,
+    updatedBefore: query.updated_at__lt,
+    sandboxId: query.sandbox_id__eq,
+    withSubConversations,
+  };
+}
+
+/** Body of `PATCH /api/v1/app-conversations/{id}`. What is left out stays, null clears. */
+@ApiSchema({ name: 'AppConversationUpdateRequest' })
+export class UpdateConversationDto {
+  @Text({
+    nullable: true,
+    trim: true,
+    description: 'Title; null: made from what is said, again.',
+    example: 'Parser tests',
+    form: { minLength: 1, maxLength: 200 },
+    rule: (title) => (title === '' ? 'Expected a title that is not blank.' : titleLengthProblem(title)),
+  })
+  title?: string | null;
+
+  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
+  public?: boolean | null;
+
+  @Text({
+    nullable: true,
+    description: 'Repository it is about.',
+    example: 'octo/app',
+    rule: repositoryProblem,
+  })
+  selected_repository?: string | null;
+
+  @Text({ nullable: true, description: 'Branch it is about.', example: 'main', rule: branchProblem })
+  selected_branch?: string | null;
+
+  @Choice({
+    nullable: true,
+    values: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    description: 'Where the repository is.',
+    example: 'github',
+  })
+  git_provider?: ProviderType | null;
+}
 
 /** The agent profile that a conversation was started with. */
 @ApiSchema({ name: 'LaunchedAgentProfile' })
@@ -190,51 +299,4 @@ export class AppConversationPageDto {
 
   @NextPageId()
   next_page_id: string | null;
-}
-
-/** Path of `/api/v1/app-conversations/{id}`. */
-export class ConversationIdDto {
-  @Text({
-    required: true,
-    description: 'Id of the conversation: 32 hexadecimal digits, with or without dashes.',
-    example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
-  })
-  id: string;
-}
-
-/** Body of `PATCH /api/v1/app-conversations/{id}`. What is left out stays, null clears. */
-@ApiSchema({ name: 'AppConversationUpdateRequest' })
-export class UpdateConversationDto {
-  @Text({
-    nullable: true,
-    trim: true,
-    description: 'Title; null: made from what is said, again.',
-    example: 'Parser tests',
-    form: { minLength: 1, maxLength: 200 },
-    rule: (title) => (title === '' ? 'Expected a title that is not blank.' : longestTitleProblem(title)),
-  })
-  title?: string | null;
-
-  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
-  public?: boolean | null;
-
-  @Text({
-    nullable: true,
-    description: 'Repository it is about.',
-    example: 'octo/app',
-    rule: repositoryProblem,
-  })
-  selected_repository?: string | null;
-
-  @Text({ nullable: true, description: 'Branch it is about.', example: 'main', rule: branchProblem })
-  selected_branch?: string | null;
-
-  @Choice({
-    nullable: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    description: 'Where the repository is.',
-    example: 'github',
-  })
-  git_provider?: ProviderType | null;
 }

@@ -3,36 +3,30 @@ import { FreeObject, Nested, NestedList } from '../../../../common/validation/ne
 import { Flag, Integer, IntegerList } from '../../../../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList, TextMap } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
-import { repositorySegments } from '../../../../git-providers/repository-name.js';
+import { isBranchName, repositorySegments } from '../../../../git-providers/repository-name.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
 import {
   CONVERSATION_TRIGGERS,
   type ConversationTrigger,
-  longestTitleProblem,
+  titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
-import { InitialMessageDto } from './message.dto.js';
+import { InitialMessageDto } from './conversation-actions.dto.js';
 
-const LONGEST_BRANCH = 250;
-/** What git refuses in the name of a branch (git-check-ref-format), and a leading dash, which would be an option. */
-const NO_BRANCH = /^-|^\/|\/$|\/\/|^\.|\/\.|\.\.|\.$|\.lock(\/|$)|@\{|^@$|[\s~^:?*[\\\p{Cc}]/u;
-
-/** The sentence against a text that cannot name a repository, or null. */
+/** Says what is wrong with the name of a repository; null when nothing is. */
 export function repositoryProblem(name: string): string | null {
   return repositorySegments(name)
     ? null
     : 'Expected the full name of a repository, such as octo/app, not its address.';
 }
 
-/** The sentence against a text that cannot name a branch, or null. */
+/** Says what is wrong with the name of a branch; null when nothing is. */
 export function branchProblem(name: string): string | null {
-  return name === '' || name.length > LONGEST_BRANCH || NO_BRANCH.test(name)
-    ? 'Expected the name of a branch, such as main or feature/parser.'
-    : null;
+  return isBranchName(name) ? null : 'Expected the name of a branch, such as main or feature/parser.';
 }
 
-/** What shall happen on the events of a conversation. */
+/** What to do on the events of a conversation. */
 @ApiSchema({ name: 'EventCallbackProcessor' })
 class ProcessorDto {
   @Text({
@@ -44,7 +38,7 @@ class ProcessorDto {
   kind: string;
 }
 
-/** A plugin; there are none here. */
+/** A plugin; the service has none. */
 @ApiSchema({ name: 'PluginSpec' })
 class PluginDto {
   @Text({ required: true, description: 'Where it comes from.', example: 'github:octo/plugins' })
@@ -57,9 +51,9 @@ class PluginDto {
   repo_path?: string | null;
 }
 
-const LONGEST_TITLE = 1000;
+const MAX_TASK_TITLE_LENGTH = 1000;
 
-/** A suggested task, handed back the way `GET /api/user/suggested-tasks` gave it. */
+/** A suggested task, sent back as `GET /api/user/suggested-tasks` returned it. */
 @ApiSchema({ name: 'SuggestedTaskInput' })
 class SuggestedTaskInputDto implements SuggestedTask {
   @Choice({
@@ -100,14 +94,15 @@ class SuggestedTaskInputDto implements SuggestedTask {
     required: true,
     description: 'Title as its author wrote it.',
     example: 'Retry card payments',
-    rule: (title) => (title.length > LONGEST_TITLE ? `Expected at most ${LONGEST_TITLE} characters.` : null),
+    rule: (title) =>
+      title.length > MAX_TASK_TITLE_LENGTH ? `Expected at most ${MAX_TASK_TITLE_LENGTH} characters.` : null,
   })
   title: string;
 }
 
 const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
 
-/** Body of `POST /api/v1/app-conversations`. Every member may be left out; members it does not list are ignored. */
+/** Body of `POST /api/v1/app-conversations`. All members are optional; unknown members are ignored. */
 @ApiSchema({ name: 'AppConversationStartRequest' })
 export class StartConversationDto {
   @Text({
@@ -192,7 +187,7 @@ export class StartConversationDto {
     description: 'Title; by default made from what is said first.',
     example: 'Parser tests',
     form: { maxLength: 200 },
-    rule: longestTitleProblem,
+    rule: titleLengthProblem,
   })
   title?: string | null;
 

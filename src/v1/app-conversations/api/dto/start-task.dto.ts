@@ -10,12 +10,12 @@ import {
   Text,
 } from '../../../../common/validation/text-fields.js';
 import { START_TASK_STATUSES, type StartRequest, type StartTaskStatus } from '../../start-task.entity.js';
-import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.repository.js';
+import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
 const MASK = '**********';
 const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
 
-/** The request of a start task, each member of it. */
+/** The request of a start task, with all its members. */
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
   @ApiProperty({ type: String, nullable: true, example: null })
@@ -98,7 +98,7 @@ class StartRequestEchoDto {
   secrets: Record<string, string> | null;
 }
 
-/** The kept request as it is shown: in the order of the wire, never with the value of a secret. */
+/** The stored request in the order of the wire, with every secret masked. */
 export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDto {
   const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
   return {
@@ -128,7 +128,7 @@ export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDt
   };
 }
 
-/** A conversation on its way. */
+/** The start of a conversation. */
 @ApiSchema({ name: 'AppConversationStartTask' })
 export class StartTaskDto {
   @ApiProperty({ description: '32 hexadecimal digits.', example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' })

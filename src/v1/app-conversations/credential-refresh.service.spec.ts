@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
-import { needsCredentialRefresh } from './conversation-actions.service.js';
+import { needsCredentialRefresh } from './credential-refresh.service.js';
 
 const spent = (cost: number, budget: number | null): MetricsSnapshot => ({
   model_name: 'openai/a',
@@ -18,6 +18,6 @@ it.each<[ConversationStatus | null, MetricsSnapshot | null, boolean]>([
   ['idle', spent(0, 0), true],
   ['error', null, true],
   ['error', spent(0, 1), true],
-])('%s, %j: %s', (status, metrics, expected) => {
+])('a conversation that is %s with %j: %s', (status, metrics, expected) => {
   expect(needsCredentialRefresh({ execution_status: status, metrics })).toBe(expected);
 });

@@ -1,0 +1,223 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import type { SendMessageRequest } from '../../../../agent-protocol/conversation.js';
+import type { Content } from '../../../../agent-protocol/events.js';
+import type { FieldProblem } from '../../../../common/validation/field.js';
+import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
+import { Flag } from '../../../../common/validation/number-fields.js';
+import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
+import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
+import type { StartMessage } from '../../start-task.entity.js';
+
+/** The web client of OpenHands writes `image_url`. */
+const PART_TYPES = ['text', 'image', 'image_url'] as const;
+const MAX_PARTS = 100;
+const MAX_PATH_LENGTH = 4096;
+const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
+
+@ApiSchema({ name: 'ImageUrl' })
+class ImageUrlDto {
+  @Text({
+    required: true,
+    description: 'Address (http, https) or the image itself as a data URL.',
+    example: 'https://images.example.com/screen.png',
+  })
+  url: string;
+}
+
+/** A piece of a message: a text, or images. */
+@ApiSchema({ name: 'MessagePart' })
+class MessagePartDto {
+  @Choice({
+    values: PART_TYPES,
+    description: 'Which of the two; may be left out.',
+    example: 'text',
+  })
+  type?: (typeof PART_TYPES)[number];
+
+  @Text({ description: 'What is said.', example: 'Add a test for the parser.' })
+  text?: string;
+
+  @TextList({
+    description: 'Addresses (http, https) of images, or the images themselves as data URLs.',
+    example: ['https://images.example.com/screen.png'],
+  })
+  image_urls?: string[];
+
+  @Nested({ type: ImageUrlDto, description: 'One image, in the other way that clients write it.' })
+  image_url?: ImageUrlDto;
+
+  @Flag({ description: 'A hint for models that keep prompts.', example: false })
+  cache_prompt?: boolean;
+}
+
+/** Body of `POST /api/v1/app-conversations/{id}/send-message`. */
+@ApiSchema({ name: 'AppSendMessageRequest' })
+export class SendMessageDto {
+  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
+  role?: 'user';
+
+  @NestedList({
+    type: MessagePartDto,
+    required: true,
+    description: 'What is said, in parts.',
+    listRule: messagePartProblems,
+  })
+  content: MessagePartDto[];
+
+  @Flag({ description: 'Whether the agent takes it up at once.', default: true, example: true })
+  run?: boolean;
+}
+
+/** Response of `POST /api/v1/app-conversations/{id}/send-message`. */
+@ApiSchema({ name: 'AppSendMessageResponse' })
+export class MessageSentDto {
+  @ApiProperty({ example: true })
+  success: boolean;
+
+  @ApiProperty({ enum: SANDBOX_STATUSES, enumName: 'SandboxStatus', example: 'RUNNING' })
+  sandbox_status: SandboxStatus;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  message: string | null;
+}
+
+/** The first message of a new conversation. */
+@ApiSchema({ name: 'SendMessageRequest' })
+export class InitialMessageDto {
+  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
+  role?: 'user';
+
+  @NestedList({
+    type: MessagePartDto,
+    required: true,
+    description: 'What is said, in parts.',
+    listRule: messagePartProblems,
+  })
+  content: MessagePartDto[];
+
+  @Flag({ description: 'Means nothing here: the agent starts to work.', default: false, example: true })
+  run?: boolean;
+}
+
+/** Body of `POST /api/v1/app-conversations/{id}/respond-to-confirmation`. */
+@ApiSchema({ name: 'ConfirmationResponseRequest' })
+export class ConfirmationResponseDto {
+  @Flag({ required: true, description: 'Whether the agent may do what it asks for.', example: false })
+  accept: boolean;
+
+  @Text({ nullable: true, description: 'Why not; the agent reads it.', example: 'Use the staging host.' })
+  reason?: string | null;
+}
+
+/** Query of `GET /api/v1/app-conversations/{id}/file`. */
+export class FileQueryDto {
+  @Text({
+    description: "Path of the file: absolute, or below the conversation's folder.",
+    default: 'PLAN.md',
+    example: 'PLAN.md',
+    rule: pathProblem,
+  })
+  file_path?: string;
+}
+
+/** Query of `GET /api/v1/app-conversations/{id}/git/changes` and `…/git/diff`. */
+export class GitQueryDto {
+  @Text({
+    required: true,
+    description: "Path: absolute, or below the conversation's folder, which is `.`.",
+    example: '.',
+    rule: pathProblem,
+  })
+  path: string;
+
+  @Text({
+    description: 'What to compare with; by default where the branch left the remote.',
+    example: 'main',
+  })
+  ref?: string;
+}
+
+/** The message as agent servers take it. */
+export function toSendMessageRequest({ content, run = true }: SendMessageDto): SendMessageRequest {
+  return { role: 'user', content: content.map(toContent), run };
+}
+
+export function toStartMessage({ content, run = false }: InitialMessageDto): StartMessage {
+  return { role: 'user', content: content.map(toContent), run };
+}
+
+/** A part as agent servers take it. */
+function toContent(part: MessagePartDto): Content {
+  const hint = part.cache_prompt === undefined ? {} : { cache_prompt: part.cache_prompt };
+  return isImage(part)
+    ? { type: 'image', image_urls: imageUrls(part), ...hint }
+    : { type: 'text', text: part.text ?? '', ...hint };
+}
+
+/** Says what is wrong with the parts of a message, one by one and together. */
+function messagePartProblems(parts: readonly { index: number; element: MessagePartDto }[]): FieldProblem[] {
+  const [excess] = parts.slice(MAX_PARTS);
+  if (excess) {
+    return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];
+  }
+  const problems = parts.flatMap(({ index, element }) =>
+    partProblems(element).map((problem) => ({
+      ...problem,
+      path: [String(index), ...(problem.path ?? [])],
+    })),
+  );
+  return problems.length === 0 && !parts.some(({ element }) => saysSomething(element))
+    ? [{ type: 'value_error', msg: 'Expected a message that says something: some text, or an image.' }]
+    : problems;
+}
+
+function partProblems(part: MessagePartDto): FieldProblem[] {
+  if (!isImage(part)) {
+    return part.text === undefined
+      ? [{ type: 'missing', msg: 'This member is required.', path: ['text'] }]
+      : [];
+  }
+  const urls = imageUrls(part);
+  if (urls.length === 0) {
+    return [{ type: 'missing', msg: 'This member is required.', path: ['image_urls'] }];
+  }
+  return urls.flatMap((url, index) =>
+    typeof url !== 'string' || IMAGE_URL.test(url)
+      ? []
+      : [
+          {
+            type: 'value_error',
+            msg: 'Expected an address (http, https) or a data URL of an image in base64.',
+            path: Array.isArray(part.image_urls) ? ['image_urls', String(index)] : ['image_url', 'url'],
+          },
+        ],
+  );
+}
+
+function isImage({ type, text, image_urls: urls, image_url: url }: MessagePartDto): boolean {
+  switch (type) {
+    case 'text':
+      return false;
+    case 'image':
+    case 'image_url':
+      return true;
+    default:
+      return text === undefined && (urls !== undefined || url !== undefined);
+  }
+}
+
+function imageUrls(part: MessagePartDto): string[] {
+  if (Array.isArray(part.image_urls)) {
+    return part.image_urls;
+  }
+  return part.image_url?.url === undefined ? [] : [part.image_url.url];
+}
+
+/** A text of another type counts too, because it is reported on its own. */
+function saysSomething(part: MessagePartDto): boolean {
+  return isImage(part) || typeof part.text !== 'string' || part.text.trim() !== '';
+}
+
+function pathProblem(path: string): string | null {
+  return path.length > MAX_PATH_LENGTH ? `Expected at most ${MAX_PATH_LENGTH} characters.` : null;
+}

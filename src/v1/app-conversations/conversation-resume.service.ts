@@ -1,0 +1,101 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { ConversationStatus } from '../../agent-protocol/conversation.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import type { ResumableConversation } from './conversation.queries.js';
+import { ConversationRepository } from './conversation.repository.js';
+import { CredentialRefreshService } from './credential-refresh.service.js';
+
+/** The agent waits for its user, whatever was observed before. */
+const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
+
+/** Resumes a conversation after its agent server was restarted: credentials first, then the interrupted work. */
+@Injectable()
+export class ConversationResumeService {
+  private readonly logger = new Logger(ConversationResumeService.name);
+  /** Conversations of stock servers that were running, until they run again. */
+  private readonly interrupted = new Set<string>();
+
+  constructor(
+    private readonly running: RunningSandboxQueries,
+    private readonly agentServers: AgentServerClient,
+    private readonly credentials: CredentialRefreshService,
+    private readonly conversations: ConversationRepository,
+  ) {}
+
+  /**
+   * Gives the conversation its credentials, and runs it if it was running when its agent server stopped. Repeatable.
+   *
+   * @throws AgentServerError, SecretDecryptionError; a later call may succeed
+   */
+  async resume(conversation: ResumableConversation): Promise<void> {
+    const target = await this.running.target(conversation.sandboxId);
+    if (!target) {
+      this.interrupted.delete(conversation.id);
+      return;
+    }
+    if (this.credentials.isSupported(target)) {
+      await this.refreshAndRun(target, conversation);
+    } else {
+      await this.runAtStockServer(target, conversation);
+    }
+    await this.conversations.setGeneration(conversation.id, target.generation);
+  }
+
+  private async refreshAndRun(target: RunningSandbox, conversation: ResumableConversation): Promise<void> {
+    const { id } = conversation;
+    const remote = await this.credentials.refresh(target, conversation);
+    if (!remote) {
+      this.logger.warn('failed to find conversation at its agent server', { conversation_id: id });
+      return;
+    }
+    if (!remote.wasRunning) {
+      return;
+    }
+    try {
+      await this.run(target, id);
+    } catch (error) {
+      // A conversation that still lacks its key has told its user why; trying again would not help.
+      if (!(error instanceof AgentServerError && error.status === 400)) {
+        throw error;
+      }
+      this.logger.warn('failed to run conversation after a restart', {
+        conversation_id: id,
+        error: error.detail,
+      });
+    }
+  }
+
+  /**
+   * The stock server keeps its credentials, but does not say that a conversation was running: while it loads it gives
+   * the conversation another status, which is soon the one that was observed last. Hence the set.
+   */
+  private async runAtStockServer(
+    target: RunningSandbox,
+    { id, executionStatus }: ResumableConversation,
+  ): Promise<void> {
+    if (executionStatus === 'running') {
+      this.interrupted.add(id);
+    }
+    if (!this.interrupted.has(id)) {
+      return;
+    }
+    const remote = await this.agentServers.findConversation(target, id);
+    if (remote && !WAITING_FOR_USER.has(remote.status)) {
+      await this.run(target, id);
+    }
+    this.interrupted.delete(id);
+  }
+
+  private async run(target: RunningSandbox, id: string): Promise<void> {
+    try {
+      await this.agentServers.run(target, id);
+    } catch (error) {
+      // It is running already: its user was faster.
+      if (!(error instanceof AgentServerError && error.status === 409)) {
+        throw error;
+      }
+    }
+  }
+}

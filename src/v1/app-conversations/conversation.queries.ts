@@ -1,0 +1,213 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
+import {
+  decodePageId,
+  formatTimeCursor,
+  type Page,
+  parseTimeCursor,
+  toPage,
+} from '../../common/pagination/page.js';
+import { NamedStatement } from '../../database/named-statement.js';
+import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+
+/** A conversation with the state of its sandbox and of its agent. */
+export interface ConversationRow {
+  id: string;
+  user_id: string;
+  sandbox_id: string;
+  selected_repository: string | null;
+  selected_branch: string | null;
+  git_provider: ProviderType | null;
+  title: string | null;
+  trigger: string | null;
+  pr_number: number[];
+  llm_model: string | null;
+  parent_conversation_id: string | null;
+  public: boolean | null;
+  tags: Record<string, string>;
+  working_dir: string;
+  sandbox_generation: number;
+  created_at: Date;
+  updated_at: Date;
+  /** `created_at` with microseconds, for cursors. */
+  created_at_text: string;
+  /** Null when there is no row of the sandbox. */
+  sandbox_status: SandboxRowStatus | null;
+  /** Encrypted, and only while the sandbox is RUNNING. */
+  session_key: string | null;
+  /** Of the agent server; null unless the sandbox is RUNNING. */
+  address: string | null;
+  execution_status: ConversationStatus | null;
+  metrics: MetricsSnapshot | null;
+  sub_conversation_ids: string[];
+}
+
+/** Columns of a `ConversationRow` but for `sub_conversation_ids`. */
+const CONVERSATION_COLUMNS = `
+  c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
+  c.pr_number, c.llm_model, c.parent_conversation_id, c.public, c.tags, c.working_dir, c.sandbox_generation,
+  c.created_at, c.updated_at,
+  to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
+  s.status AS sandbox_status,
+  CASE WHEN s.status = 'RUNNING' THEN s.session_key END AS session_key,
+  CASE WHEN s.status = 'RUNNING' THEN s.address END AS address,
+  f.execution_status, f.metrics`;
+
+/** A sandbox is joined only where it belongs to the same user. */
+const CONVERSATION_TABLES = `
+  app_conversations c
+  LEFT JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
+  LEFT JOIN followed_conversations f ON f.id = c.id`;
+
+/** Which conversations to find; an absent member matches all. */
+export interface ConversationFilter {
+  /** Compared without case, and never as a pattern. */
+  titleContains?: string;
+  createdFrom?: Date;
+  createdBefore?: Date;
+  updatedFrom?: Date;
+  updatedBefore?: Date;
+  sandboxId?: string;
+  /** Whether conversations with a parent are found too. */
+  withSubConversations: boolean;
+}
+
+/** $1 is the user; the filter takes $2 to $8. */
+const FILTER = `
+  c.user_id = $1
+  AND ($2::text IS NULL OR c.title ILIKE $2)
+  AND ($3::timestamptz IS NULL OR c.created_at >= $3)
+  AND ($4::timestamptz IS NULL OR c.created_at < $4)
+  AND ($5::timestamptz IS NULL OR c.updated_at >= $5)
+  AND ($6::timestamptz IS NULL OR c.updated_at < $6)
+  AND ($7::text IS NULL OR c.sandbox_id = $7)
+  AND ($8::boolean OR c.parent_conversation_id IS NULL)`;
+
+/** Not named: a plan that must suit any filter reads all rows of the user. */
+const SEARCH = `
+  SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
+  FROM ${CONVERSATION_TABLES}
+  WHERE ${FILTER} AND (c.created_at, c.id) < ($9::timestamptz, $10::uuid)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $11`;
+
+const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
+
+const FIND = new NamedStatement<ConversationRow>(
+  'app_conversations_find',
+  `SELECT ${CONVERSATION_COLUMNS},
+     ARRAY(SELECT sub.id FROM app_conversations sub
+           WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id
+           ORDER BY sub.created_at, sub.id) AS sub_conversation_ids
+   FROM ${CONVERSATION_TABLES}
+   WHERE c.user_id = $1 AND c.id = ANY ($2::uuid[])`,
+);
+
+/** A conversation whose agent server was restarted since it was last given the conversation's credentials. */
+export interface ResumableConversation {
+  id: string;
+  userId: string;
+  sandboxId: string;
+  /** As last observed; soon after a restart that is what the agent server made of it while loading. */
+  executionStatus: ConversationStatus | null;
+}
+
+interface ResumableRow {
+  id: string;
+  user_id: string;
+  sandbox_id: string;
+  execution_status: ConversationStatus | null;
+}
+
+/** Leaves out conversations that are being started, because their start gives them their credentials. */
+const TO_RESUME = `
+  s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT EXISTS (
+    SELECT FROM app_conversation_start_tasks t
+    WHERE t.app_conversation_id = c.id AND t.status NOT IN ('READY', 'ERROR')
+  )`;
+
+const FIND_SANDBOXES_TO_RESUME = new NamedStatement<{ id: string }>(
+  'sandboxes_to_resume',
+  `SELECT DISTINCT s.id FROM sandboxes s JOIN app_conversations c ON c.sandbox_id = s.id
+   WHERE s.host_id = $1 AND ${TO_RESUME}`,
+);
+
+const FIND_TO_RESUME = `
+  SELECT c.id, c.user_id, c.sandbox_id, f.execution_status
+  FROM app_conversations c
+  JOIN sandboxes s ON s.id = c.sandbox_id
+  LEFT JOIN followed_conversations f ON f.id = c.id
+  WHERE s.id = $1 AND ${TO_RESUME}
+  ORDER BY c.updated_at DESC`;
+
+/** Sorts before every row. */
+const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/** Reads conversations with what belongs to them, each list with one statement. */
+@Injectable()
+export class ConversationQueries {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Newest first. An invalid page id means the first page. */
+  async search(
+    userId: string,
+    filter: ConversationFilter,
+    { limit, pageId }: { limit: number; pageId?: string },
+  ): Promise<Page<ConversationRow>> {
+    const after = parseTimeCursor(decodePageId(pageId)) ?? FIRST_PAGE;
+    const rows = await this.dataSource.query<ConversationRow[]>(SEARCH, [
+      userId,
+      ...filterValues(filter),
+      after.at,
+      after.id,
+      limit + 1,
+    ]);
+    return toPage(rows, limit, (row) => formatTimeCursor({ at: row.created_at_text, id: row.id }));
+  }
+
+  async count(userId: string, filter: ConversationFilter): Promise<number> {
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
+    return row?.count ?? 0;
+  }
+
+  /** By id, without unknown ones and those of other users. */
+  async findAll(userId: string, ids: readonly string[]): Promise<Map<string, ConversationRow>> {
+    const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  async find(userId: string, id: string): Promise<ConversationRow | null> {
+    return (await this.findAll(userId, [id])).get(id) ?? null;
+  }
+
+  /** Ids of a host's running sandboxes with conversations to resume. */
+  async sandboxesToResume(hostId: string): Promise<string[]> {
+    return (await FIND_SANDBOXES_TO_RESUME.run(this.dataSource, [hostId])).map(({ id }) => id);
+  }
+
+  /** The conversations to resume in a sandbox, the last used first. */
+  async toResume(sandboxId: string): Promise<ResumableConversation[]> {
+    const rows = await this.dataSource.query<ResumableRow[]>(FIND_TO_RESUME, [sandboxId]);
+    return rows.map((row) => ({
+      id: row.id,
+      userId: row.user_id,
+      sandboxId: row.sandbox_id,
+      executionStatus: row.execution_status,
+    }));
+  }
+}
+
+function filterValues(filter: ConversationFilter): unknown[] {
+  const { titleContains: title } = filter;
+  return [
+    title === undefined ? null : `%${title.replace(/[\\%_]/g, String.raw`\$&`)}%`,
+    filter.createdFrom ?? null,
+    filter.createdBefore ?? null,
+    filter.updatedFrom ?? null,
+    filter.updatedBefore ?? null,
+    filter.sandboxId ?? null,
+    filter.withSubConversations,
+  ];
+}
