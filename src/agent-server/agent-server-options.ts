@@ -1,39 +1,48 @@
 import type { CreateEngine } from './engine/agent-engine.js';
-import { SOCKET_LIMITS, type SocketLimits } from './sockets/socket-request.js';
 import type { WebhookOptions } from './webhooks/webhook-sender.js';
 
-/** Everything that an agent server is told when it starts. */
+/** Everything that configures an agent server. */
 export interface AgentServerOptions {
   host: string;
   /** 0: any free one. */
   port: number;
-  /** The port is written there once the server listens. */
+  /** The server writes its port there once it listens. */
   portFile: string | null;
   /** Folder of the conversations' records and logs. */
   conversationsPath: string;
   bashEventsPath: string;
   /** Where the agent works. */
   workspace: string;
-  /** Folders that clients may read from and write to, beside the workspace. */
+  /** Further folders that clients may read and write. */
   fileRoots: string[];
-  /** With none the server is open. */
+  /** Without any the server is open. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   corsOrigins: string[];
   /** Variables of every child process. */
   environment: Record<string, string>;
   createEngine: CreateEngine;
-  /** Program and arguments put before every shell, tool server and git command, for example a sandbox's. */
+  /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];
   maxUploadBytes: number;
-  /** How many conversations' agents work at the same time; further ones wait. */
+  /** How many conversations run their agent at the same time; further runs are queued. */
   maxConcurrentRuns: number;
-  /** How long a run may go on with its step when the server stops. */
+  /** How long a run may take to complete its step when the server stops. */
   stopGraceMs: number;
   sockets: SocketLimits;
 }
 
-/** What is the same everywhere but in tests, and the stock server's limit of runs. */
+export interface SocketLimits {
+  /** How long a client may take to send its first frame. */
+  authTimeoutMs: number;
+  pingMs: number;
+  /** A client that reads nothing for this long is dropped. */
+  stallMs: number;
+  /** Per conversation. */
+  maxSubscribers: number;
+}
+
+/** What differs in tests only, and the stock server's limit of runs. */
 export const DEFAULT_LIMITS: Pick<
   AgentServerOptions,
   'maxUploadBytes' | 'maxConcurrentRuns' | 'stopGraceMs' | 'sockets'
@@ -41,5 +50,5 @@ export const DEFAULT_LIMITS: Pick<
   maxUploadBytes: 1024 * 1024 * 1024,
   maxConcurrentRuns: 10,
   stopGraceMs: 3_000,
-  sockets: SOCKET_LIMITS,
+  sockets: { authTimeoutMs: 10_000, pingMs: 30_000, stallMs: 30_000, maxSubscribers: 100 },
 };

@@ -8,25 +8,25 @@ import { log } from './log.js';
 
 const LINE_BREAK = 0x0a;
 
-/** What every entry has, given by the log. */
+/** The members that the log assigns to every entry. */
 export interface EventIdentity {
   id: string;
   timestamp: string;
 }
 
 /**
- * Entries in the order they happened: one line of JSON each in an append-only file, all of them in memory too. The
- * sequence number of an entry is its line.
+ * An append-only file with one line of JSON per entry; all entries are in memory too. The position of an entry is its
+ * line number.
  *
- * An entry is with the operating system before anyone hears of it, so the end of this process loses none. `sync` puts
- * it on the disk; without it the loss of power may cost what was written last.
+ * Listeners hear of an entry only after the operating system has it, so a crash of this process loses none. `sync`
+ * flushes to disk; without it a power failure may lose the latest entries.
  */
 export class EventLog<E extends EventIdentity> {
   readonly #file: FileHandle;
   readonly #entries: E[];
   readonly #positions = new Map<string, number>();
   readonly #listeners = new Set<(entry: E) => void>();
-  /** Bytes of whole lines; what a failed write left behind them is written over. */
+  /** Bytes of complete lines; whatever a failed write left after them is overwritten. */
   #size: number;
   #tail: Promise<unknown> = Promise.resolve();
 
@@ -38,16 +38,16 @@ export class EventLog<E extends EventIdentity> {
   }
 
   /**
-   * Opens or creates the file. Half a line at its end, left by a process that was killed, is cut off.
+   * Opens or creates the file. An incomplete last line, left by a process that was killed, is removed.
    *
-   * @param isEntry whether a line is whole; its file is ours alone, so damage is all that can be wrong with it
+   * @param isEntry whether a line is intact; nobody else writes the file, so damage is all that can be wrong with it
    */
   static async open<E extends EventIdentity>(
     file: string,
     isEntry: (value: unknown) => value is E,
   ): Promise<EventLog<E>> {
     await mkdir(path.dirname(file), { recursive: true });
-    // 'a+' would write at the end whatever the position says.
+    // 'a+' would ignore the position and always write at the end.
     const handle = await open(file, 'r+').catch(() => open(file, 'wx+', 0o600));
     const content = await handle.readFile();
     const size = content.lastIndexOf(LINE_BREAK) + 1;
@@ -58,7 +58,7 @@ export class EventLog<E extends EventIdentity> {
     const entries = lines.flatMap((line, index) => {
       const entry = parseLine(line);
       if (!isEntry(entry)) {
-        log('warn', 'a line of an event log is damaged and left out', { file, line: index + 1 });
+        log('warn', 'failed to parse event log line', { file, line: index + 1 });
         return [];
       }
       return [entry];
@@ -71,7 +71,7 @@ export class EventLog<E extends EventIdentity> {
     return this.#entries;
   }
 
-  /** Where the entry with this id stands; -1 when there is none. */
+  /** Position of the entry with this id; -1 if there is none. */
   positionOf(id: string): number {
     return this.#positions.get(id) ?? -1;
   }
@@ -81,12 +81,12 @@ export class EventLog<E extends EventIdentity> {
   }
 
   /**
-   * Writes an entry, then tells the listeners.
+   * Writes an entry, then notifies the listeners.
    *
-   * @throws Error when the file cannot be written; then the log is as it was
+   * @throws Error when the file cannot be written; the log is unchanged then
    */
   async append(make: (identity: EventIdentity) => E): Promise<E> {
-    return await this.#inTurn(async () => {
+    return await this.#enqueue(async () => {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
@@ -98,7 +98,7 @@ export class EventLog<E extends EventIdentity> {
     });
   }
 
-  /** Tells of every later entry, in order, right after it was written. Answers how to stop that. */
+  /** Calls the listener with every later entry, in order, right after it was written. Returns the way to unsubscribe. */
   onAppend(listener: (entry: E) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -106,14 +106,14 @@ export class EventLog<E extends EventIdentity> {
     };
   }
 
-  /** Resolves once everything so far is on the disk. */
+  /** Resolves once everything written so far is on disk. */
   async sync(): Promise<void> {
-    await this.#inTurn(() => this.#file.datasync());
+    await this.#enqueue(() => this.#file.datasync());
   }
 
-  /** Forgets all entries and answers how many they were. */
+  /** Removes all entries and returns their number. */
   async clear(): Promise<number> {
-    return await this.#inTurn(async () => {
+    return await this.#enqueue(async () => {
       await this.#file.truncate(0);
       this.#size = 0;
       this.#positions.clear();
@@ -122,86 +122,22 @@ export class EventLog<E extends EventIdentity> {
   }
 
   async close(): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#enqueue(async () => {
       await this.#file.datasync();
       await this.#file.close();
     });
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async #enqueue<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#tail.then(work);
     this.#tail = result.catch(() => undefined);
     return await result;
   }
 }
 
-async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise<void> {
-  for (let written = 0; written < bytes.length;) {
-    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, start + written);
-    written += bytesWritten;
-  }
-}
-
-/** @returns undefined when the line is damaged */
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Timestamp of the next entry of a log: now, but later than the entry before it, so that time and order agree.
- *
- * @param now milliseconds since 1970
- * @returns ISO 8601, UTC, microseconds, no zone; always the same length, so that texts compare as times do
- */
-export function nextTimestamp(previous: string | undefined, now: number): string {
-  const current = format(now * 1000);
-  return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
-}
-
-/** The same form for a time that a client gave; null when it is none. A time without zone is UTC. */
-export function normalizeTimestamp(text: string): string | null {
-  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/i.exec(
-    text.replace(' ', 'T'),
-  );
-  const [, seconds, fraction = '', zone = 'Z'] = match ?? [];
-  const milliseconds = Date.parse(`${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
-  if (Number.isNaN(milliseconds)) {
-    return null;
-  }
-  return format(milliseconds * 1000 + Number(fraction.padEnd(6, '0').slice(0, 6)));
-}
-
-function format(microseconds: number): string {
-  const milliseconds = Math.floor(microseconds / 1000);
-  const rest = String(microseconds % 1000).padStart(3, '0');
-  return new Date(milliseconds).toISOString().replace('Z', rest);
-}
-
-function toMicroseconds(timestamp: string): number {
-  return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
-}
-
-/** Whether a line of a conversation's log is whole. */
-export function isAgentEvent(value: unknown): value is AgentEvent {
-  return isWhole(value);
-}
-
-/** Whether a line of the log of bash commands is whole. */
-export function isBashEvent(value: unknown): value is BashEvent {
-  return isWhole(value);
-}
-
-function isWhole(value: unknown): boolean {
-  return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
-}
-
 interface LogSearch<E> {
   matches: (entry: E) => boolean;
-  /** Id of the entry to begin with; anything unknown means the first page. */
+  /** Id of the first entry of the page; an unknown one means the first page. */
   pageId: string | undefined;
   limit: number;
   descending: boolean;
@@ -230,5 +166,69 @@ export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search
       }
       items.push(entry);
     }
+  }
+}
+
+/** Whether a line of a conversation's log is intact. */
+export function isAgentEvent(value: unknown): value is AgentEvent {
+  return hasIdentity(value);
+}
+
+/** Whether a line of the log of bash commands is intact. */
+export function isBashEvent(value: unknown): value is BashEvent {
+  return hasIdentity(value);
+}
+
+function hasIdentity(value: unknown): boolean {
+  return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
+}
+
+/**
+ * Timestamp for the next entry of a log: now, but always later than the previous entry, so that time and order agree.
+ *
+ * @param now milliseconds since 1970
+ * @returns ISO 8601, UTC, microseconds, no zone; always the same length, so that they sort as text
+ */
+export function nextTimestamp(previous: string | undefined, now: number): string {
+  const current = format(now * 1000);
+  return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
+}
+
+/** The same form for a time from a client; null if it is not one. A time without a zone is UTC. */
+export function normalizeTimestamp(text: string): string | null {
+  // An unescaped plus sign in a query arrives as a blank.
+  const iso = text.replace(/ (\d\d:?\d\d)$/, '+$1').replace(' ', 'T');
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/i.exec(iso);
+  const [, seconds, fraction = '', zone = 'Z'] = match ?? [];
+  const milliseconds = Date.parse(`${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
+  if (Number.isNaN(milliseconds)) {
+    return null;
+  }
+  return format(milliseconds * 1000 + Number(fraction.padEnd(6, '0').slice(0, 6)));
+}
+
+function format(microseconds: number): string {
+  const milliseconds = Math.floor(microseconds / 1000);
+  const rest = String(microseconds % 1000).padStart(3, '0');
+  return new Date(milliseconds).toISOString().replace('Z', rest);
+}
+
+function toMicroseconds(timestamp: string): number {
+  return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise<void> {
+  for (let written = 0; written < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, start + written);
+    written += bytesWritten;
+  }
+}
+
+/** @returns undefined if the line is damaged */
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
   }
 }

@@ -1,11 +1,11 @@
 import { jsonText } from '../common/json-access.js';
 
-/** What was thrown, in words and codes; anything can be thrown, and not everything that is an error is an `Error`. */
+/** What was thrown. Anything can be thrown, and not every error is an `Error` of this realm. */
 interface Failure {
   /** `TypeError`, `AbortError`, … */
   name: string;
   message: string;
-  /** `ENOENT`, …; empty when there is none. */
+  /** `ENOENT`, …; empty if there is none. */
   code: string;
 }
 
@@ -19,12 +19,12 @@ export function describeFailure(thrown: unknown): Failure {
   };
 }
 
-/** One line of JSON to standard error. Members never hold a secret, a text of a user or an address with a query. */
+/** Writes one line of JSON to standard error. Fields never hold a secret, a user's text or an address with a query. */
 export function log(
   level: 'info' | 'warn' | 'error',
   message: string,
-  members: Record<string, unknown> = {},
+  fields: Record<string, unknown> = {},
 ): void {
-  const line = { time: new Date().toISOString(), level, message, ...members };
+  const line = { time: new Date().toISOString(), level, message, ...fields };
   process.stderr.write(`${JSON.stringify(line)}\n`);
 }

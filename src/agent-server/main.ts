@@ -1,9 +1,9 @@
 import { runAgentServer } from './program.js';
 
-await runAgentServer(async (context, surroundings) => {
-  // Only when the first conversation runs: the AI SDK takes longer to load than all the rest.
+await runAgentServer(async (context, server) => {
+  // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
   const { createNativeEngine } = await import('./engine/native/native.engine.js');
-  return createNativeEngine(context, surroundings);
+  return createNativeEngine(context, server);
 });
-// Whatever a tool server or an idle connection still holds open: all is on the disk.
+// All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
 process.exit();

@@ -4,32 +4,32 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { endProcesses } from '../common/processes/end-processes.js';
 
-/** Variable by which the processes of one tree are known even when they left its group and its parents are gone. */
+/** Environment variable that marks the processes of one tree, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 
 export interface RunCommandOptions {
-  /** Program and arguments; no shell is put between. */
+  /** Program and arguments, run without a shell. */
   command: string[];
   cwd: string;
-  /** The whole environment: nothing of ours is inherited. */
+  /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
   /** Milliseconds; null: no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal;
-  /** Called in order per stream; while its promise is open, no more of that stream is read. */
+  /** Called in order per stream; no more of that stream is read until its promise settles. */
   onOutput: (stream: 'stdout' | 'stderr', text: string) => void | Promise<void>;
 }
 
 export interface CommandResult {
-  /** 128 + n when signal n ended it; null when we did (time over, aborted). */
+  /** 128 + n when signal n ended it; null when we ended it (timeout, abort). */
   exitCode: number | null;
   timedOut: boolean;
 }
 
 /**
- * Runs a program and waits until it has ended. Whatever it started and left behind ends with it.
+ * Runs a program and waits until it has ended. Every process that it started and left behind is killed.
  *
- * @throws Error when the program cannot be started, or what `onOutput` threw
+ * @throws Error when the program cannot be started; whatever `onOutput` throws
  */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
   if (options.signal?.aborted) {
@@ -53,14 +53,14 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
   const pid = child.pid;
   if (pid === undefined) {
     await exited;
-    throw new Error('the program has no process id');
+    throw new Error('the program was not started');
   }
   const read = Promise.all([
     forward(child.stdout, (text) => options.onOutput('stdout', text)),
     forward(child.stderr, (text) => options.onOutput('stderr', text)),
   ]);
-  const end = await firstOf(exited, read, options);
-  // Also after a normal end: what still runs holds the pipes open.
+  const end = await firstEnd(exited, read, options);
+  // Also after a normal exit: processes that still run hold the pipes open.
   await killTree(pid, marker);
   await exited;
   if (end.failed) {
@@ -70,9 +70,17 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
   return { exitCode: end.exitCode, timedOut: end.timedOut };
 }
 
+/**
+ * Kills a process, its group, its session, its descendants and every process with the marker, however often they fork
+ * meanwhile. Resolves when none is left.
+ */
+export async function killTree(pid: number, marker: string): Promise<void> {
+  await endProcesses({ root: pid, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
+}
+
 type End = CommandResult & ({ failed: false } | { failed: true; error: unknown });
 
-async function firstOf(
+async function firstEnd(
   exited: Promise<number>,
   read: Promise<unknown>,
   options: RunCommandOptions,
@@ -102,12 +110,4 @@ async function forward(stream: Readable, take: (text: string) => void | Promise<
   for await (const chunk of stream) {
     await take(String(chunk));
   }
-}
-
-/**
- * Kills a process, its group, its session, its descendants and every process that carries the marker, however often
- * they fork meanwhile; answers when none is left.
- */
-export async function killTree(pid: number, marker: string): Promise<void> {
-  await endProcesses({ root: pid, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
 }

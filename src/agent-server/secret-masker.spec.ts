@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SecretMasker } from './secret-masker.js';
-import { clipText } from './tools/tool.js';
+import { clipText } from './clipped-text.js';
 
 const SECRET = 'pa/ss"w?rd\n€';
 

@@ -1,12 +1,12 @@
-import { CUT_MARK } from './tools/tool.js';
+import { CUT_MARK } from './clipped-text.js';
 
 const HIDDEN = '<secret-hidden>';
-/** Shorter values would blacken half of every text. */
-const SHORTEST = 4;
-/** A line of a key or a certificate is longer; it may appear without its neighbours, or behind a line number. */
-const SHORTEST_LINE = 16;
-/** Members that hold names and ids of the protocol; a secret that happens to be `user` must not break an event. */
-const STRUCTURAL = new Set([
+/** Masking shorter values would black out half of every text. */
+const MIN_LENGTH = 4;
+/** Lines of keys and certificates are longer; each may appear without its neighbours, or behind a line number. */
+const MIN_LINE_LENGTH = 16;
+/** Members that hold names and ids of the protocol: a secret that happens to be `user` must not break an event. */
+const PROTOCOL_MEMBERS = new Set([
   'id',
   'timestamp',
   'source',
@@ -22,12 +22,12 @@ const STRUCTURAL = new Set([
   'forgotten_event_ids',
 ]);
 
-/** Free JSON of a tool's: no member in it carries the protocol. */
-const FREE = 'data';
+/** Free JSON of a tool: no member in it belongs to the protocol. */
+const FREE_JSON_MEMBER = 'data';
 
 /**
- * Replaces known secret values, also in base64, URL-encoded or escaped as in JSON, single lines of long ones, and what is
- * left of one where a text was cut.
+ * Replaces known secrets, also in base64, URL-encoded or escaped as in JSON, single lines of long ones, and the
+ * fragments of one that a clipped text leaves on either side of the cut.
  */
 export class SecretMasker {
   readonly #pattern: RegExp | null;
@@ -42,38 +42,30 @@ export class SecretMasker {
   }
 
   text(text: string): string {
-    return this.#pattern === null ? text : this.#withoutTorn(text.replace(this.#pattern, HIDDEN));
+    return this.#pattern === null ? text : this.#maskTornEnds(text.replace(this.#pattern, HIDDEN));
   }
 
   /** How many characters at the end of a text may be the beginning of a secret. */
-  unfinished(text: string): number {
-    const lengths = this.#forms.map((form) => {
-      for (let length = Math.min(form.length - 1, text.length); length > 0; length -= 1) {
-        if (text.endsWith(form.slice(0, length))) {
-          return length;
-        }
-      }
-      return 0;
-    });
-    return Math.max(0, ...lengths);
+  unfinishedLength(text: string): number {
+    return this.#longestFragment(text, (form, length) => text.endsWith(form.slice(0, length)));
   }
 
-  /** The same value with every text in it masked, however deep. */
+  /** The same value with every text in it masked, at any depth. */
   value<T>(value: T): T {
     const masked = this.#pattern === null ? value : this.#deep(value, false);
     return isSameShape(masked, value) ? masked : value;
   }
 
-  /** Half a secret on either side of a cut is no secret any more that could be found. */
-  #withoutTorn(text: string): string {
+  /** A cut may run through a secret; the pattern does not match the fragments that remain. */
+  #maskTornEnds(text: string): string {
     const parts = text.split(CUT_MARK);
     return parts
       .map((part, index) => {
         if (index % 2 === 1) {
           return part;
         }
-        const end = index < parts.length - 1 ? tornLength(this.unfinished(part)) : 0;
-        const start = index > 0 ? tornLength(this.#unstarted(part)) : 0;
+        const end = index < parts.length - 1 ? fragmentLength(this.unfinishedLength(part)) : 0;
+        const start = index > 0 ? fragmentLength(this.#unstartedLength(part)) : 0;
         const kept = part.slice(start, Math.max(start, part.length - end));
         return `${start > 0 ? HIDDEN : ''}${kept}${end > 0 ? HIDDEN : ''}`;
       })
@@ -81,10 +73,14 @@ export class SecretMasker {
   }
 
   /** How many characters at the beginning of a text may be the end of a secret. */
-  #unstarted(text: string): number {
+  #unstartedLength(text: string): number {
+    return this.#longestFragment(text, (form, length) => text.startsWith(form.slice(form.length - length)));
+  }
+
+  #longestFragment(text: string, matches: (form: string, length: number) => boolean): number {
     const lengths = this.#forms.map((form) => {
       for (let length = Math.min(form.length - 1, text.length); length > 0; length -= 1) {
-        if (text.startsWith(form.slice(form.length - length))) {
+        if (matches(form, length)) {
           return length;
         }
       }
@@ -104,7 +100,9 @@ export class SecretMasker {
       return Object.fromEntries(
         Object.entries(value).map(([key, member]) => [
           key,
-          !isFree && STRUCTURAL.has(key) ? member : this.#deep(member, isFree || key === FREE),
+          !isFree && PROTOCOL_MEMBERS.has(key)
+            ? member
+            : this.#deep(member, isFree || key === FREE_JSON_MEMBER),
         ]),
       );
     }
@@ -112,22 +110,22 @@ export class SecretMasker {
   }
 }
 
-/** A text is replaced by a text, and nothing else is replaced. */
+/** Texts are replaced by texts, and nothing else is replaced. */
 function isSameShape<T>(value: unknown, like: T): value is T {
   return typeof value === typeof like;
 }
 
 function formsOf(secret: string): string[] {
-  // A value from a file mostly ends with a line break that nobody prints along.
+  // A value read from a file often ends with a line break that is not printed along with it.
   const value = secret.trim();
-  if (value.length < SHORTEST) {
+  if (value.length < MIN_LENGTH) {
     return [];
   }
   const base64 = Buffer.from(value, 'utf8').toString('base64');
   const lines = value.split(/\r?\n/).map((line) => line.trim());
   return [
     value,
-    ...(lines.length > 1 ? lines.filter((line) => line.length >= SHORTEST_LINE) : []),
+    ...(lines.length > 1 ? lines.filter((line) => line.length >= MIN_LINE_LENGTH) : []),
     base64,
     base64.replace(/=+$/, ''),
     Buffer.from(value, 'utf8').toString('base64url'),
@@ -137,9 +135,9 @@ function formsOf(secret: string): string[] {
   ];
 }
 
-/** A few characters tell nothing, and many a word ends with them. */
-function tornLength(length: number): number {
-  return length < SHORTEST ? 0 : length;
+/** Shorter fragments give nothing away, and many words end with them by chance. */
+function fragmentLength(length: number): number {
+  return length < MIN_LENGTH ? 0 : length;
 }
 
 function urlEncoded(value: string): string {

@@ -2,57 +2,33 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
-import { Activity } from './activity.js';
+import { ActivityTracker } from './activity-tracker.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
-import { AllowedPaths } from './files/file-routes.js';
+import { AllowedPaths } from './files/allowed-paths.js';
 import { GitWorkspace } from './git/git-workspace.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
-import { FrontDoor, SessionKeys } from './http/front-door.js';
+import { LazyApp } from './http/lazy-app.js';
+import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
-interface WatchOptions {
-  conversations: Conversations;
-  webhooks: WebhookSender | null;
-  activity: Activity;
-}
-
-/** Tells webhooks what happens to conversations, and notes that something does. */
-function watchConversations({ conversations, webhooks, activity }: WatchOptions): void {
-  conversations.watch({
-    added: (conversation) => {
-      webhooks?.conversation(conversation.info());
-      conversation.log.onAppend((event) => {
-        activity.touch();
-        webhooks?.event(conversation.id, event);
-      });
-    },
-    changed: (conversation) => {
-      webhooks?.conversation(conversation.info());
-    },
-    removed: (info) => {
-      webhooks?.conversation(info);
-    },
-  });
-}
-
-/** Longer than clients keep theirs: the side that sends decides when a connection ends. */
+/** Longer than the keep-alive of clients: whoever sends decides when a connection ends. */
 const KEEP_ALIVE_MS = 65_000;
-const UPLOAD_MS = 3_600_000;
-const WEBHOOK_STOP_MS = 2_000;
+const UPLOAD_TIMEOUT_MS = 3_600_000;
+const WEBHOOK_STOP_GRACE_MS = 2_000;
 
 export interface RunningAgentServer {
   port: number;
-  /** Ends runs and commands; everything is on the disk afterwards. */
+  /** Ends runs and commands; all state is on disk afterwards. */
   stop(): Promise<void>;
 }
 
-/** Loads what an earlier server left, then listens. */
+/** Loads the state that an earlier server left, then listens. Only `LazyApp` loads Express and zod, and later. */
 export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
-  const { workspace, environment, sessionKeys } = options;
+  const { workspace, environment, sessionKeys, toolWrapper: wrapper } = options;
   await mkdir(workspace, { recursive: true });
   const conversations = new Conversations({
     folder: options.conversationsPath,
@@ -66,44 +42,43 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent),
     workspace,
     environment,
-    wrapper: options.toolWrapper,
+    wrapper,
     masker: () => conversations.masker(),
   });
   const paths = new AllowedPaths([workspace, ...options.fileRoots]);
-  const place = { environment, wrapper: options.toolWrapper };
-  const preparation = new RepositoryPreparation({ ...place, workspace, paths });
-  const activity = new Activity(
+  const preparation = new RepositoryPreparation({ environment, wrapper, workspace, paths });
+  const activity = new ActivityTracker(
     () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
   );
   const keys = new SessionKeys(sessionKeys);
   if (keys.isOpen) {
-    log('warn', 'no session key is set: whoever reaches this server may use it');
+    log('warn', 'no session key configured: anyone who can reach this server can use it');
   }
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
-  watchConversations({ conversations, webhooks, activity });
+  reportConversations({ conversations, webhooks, activity });
   await Promise.all([conversations.load(), commands.closeInterrupted()]);
-  const { corsOrigins, maxUploadBytes, sockets } = options;
-  const git = new GitWorkspace(environment, options.toolWrapper);
-  const parts = {
-    conversations,
-    commands,
-    paths,
-    git,
-    preparation,
-    keys,
-    activity,
-    instanceId: randomUUID(),
-  };
-  const frontDoor = new FrontDoor(async () => {
-    const { createHttpSide } = await import('./http/app.js');
-    return createHttpSide({ ...parts, corsOrigins, maxUploadBytes, sockets });
+  const app = new LazyApp(async () => {
+    const { createHttpApp } = await import('./http/app.js');
+    return createHttpApp({
+      conversations,
+      commands,
+      paths,
+      git: new GitWorkspace(environment, wrapper),
+      preparation,
+      keys,
+      activity,
+      instanceId: randomUUID(),
+      corsOrigins: options.corsOrigins,
+      maxUploadBytes: options.maxUploadBytes,
+      sockets: options.sockets,
+    });
   });
   const server = createServer(
-    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_MS },
-    frontDoor.handle,
+    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
+    app.handle,
   );
-  server.on('upgrade', frontDoor.upgrade);
+  server.on('upgrade', app.upgrade);
   const port = await listen(server, options);
   return {
     port,
@@ -111,11 +86,36 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       server.close();
       await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
       await commands.log.close();
-      await frontDoor.close();
-      await webhooks?.stop(WEBHOOK_STOP_MS);
+      await app.close();
+      await webhooks?.stop(WEBHOOK_STOP_GRACE_MS);
       server.closeAllConnections();
     },
   };
+}
+
+interface ConversationReports {
+  conversations: Conversations;
+  webhooks: WebhookSender | null;
+  activity: ActivityTracker;
+}
+
+/** Sends what happens to conversations to the webhooks, and counts it as activity. */
+function reportConversations({ conversations, webhooks, activity }: ConversationReports): void {
+  conversations.subscribe({
+    added: (conversation) => {
+      webhooks?.conversationChanged(conversation.info());
+      conversation.log.onAppend((event) => {
+        activity.touch();
+        webhooks?.eventAppended(conversation.id, event);
+      });
+    },
+    changed: (conversation) => {
+      webhooks?.conversationChanged(conversation.info());
+    },
+    removed: (info) => {
+      webhooks?.conversationChanged(info);
+    },
+  });
 }
 
 function isAnyRunning(conversations: Conversations): boolean {
@@ -129,7 +129,7 @@ async function listen(server: Server, { host, port, portFile }: AgentServerOptio
   });
   const address = server.address();
   if (address === null || typeof address === 'string') {
-    throw new Error('the server listens on no port');
+    throw new Error('the server has no port');
   }
   if (portFile !== null) {
     await writeFile(`${portFile}.new`, `${address.port}\n`);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
-import { SOCKET_LIMITS } from '../../src/agent-server/sockets/socket-request.js';
+import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
 import { jsonAt, jsonNumber, jsonText } from '../../src/common/json-access.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -88,7 +88,7 @@ describe('sockets of the agent server', () => {
 
   it('says with a code why it closes', async () => {
     server = await startTestAgentServer({
-      sockets: { ...SOCKET_LIMITS, authTimeoutMs: 50, maxSubscribers: 1 },
+      sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },
     });
     const id = await server.client.start();
     expect(await open(`events/${id}?session_api_key=wrong`).closed).toBe(4001);
@@ -154,7 +154,7 @@ describe('sockets of the agent server', () => {
   });
 
   it('drops a client that takes nothing, without keeping anything for it', async () => {
-    server = await startTestAgentServer({ sockets: { ...SOCKET_LIMITS, stallMs: 50 } });
+    server = await startTestAgentServer({ sockets: { ...DEFAULT_LIMITS.sockets, stallMs: 50 } });
     const id = await server.client.start();
     const slow = open(`events/${id}`, WITH_KEY);
     const quick = open(`events/${id}`, WITH_KEY);
@@ -183,7 +183,7 @@ describe('sockets of the agent server', () => {
   });
 
   it('drops a client that answers no ping', async () => {
-    server = await startTestAgentServer({ sockets: { ...SOCKET_LIMITS, pingMs: 50 } });
+    server = await startTestAgentServer({ sockets: { ...DEFAULT_LIMITS.sockets, pingMs: 50 } });
     const id = await server.client.start();
     const dead = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/events/${id}`, {
       headers: WITH_KEY,

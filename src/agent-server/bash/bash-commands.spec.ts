@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { SecretMasker } from '../secret-masker.js';
-import { OutputBuffer } from './bash-commands.js';
+import { CommandOutputBuffer } from './bash-commands.js';
 
 describe('OutputBuffer', () => {
   it('masks a secret that arrives in pieces', () => {
     const masker = new SecretMasker(['my-secret']);
-    const buffer = new OutputBuffer(() => masker);
+    const buffer = new CommandOutputBuffer(() => masker);
     const seen: string[] = [];
     for (const text of ['a '.repeat(20), 'my-', 'sec', 'ret', ' b']) {
       buffer.add('stdout', text);
@@ -18,7 +18,7 @@ describe('OutputBuffer', () => {
 
   it.each(['stdout', 'stderr'] as const)('shows no half of a secret where %s is cut', (stream) => {
     const masker = new SecretMasker(['my-long-secret']);
-    const buffer = new OutputBuffer(() => masker);
+    const buffer = new CommandOutputBuffer(() => masker);
     buffer.add(stream, `${'x'.repeat(3_999_992)}my-long-secret`);
     const { stdout, stderr } = buffer.takeRest();
     expect(`${stdout}${stderr}`).not.toContain('my-long');
@@ -26,7 +26,7 @@ describe('OutputBuffer', () => {
   });
 
   it('says when there is enough for a piece, and how much was left out', () => {
-    const buffer = new OutputBuffer(() => new SecretMasker([]));
+    const buffer = new CommandOutputBuffer(() => new SecretMasker([]));
     expect(buffer.add('stdout', 'x')).toBe(false);
     expect(buffer.add('stderr', 'y'.repeat(64_000))).toBe(true);
     expect(buffer.take()).toEqual({ stdout: 'x', stderr: 'y'.repeat(64_000) });

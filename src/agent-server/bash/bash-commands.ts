@@ -2,87 +2,22 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BashCommand, BashEvent, BashOutput, ExecuteBashRequest } from '../../agent-protocol/server.js';
 import type { EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-errors.js';
+import { HttpError } from '../http/http-error.js';
 import { describeFailure } from '../log.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
 
-/** Output that is worth keeping, per command; the rest is counted, not kept. */
-const MAX_CHARACTERS = 4_000_000;
-const FULL = 64_000;
-
-type Stream = 'stdout' | 'stderr';
-
-/** A piece of output, ready to be written. */
-interface OutputPiece {
-  stdout: string | null;
-  stderr: string | null;
-}
-
-/** Gathers a command's output and hands it out in pieces, masked also where a secret spans two of them. */
-export class OutputBuffer {
-  readonly #masker: () => SecretMasker;
-  readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };
-  #kept = 0;
-  #dropped = 0;
-
-  constructor(masker: () => SecretMasker) {
-    this.#masker = masker;
-  }
-
-  /** @returns whether there is enough for a piece */
-  add(stream: Stream, text: string): boolean {
-    const room = MAX_CHARACTERS - this.#kept;
-    const kept = text.slice(0, room);
-    this.#waiting[stream] += kept;
-    this.#kept += kept.length;
-    this.#dropped += text.length - kept.length;
-    return kept !== '' && this.#waiting.stdout.length + this.#waiting.stderr.length >= FULL;
-  }
-
-  /** What is certain so far; null when that is nothing. What may be the beginning of a secret is kept back. */
-  take(): OutputPiece | null {
-    const masker = this.#masker();
-    const piece = {
-      stdout: this.#takeStream('stdout', masker, true),
-      stderr: this.#takeStream('stderr', masker, true),
-    };
-    return piece.stdout === null && piece.stderr === null ? null : piece;
-  }
-
-  /** All that is left. */
-  takeRest(): OutputPiece {
-    const masker = this.#masker();
-    // Where the output was cut there may be the beginning of a secret; it is left out too.
-    const isCut = this.#dropped > 0;
-    if (isCut) {
-      this.#waiting.stderr = this.#takeStream('stderr', masker, true) ?? '';
-      this.#waiting.stderr += `\n[${this.#dropped} further characters of output were left out]\n`;
-    }
-    return {
-      stdout: this.#takeStream('stdout', masker, isCut),
-      stderr: this.#takeStream('stderr', masker, false),
-    };
-  }
-
-  #takeStream(stream: Stream, masker: SecretMasker, isMoreToCome: boolean): string | null {
-    const masked = masker.text(this.#waiting[stream]);
-    const end = masked.length - (isMoreToCome ? masker.unfinished(masked) : 0);
-    this.#waiting[stream] = masked.slice(end);
-    return end === 0 ? null : masked.slice(0, end);
-  }
-}
-
-const FLUSH_MS = 250;
+const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
-/** How we say that a command did not end by itself. */
-const ENDED_BY_US = -1;
+/** Exit code of a command that did not end by itself. */
+const KILLED = -1;
+/** Exit code of a command that could not be started, as shells have it. */
 const NOT_STARTED = 127;
-const MAX_RUNNING = 50;
+const MAX_CONCURRENT_COMMANDS = 50;
 
 interface BashCommandsOptions {
   log: EventLog<BashEvent>;
-  /** Where commands run that name no other place. */
+  /** Default working directory. */
   workspace: string;
   environment: Record<string, string>;
   /** Put before the shell. */
@@ -105,7 +40,7 @@ export class BashCommands {
     return this.#running.size > 0;
   }
 
-  /** Gives the commands an end that an earlier process of ours did not see ending. */
+  /** Logs an end for the commands that were running when an earlier process of the server ended. */
   async closeInterrupted(): Promise<void> {
     const open = new Map<string, number>();
     for (const event of this.log.entries) {
@@ -119,17 +54,17 @@ export class BashCommands {
     }
     for (const [commandId, order] of open) {
       const stderr = 'The command was interrupted: the agent server ended while it ran.\n';
-      await this.#write(commandId, order, ENDED_BY_US, { stdout: null, stderr });
+      await this.#write(commandId, order, KILLED, { stdout: null, stderr });
     }
   }
 
-  /** Starts a command and answers at once; its output follows in the log. */
+  /** Starts a command and returns immediately; its output is logged as it comes. */
   async start(request: ExecuteBashRequest): Promise<BashCommand> {
     const { command } = await this.#begin(request);
     return command;
   }
 
-  /** Runs a command to its end. Answers its last piece of output, with all of the output in it. */
+  /** Runs a command to its end. Returns its last output event, with all of the output in it. */
   async execute(request: ExecuteBashRequest): Promise<BashOutput> {
     const { command, last } = await this.#begin(request);
     const output = await last;
@@ -141,20 +76,20 @@ export class BashCommands {
     return { ...output, stdout: whole('stdout'), stderr: whole('stderr') };
   }
 
-  /** Forgets all events; what runs goes on. */
+  /** Deletes all events; running commands continue. */
   async clear(): Promise<number> {
     return await this.log.clear();
   }
 
-  /** Ends all commands. */
+  /** Kills all commands. */
   async stop(): Promise<void> {
     this.#running.forEach((aborter) => aborter.abort());
     await Promise.allSettled(this.#running.keys());
   }
 
   async #begin(request: ExecuteBashRequest): Promise<{ command: BashCommand; last: Promise<BashOutput> }> {
-    if (this.#running.size >= MAX_RUNNING) {
-      throw new HttpError(429, 'Too many commands run at the same time.');
+    if (this.#running.size >= MAX_CONCURRENT_COMMANDS) {
+      throw new HttpError(429, 'Too many commands are running.');
     }
     const masker = this.#options.masker();
     const command = await this.log.append((identity): BashCommand => ({
@@ -165,18 +100,18 @@ export class BashCommands {
       timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
     }));
     if (command.kind !== 'BashCommand') {
-      throw new TypeError('the log answered another event');
+      throw new TypeError('the log returned another event');
     }
     const aborter = new AbortController();
     const last = this.#run({ ...command, command: request.command }, aborter.signal);
     this.#running.set(last, aborter);
-    // Whoever waits for it hears of a failure; nobody has to.
+    // Whoever awaits `last` gets its failure; here it must not count as an unhandled rejection.
     last.catch(() => undefined).finally(() => this.#running.delete(last));
     return { command, last };
   }
 
   async #run(command: BashCommand, signal: AbortSignal): Promise<BashOutput> {
-    const buffer = new OutputBuffer(this.#options.masker);
+    const buffer = new CommandOutputBuffer(this.#options.masker);
     let order = 0;
     const flush = async (): Promise<void> => {
       const piece = buffer.take();
@@ -185,7 +120,7 @@ export class BashCommands {
         await this.#write(command.id, order - 1, null, piece);
       }
     };
-    const timer = setInterval(() => void flush().catch(() => undefined), FLUSH_MS);
+    const timer = setInterval(() => void flush().catch(() => undefined), FLUSH_INTERVAL_MS);
     const exitCode = await this.#runProgram(command, signal, async (stream, text) => {
       if (buffer.add(stream, text)) {
         await flush();
@@ -202,7 +137,7 @@ export class BashCommands {
   ): Promise<number> {
     const cwd = path.resolve(this.#options.workspace, command.cwd ?? '.');
     if (!existsSync(cwd)) {
-      // Node would say of the program that it is not there.
+      // Node.js would blame the program, not the folder.
       await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);
       return NOT_STARTED;
     }
@@ -218,7 +153,7 @@ export class BashCommands {
       if (timedOut) {
         await onOutput('stderr', `\n[the command was ended after ${command.timeout} seconds]\n`);
       }
-      return exitCode ?? ENDED_BY_US;
+      return exitCode ?? KILLED;
     } catch (error) {
       await onOutput('stderr', `The command cannot be run: ${describeFailure(error).message}\n`);
       return NOT_STARTED;
@@ -240,5 +175,72 @@ export class BashCommands {
     };
     const { id, timestamp } = await this.log.append((identity) => ({ ...output, ...identity }));
     return { ...output, id, timestamp };
+  }
+}
+
+/** Output kept per command; further output is only counted. */
+const MAX_CHARACTERS = 4_000_000;
+/** Size above which collected output is written as an event. */
+const PIECE_CHARACTERS = 64_000;
+
+type Stream = 'stdout' | 'stderr';
+
+/** Masked output, ready to be logged. */
+interface OutputPiece {
+  stdout: string | null;
+  stderr: string | null;
+}
+
+/** Collects a command's output and splits it into pieces, masked also where a secret spans two of them. */
+export class CommandOutputBuffer {
+  readonly #masker: () => SecretMasker;
+  readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };
+  #kept = 0;
+  #dropped = 0;
+
+  constructor(masker: () => SecretMasker) {
+    this.#masker = masker;
+  }
+
+  /** @returns whether a piece is full */
+  add(stream: Stream, text: string): boolean {
+    const room = MAX_CHARACTERS - this.#kept;
+    const kept = text.slice(0, room);
+    this.#waiting[stream] += kept;
+    this.#kept += kept.length;
+    this.#dropped += text.length - kept.length;
+    return kept !== '' && this.#waiting.stdout.length + this.#waiting.stderr.length >= PIECE_CHARACTERS;
+  }
+
+  /** The output so far, null if there is none. A possible beginning of a secret at its end is held back. */
+  take(): OutputPiece | null {
+    const masker = this.#masker();
+    const piece = {
+      stdout: this.#takeStream('stdout', masker, true),
+      stderr: this.#takeStream('stderr', masker, true),
+    };
+    return piece.stdout === null && piece.stderr === null ? null : piece;
+  }
+
+  /** The rest of the output. */
+  takeRest(): OutputPiece {
+    const masker = this.#masker();
+    // A secret may begin where the output was cut; that beginning is dropped too.
+    const isCut = this.#dropped > 0;
+    if (isCut) {
+      this.#waiting.stderr = this.#takeStream('stderr', masker, true) ?? '';
+      this.#waiting.stderr += `\n[${this.#dropped} further characters of output were left out]\n`;
+    }
+    return {
+      stdout: this.#takeStream('stdout', masker, isCut),
+      stderr: this.#takeStream('stderr', masker, false),
+    };
+  }
+
+  #takeStream(stream: Stream, masker: SecretMasker, isIncomplete: boolean): string | null {
+    const masked = masker.text(this.#waiting[stream]);
+    const end = masked.length - (isIncomplete ? masker.unfinishedLength(masked) : 0);
+    this.#waiting[stream] = masked.slice(end);
+    return end === 0 ? null : masked.slice(0, end);
   }
 }

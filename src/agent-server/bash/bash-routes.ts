@@ -2,17 +2,17 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { BashEvent } from '../../agent-protocol/server.js';
 import { searchLog } from '../event-log.js';
+import { HttpError } from '../http/http-error.js';
 import {
-  HttpError,
   limitSchema,
   listSchema,
   parseRequest,
   sortOrderSchema,
   timestampSchema,
-} from '../http/http-errors.js';
+} from '../http/request-parsing.js';
 import type { BashCommands } from './bash-commands.js';
 
-/** Body of the two ways to run a command; frames of clients on the socket too. */
+/** Body of both routes that run a command, and of the frames that clients send over the socket. */
 export const bashRequestSchema = z.object({
   command: z.string().min(1),
   cwd: z.string().nullish(),
@@ -77,7 +77,7 @@ export function bashRoutes(commands: BashCommands): Router {
   return router;
 }
 
-/** `order__gt` asks for further output: commands have no order and are left out. */
+/** `order__gt` asks for later output: commands have no order and do not match. */
 function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boolean {
   return (event) =>
     (query.kind__eq === undefined || event.kind === query.kind__eq) &&

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { HttpError } from '../http/http-errors.js';
+import { HttpError } from '../http/http-error.js';
 
 const HEX = /^[0-9a-f]{32}$/;
 
-/** A conversation's id as a client wrote it, with dashes; null when it is no UUID. */
+/** A client's form of a conversation's id, normalized to a UUID with dashes; null if it is no UUID. */
 export function toConversationId(text: string): string | null {
   const hex = text.toLowerCase().replaceAll('-', '');
   return HEX.test(hex)
@@ -11,7 +11,7 @@ export function toConversationId(text: string): string | null {
     : null;
 }
 
-/** @throws HttpError 404: what is no id names no conversation */
+/** @throws HttpError 404: no conversation has an id that is no UUID */
 export function requireConversationId(text: string): string {
   const id = toConversationId(text);
   if (id === null) {

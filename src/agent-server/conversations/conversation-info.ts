@@ -1,7 +1,6 @@
 import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation.js';
+import { MASK } from './agent-redaction.js';
 import type { ConversationRecord } from './conversation-record.js';
-
-const MASK = '**********';
 
 /** A conversation as clients see it. */
 export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
@@ -28,7 +27,7 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
   };
 }
 
-/** What the model cost so far, under the name that the client gave it. */
+/** Usage and cost of the model so far, under the usage id that the client chose. */
 export function toStats(record: ConversationRecord): ConversationInfo['stats'] {
   const metrics = { ...toMetrics(record), costs: [], response_latencies: [], token_usages: [] };
   return { usage_to_metrics: { [record.llm.usageId]: metrics } };
@@ -57,7 +56,7 @@ function toSecretSources({ secrets }: ConversationRecord): Record<string, Record
   return Object.fromEntries(
     Object.entries(secrets).map(([name, { kind, description }]) => [
       name,
-      // Where a secret is looked up is a secret too: such addresses carry tokens.
+      // The address of a lookup is a secret too: such addresses carry tokens.
       { kind, description, ...(kind === 'LookupSecret' ? { url: MASK, headers: {} } : { value: MASK }) },
     ]),
   );

@@ -1,17 +1,18 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
-import { HttpError, parseRequest, limitSchema, listSchema } from '../http/http-errors.js';
-import type { Conversation } from './conversation.js';
+import { HttpError } from '../http/http-error.js';
+import { limitSchema, listSchema, parseRequest } from '../http/request-parsing.js';
 import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
-import type { Conversations } from './conversations.js';
 import {
   confirmationPolicySchema,
   credentialsSchema,
   secretsSchema,
   securityAnalyzerSchema,
   startSchema,
-} from './schemas.js';
+} from './conversation-schemas.js';
+import type { Conversation } from './conversation.js';
+import type { Conversations } from './conversations.js';
 
 const MAX_IDS = 100;
 const SUCCESS = { success: true };
@@ -30,7 +31,7 @@ const idsSchema = z.object({ ids: listSchema.pipe(z.array(conversationIdSchema).
 const titleSchema = z.object({ title: z.string().trim().min(1).max(200) });
 const policySchema = z.object({ policy: confirmationPolicySchema });
 const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
-const secretsBodySchema = z.object({ secrets: secretsSchema });
+const secretsUpdateSchema = z.object({ secrets: secretsSchema });
 const questionSchema = z.object({ question: z.string().min(1) });
 const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
   max_length: 50,
@@ -39,7 +40,7 @@ const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(20
 /** `/api/conversations`. */
 export function conversationRoutes(conversations: Conversations): Router {
   const router = Router();
-  const named = (id: string): Conversation => conversations.get(requireConversationId(id));
+  const conversationOf = (id: string): Conversation => conversations.get(requireConversationId(id));
 
   router.post('/', async (request, response) => {
     const body = parseRequest(startSchema, 'body', request.body);
@@ -75,11 +76,11 @@ export function conversationRoutes(conversations: Conversations): Router {
   });
 
   router.get('/:id', (request, response) => {
-    response.json(named(request.params.id).info());
+    response.json(conversationOf(request.params.id).info());
   });
 
   router.patch('/:id', async (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     await conversation.setTitle(parseRequest(titleSchema, 'body', request.body).title);
     response.json(SUCCESS);
   });
@@ -90,66 +91,66 @@ export function conversationRoutes(conversations: Conversations): Router {
   });
 
   router.post('/:id/run', async (request, response) => {
-    await named(request.params.id).run();
+    await conversationOf(request.params.id).run();
     response.json(SUCCESS);
   });
 
   router.post('/:id/pause', async (request, response) => {
-    await named(request.params.id).pause();
+    await conversationOf(request.params.id).pause();
     response.json(SUCCESS);
   });
 
   router.post('/:id/interrupt', async (request, response) => {
-    await named(request.params.id).interrupt();
+    await conversationOf(request.params.id).interrupt();
     response.json(SUCCESS);
   });
 
   router.post('/:id/secrets', async (request, response) => {
-    const conversation = named(request.params.id);
-    await conversation.updateCredentials(parseRequest(secretsBodySchema, 'body', request.body));
+    const conversation = conversationOf(request.params.id);
+    await conversation.updateCredentials(parseRequest(secretsUpdateSchema, 'body', request.body));
     response.json(SUCCESS);
   });
 
   router.post('/:id/credentials', async (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     await conversation.updateCredentials(parseRequest(credentialsSchema, 'body', request.body));
     response.json(SUCCESS);
   });
 
   router.post('/:id/confirmation_policy', async (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     await conversation.setConfirmationPolicy(parseRequest(policySchema, 'body', request.body).policy);
     response.json(SUCCESS);
   });
 
   router.post('/:id/security_analyzer', async (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     const { security_analyzer: analyzer } = parseRequest(analyzerSchema, 'body', request.body);
     await conversation.setSecurityAnalyzer(analyzer);
     response.json(SUCCESS);
   });
 
   router.post('/:id/generate_title', (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     const { max_length: maxLength } = parseRequest(titleRequestSchema, 'body', request.body);
     response.json({ title: conversation.suggestTitle(maxLength) });
   });
 
   router.post('/:id/ask_agent', async (request, response) => {
-    const conversation = named(request.params.id);
+    const conversation = conversationOf(request.params.id);
     const { question } = parseRequest(questionSchema, 'body', request.body);
     response.json({ response: await conversation.ask(question) });
   });
 
   router.post('/:id/condense', async (request, response) => {
-    response.json({ success: await named(request.params.id).condense() });
+    response.json({ success: await conversationOf(request.params.id).condense() });
   });
 
   router.post(['/:id/fork', '/:id/navigate'], (request) => {
-    named(String(request.params['id']));
+    conversationOf(String(request.params['id']));
     throw new HttpError(
       501,
-      'This agent server keeps one line of history: start another conversation instead.',
+      'This agent server keeps a single line of history: start another conversation instead.',
     );
   });
 

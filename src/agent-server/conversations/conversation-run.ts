@@ -1,109 +1,49 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
-import { HttpError } from '../http/http-errors.js';
+import { closeOpenCalls } from '../engine/open-calls.js';
+import { HttpError } from '../http/http-error.js';
 import { describeFailure, log } from '../log.js';
 import type { ConversationState } from './conversation-state.js';
-import { closeOpenCalls } from './open-calls.js';
+import type { RunSlots } from './run-slots.js';
 
-interface Waiting {
-  take: () => void;
-}
-
-/** How many agents may work at the same time; the others wait in the order they came. */
-export class RunPlaces {
-  readonly #max: number;
-  readonly #waiting: Waiting[] = [];
-  #taken = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /**
-   * Waits for a place.
-   *
-   * @returns what gives the place back; null when the signal aborted first
-   */
-  async take(signal: AbortSignal): Promise<(() => void) | null> {
-    if (signal.aborted) {
-      return null;
-    }
-    if (this.#taken < this.#max) {
-      this.#taken += 1;
-    } else if (!(await this.#wait(signal))) {
-      return null;
-    }
-    return () => this.#giveBack();
-  }
-
-  /** A place is handed over as it is: a newcomer cannot slip in between. */
-  #giveBack(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) {
-      this.#taken -= 1;
-    } else {
-      next.take();
-    }
-  }
-
-  async #wait(signal: AbortSignal): Promise<boolean> {
-    return await new Promise<boolean>((resolve) => {
-      const settle = (taken: boolean): void => {
-        signal.removeEventListener('abort', leave);
-        resolve(taken);
-      };
-      const waiting = { take: () => settle(true) };
-      const leave = (): void => {
-        const index = this.#waiting.indexOf(waiting);
-        if (index !== -1) {
-          this.#waiting.splice(index, 1);
-          settle(false);
-        }
-      };
-      signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.push(waiting);
-    });
-  }
-}
-
-/** An engine that does not end when it is aborted is left behind after this. */
-const ABORT_MS = 5_000;
+/** An engine that does not end within this time after an abort is abandoned. */
+const ABORT_GRACE_MS = 5_000;
 
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
 interface ActiveRun {
   aborter: AbortController;
-  /** The status says that it runs. Never rejects, as `ended` never does. */
+  /** Resolves once the status is `running`. Neither promise ever rejects. */
   started: Promise<void>;
   ended: Promise<void>;
 }
 
-/** The one run that a conversation may have at a time. */
+/** Runs a conversation's engine, one run at a time. */
 export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;
-  readonly #places: RunPlaces;
+  readonly #slots: RunSlots;
   readonly #stopped = new AbortController();
   #engine: Promise<AgentEngine> | null = null;
-  #waitsForPlace = false;
+  #isQueued = false;
   #active: ActiveRun | null = null;
-  /** A message asked for a run while there was one. */
-  #again = false;
+  /** A message asked for a run while one was active. */
+  #runAgain = false;
   #stopping = false;
 
-  /** @param places shared by all conversations of the server */
-  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, places: RunPlaces) {
+  /** @param slots shared by all conversations of the server */
+  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, slots: RunSlots) {
     this.#state = state;
     this.#createEngine = createEngine;
-    this.#places = places;
+    this.#slots = slots;
   }
 
   get isActive(): boolean {
     return this.#active !== null;
   }
 
-  /** The engine says how a run ended a moment before it has: waits for that moment to pass. */
+  /** The engine sets the final status shortly before its run ends: waits until the two agree. */
   async settle(): Promise<void> {
     await this.#active?.started;
     while (this.#active !== null && this.#state.record.status !== 'running') {
@@ -111,16 +51,17 @@ export class ConversationRun {
     }
   }
 
-  /** Resolves once the status says so; the run itself goes on. */
+  /** Resolves once the status is `running`; the run itself goes on. */
   async start(): Promise<void> {
     await this.#begin((engine, signal) => engine.run(this.#state, signal));
   }
 
+  /** Starts a run, or has another one follow the active one if that leaves the message unanswered. */
   async startOrContinue(): Promise<void> {
     if (this.#active === null) {
       await this.start();
     } else {
-      this.#again = true;
+      this.#runAgain = true;
     }
   }
 
@@ -128,16 +69,16 @@ export class ConversationRun {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
   }
 
-  /** A question beside the run, if there is one; nothing of it gets into the log. */
+  /** Asks a question beside an active run; nothing of it is logged. */
   async ask(question: string): Promise<string> {
     const engine = await this.#openEngine();
     return await engine.ask(this.#state, question, this.#stopped.signal);
   }
 
   /**
-   * Makes the history shorter, as a run of its own.
+   * Condenses the history, as a run of its own.
    *
-   * @returns whether there was something to leave out
+   * @returns whether there was anything to condense
    */
   async condense(): Promise<boolean> {
     const { status } = this.#state.record;
@@ -152,13 +93,13 @@ export class ConversationRun {
     return condensed;
   }
 
-  /** @param atOnce aborts the step that is under way */
-  async pause(atOnce: boolean): Promise<void> {
+  /** @param immediately aborts the current step */
+  async pause(immediately: boolean): Promise<void> {
     const active = this.#active;
     if (active === null && this.#state.record.status !== 'idle') {
       return;
     }
-    this.#again = false;
+    this.#runAgain = false;
     if (!this.#state.pauseRequested()) {
       this.#state.requestPause(true);
       await this.#state.append({ kind: 'PauseEvent', source: 'user' });
@@ -166,26 +107,26 @@ export class ConversationRun {
     if (active === null) {
       this.#state.requestPause(false);
       await this.#state.setStatus('paused');
-    } else if (atOnce || this.#waitsForPlace) {
+    } else if (immediately || this.#isQueued) {
       active.aborter.abort();
       await active.ended;
     }
   }
 
-  /** Ends the run, first after its step, then at once, and closes the engine. */
+  /** Lets the run complete its step within the grace period, then aborts it, and closes the engine. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#stopped.abort();
     const active = this.#active;
     if (active !== null) {
-      // Before the run ends: whoever kills the server meanwhile does not make it forget.
+      // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
       await this.#state.change({ wasRunning: !this.#state.pauseRequested() });
       this.#state.requestPause(true);
-      if (!this.#waitsForPlace) {
+      if (!this.#isQueued) {
         await within(graceMs, active.ended);
       }
       active.aborter.abort();
-      await within(ABORT_MS, active.ended);
+      await within(ABORT_GRACE_MS, active.ended);
       if (this.#state.record.status === 'running') {
         await this.#state.setStatus('paused');
       }
@@ -203,7 +144,7 @@ export class ConversationRun {
     const aborter = new AbortController();
     const started = Promise.withResolvers<void>();
     this.#state.requestPause(false);
-    this.#again = false;
+    this.#runAgain = false;
     this.#active = {
       aborter,
       started: started.promise,
@@ -225,18 +166,18 @@ export class ConversationRun {
   }
 
   async #work(work: Work, signal: AbortSignal): Promise<void> {
-    this.#waitsForPlace = true;
-    // A place that becomes free while the server ends is for nobody.
-    const giveBack = await this.#places.take(AbortSignal.any([signal, this.#stopped.signal]));
-    this.#waitsForPlace = false;
-    if (giveBack === null) {
+    this.#isQueued = true;
+    // While the server stops, a slot that becomes free must start no run.
+    const release = await this.#slots.acquire(AbortSignal.any([signal, this.#stopped.signal]));
+    this.#isQueued = false;
+    if (release === null) {
       return;
     }
     try {
       await this.#state.refreshSecrets();
       await work(await this.#openEngine(), signal);
     } finally {
-      giveBack();
+      release();
     }
   }
 
@@ -245,30 +186,37 @@ export class ConversationRun {
     return await this.#engine;
   }
 
-  /** Whatever the engine left open, the conversation is whole again afterwards. */
+  /** Leaves the conversation in a consistent state, whatever the engine left open. */
   async #conclude(signal: AbortSignal): Promise<void> {
     try {
       const { status } = this.#state.record;
       if (status !== 'waiting_for_confirmation') {
-        await closeOpenCalls(this.#state, 'The run ended before the tool had answered.');
+        await closeOpenCalls(this.#state, 'The run ended before the tool returned a result.');
       }
       if (status === 'running') {
-        const isCut = signal.aborted || this.#stopping || this.#state.pauseRequested();
-        await this.#state.setStatus(isCut ? 'paused' : 'idle');
+        const wasInterrupted = signal.aborted || this.#stopping || this.#state.pauseRequested();
+        await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
       }
     } catch (error) {
-      log('error', 'the end of a run could not be written', { reason: describeFailure(error).message });
+      log('error', 'failed to record end of run', {
+        conversation: this.#state.record.id,
+        reason: describeFailure(error).message,
+      });
     }
     this.#state.requestPause(false);
     this.#active = null;
-    if (this.#again && !this.#stopping && this.#isWorthAnotherRun()) {
+    if (this.#runAgain && !this.#stopping && this.#needsAnotherRun()) {
       await this.start().catch((error: unknown) => {
-        log('error', 'a run could not be started again', { reason: describeFailure(error).message });
+        log('error', 'failed to restart run', {
+          conversation: this.#state.record.id,
+          reason: describeFailure(error).message,
+        });
       });
     }
   }
 
-  #isWorthAnotherRun(): boolean {
+  /** Whether the run ended without answering the message that asked for another one. */
+  #needsAnotherRun(): boolean {
     const { status } = this.#state.record;
     return (
       status === 'paused' || (['finished', 'idle'].includes(status) && endsUnanswered(this.#state.events()))
@@ -280,8 +228,8 @@ export class ConversationRun {
       return;
     }
     const detail = this.#state.masker.text(describeFailure(failure).message);
-    log('error', 'a run failed', { conversation: this.#state.record.id, reason: detail });
-    // A log that cannot be written is the likely cause: then this fails too, and `conclude` says so.
+    log('error', 'failed to run agent', { conversation: this.#state.record.id, reason: detail });
+    // The likely cause is an event log that cannot be written: then this fails too, and `conclude` logs it.
     await this.#state
       .append({ kind: 'ConversationErrorEvent', source: 'environment', code: 'EngineFailed', detail })
       .catch(() => undefined);
@@ -292,7 +240,10 @@ export class ConversationRun {
     try {
       await (await this.#engine)?.close();
     } catch (error) {
-      log('warn', 'an engine could not be closed', { reason: describeFailure(error).message });
+      log('warn', 'failed to close engine', {
+        conversation: this.#state.record.id,
+        reason: describeFailure(error).message,
+      });
     }
     this.#engine = null;
   }

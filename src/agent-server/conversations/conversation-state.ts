@@ -1,13 +1,17 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '../../agent-protocol/events.js';
 import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent, Usage } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
-import { gitVariables } from '../git/run-git.js';
+import { gitVariables } from '../git/git-credentials.js';
 import { SecretMasker } from '../secret-masker.js';
-import { compactEvent } from './event-routes.js';
 import { toStats } from './conversation-info.js';
-import type { ConversationRecord, RecordFile } from './conversation-record.js';
-import { type Credentials, secretValues, lookUpSecrets } from './credentials.js';
+import type { ConversationRecord } from './conversation-record.js';
+import { type Credentials, secretValues } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
+import type { RecordFile } from './record-file.js';
+import { lookUpSecrets } from './secret-lookup.js';
+
+/** Free JSON, in which null has a meaning, and `command`, which strict readers want even when it is null. */
+const MEMBERS_WITH_NULLS = new Set(['data', 'value', 'meta', 'inputSchema', 'command']);
 
 export interface ConversationStateOptions {
   record: ConversationRecord;
@@ -18,18 +22,18 @@ export interface ConversationStateOptions {
   baseEnvironment: Record<string, string>;
   /** Secrets of the server itself. */
   serverSecrets: readonly string[];
-  /** Told after each change of the record. */
-  changed: () => void;
+  /** Called after each change of the record. */
+  onChange: () => void;
 }
 
-/** What a conversation knows: its record, its log and its secrets. This is what the engine sees of it. */
+/** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
   readonly #recordFile: RecordFile;
   readonly #baseEnvironment: Record<string, string>;
-  readonly #changed: () => void;
-  /** Values that were secret once stay so. */
-  readonly #everSecret: Set<string>;
+  readonly #onChange: () => void;
+  /** Every secret that it was ever given: a replaced one is still masked. */
+  readonly #knownSecrets: Set<string>;
   #record: ConversationRecord;
   #credentials: Credentials;
   #lookedUp: Record<string, string> = {};
@@ -42,9 +46,9 @@ export class ConversationState implements EngineHost {
     this.#recordFile = options.recordFile;
     this.#credentials = options.credentials;
     this.#baseEnvironment = options.baseEnvironment;
-    this.#changed = options.changed;
-    this.#everSecret = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
-    this.#masker = new SecretMasker(this.#everSecret);
+    this.#onChange = options.onChange;
+    this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
+    this.#masker = new SecretMasker(this.#knownSecrets);
   }
 
   get record(): ConversationRecord {
@@ -60,7 +64,7 @@ export class ConversationState implements EngineHost {
   }
 
   get knownSecrets(): ReadonlySet<string> {
-    return this.#everSecret;
+    return this.#knownSecrets;
   }
 
   get settings(): EngineSettings {
@@ -88,7 +92,7 @@ export class ConversationState implements EngineHost {
     };
   }
 
-  /** @param also written in the same moment */
+  /** @param also further changes that are written together with the status */
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
       await this.change({ ...also, status });
@@ -123,30 +127,30 @@ export class ConversationState implements EngineHost {
     this.#pauseRequested = requested;
   }
 
-  /** Changes the record; resolves once it is on the disk. */
+  /** Changes the record; resolves once it is on disk. */
   async change(part: Partial<ConversationRecord>): Promise<void> {
     this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
     await this.#recordFile.save(this.#record);
-    this.#changed();
+    this.#onChange();
   }
 
   setCredentials(credentials: Credentials): void {
     this.#credentials = credentials;
-    this.#learn(secretValues(credentials));
+    this.#addSecrets(secretValues(credentials));
   }
 
-  /** Fetches the secrets that are kept elsewhere; before each run, for they change. */
+  /** Fetches the secrets that are stored elsewhere; called before each run because they may change. */
   async refreshSecrets(): Promise<void> {
     this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp);
-    this.#learn(Object.values(this.#lookedUp));
+    this.#addSecrets(Object.values(this.#lookedUp));
   }
 
-  #learn(values: string[]): void {
-    values.forEach((value) => this.#everSecret.add(value));
-    this.#masker = new SecretMasker(this.#everSecret);
+  #addSecrets(values: string[]): void {
+    values.forEach((value) => this.#knownSecrets.add(value));
+    this.#masker = new SecretMasker(this.#knownSecrets);
   }
 
-  /** Names and numbers of ours: never masked. */
+  /** Our own names and numbers, which are never masked. */
   async #writeUpdate(key: string, value: unknown): Promise<void> {
     const update: Omit<ConversationStateUpdateEvent, 'id' | 'timestamp'> = {
       kind: 'ConversationStateUpdateEvent',
@@ -160,4 +164,32 @@ export class ConversationState implements EngineHost {
   async #write(event: NewEvent): Promise<AgentEvent> {
     return await this.log.append((identity) => compactEvent({ ...event, ...identity }));
   }
+}
+
+/** The same event without its null members, as clients expect it. */
+function compactEvent<T extends object>(event: T): T {
+  const compact = withoutNulls(event);
+  return isSameShape(compact, event) ? compact : event;
+}
+
+/** Only members that may be null are removed, and those may be absent as well. */
+function isSameShape<T>(value: unknown, like: T): value is T {
+  return typeof value === typeof like;
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item) => withoutNulls(item));
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]) => {
+      if (MEMBERS_WITH_NULLS.has(key)) {
+        return [[key, member]];
+      }
+      return member === null || member === undefined ? [] : [[key, withoutNulls(member)]];
+    }),
+  );
 }

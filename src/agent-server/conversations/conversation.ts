@@ -2,19 +2,20 @@ import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
+import { rejectOpenCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-errors.js';
+import { HttpError } from '../http/http-error.js';
 import { toConversationInfo } from './conversation-info.js';
-import { type ConversationRecord, recordChanges } from './conversation-record.js';
-import { ConversationRun, type RunPlaces } from './conversation-run.js';
+import { type ConversationRecord, recordUpdate } from './conversation-record.js';
+import { ConversationRun } from './conversation-run.js';
+import type { CredentialsUpdate, IncomingMessage } from './conversation-schemas.js';
 import type { ConversationState } from './conversation-state.js';
-import { updateCredentials, KEY_WITHHELD, missingKeyDetail } from './credentials.js';
-import type { IncomingMessage, CredentialsUpdate } from './schemas.js';
-import { openCalls } from './open-calls.js';
+import { KEY_WITHHELD, mergeCredentials, missingKeyDetail } from './credentials.js';
+import type { RunSlots } from './run-slots.js';
 
-const ENDED: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
+const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
 
-/** One conversation: what clients may do with it. */
+/** One conversation, with everything that clients can do to it. */
 export class Conversation {
   readonly folder: string;
   readonly #state: ConversationState;
@@ -24,11 +25,11 @@ export class Conversation {
     folder: string,
     state: ConversationState,
     createEngine: () => Promise<AgentEngine>,
-    places: RunPlaces,
+    slots: RunSlots,
   ) {
     this.folder = folder;
     this.#state = state;
-    this.#run = new ConversationRun(state, createEngine, places);
+    this.#run = new ConversationRun(state, createEngine, slots);
   }
 
   get id(): string {
@@ -43,7 +44,7 @@ export class Conversation {
     return this.#state.log;
   }
 
-  /** Whether the agent works at this moment. */
+  /** Whether the agent is running right now. */
   get isRunning(): boolean {
     return this.#run.isActive;
   }
@@ -58,9 +59,10 @@ export class Conversation {
   }
 
   /**
-   * Adds the user's message; with `run` the agent takes it up, now or, when it works already, with its next step.
+   * Adds the user's message. With `run`, the agent starts to work on it, or reads it before its next step if it is
+   * running already.
    *
-   * @throws HttpError 400 when the agent shall run and cannot
+   * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
     await this.#run.settle();
@@ -78,7 +80,7 @@ export class Conversation {
     });
     await this.#state.change({ usage: { ...this.record.usage, iterations: 0 } });
     await this.log.sync();
-    if (ENDED.has(status) && !this.isRunning) {
+    if (FINAL_STATUSES.has(status) && !this.isRunning) {
       await this.#state.setStatus('idle');
     }
     if (message.run) {
@@ -87,9 +89,9 @@ export class Conversation {
   }
 
   /**
-   * Lets the agent work. With calls that wait for confirmation it accepts them: that is how SDK clients do it.
+   * Starts the agent. Calls that wait for confirmation are accepted: SDK clients confirm this way.
    *
-   * @throws HttpError 409 when it works already, 400 when there is nothing to work on or a key is missing
+   * @throws HttpError 409 when it is running already, 400 when there is nothing to work on or a key is missing
    */
   async run(): Promise<void> {
     await this.#run.settle();
@@ -109,19 +111,23 @@ export class Conversation {
     }
   }
 
-  /** Ends the run after its current step; asked a second time, at once. */
+  /** Pauses the run after its current step; a second request pauses it immediately. */
   async pause(): Promise<void> {
     await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());
   }
 
-  /** Ends the run at once. */
+  /** Pauses the run immediately. */
   async interrupt(): Promise<void> {
     await this.#run.settle();
     await this.#run.pause(true);
   }
 
-  /** @throws HttpError 409 when nothing waits for confirmation */
+  /**
+   * Accepts or rejects the calls that wait for confirmation.
+   *
+   * @throws HttpError 409 when there are none
+   */
   async respond(accept: boolean, reason: string | null): Promise<void> {
     await this.#run.settle();
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
@@ -131,7 +137,7 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
-  /** Asks the agent something that does not get into the log, whether it works or not. */
+  /** Asks the agent a question that is not logged, also during a run. */
   async ask(question: string): Promise<string> {
     this.#requireCredentials();
     return this.#state.masker.text(await this.#run.ask(question));
@@ -140,8 +146,8 @@ export class Conversation {
   /**
    * Has the model summarise the oldest part of the history now.
    *
-   * @returns whether there was something to leave out
-   * @throws HttpError 409 while the agent works or waits for an answer
+   * @returns whether there was anything to summarise
+   * @throws HttpError 409 while the agent is running or waits for confirmation
    */
   async condense(): Promise<boolean> {
     await this.#run.settle();
@@ -156,7 +162,7 @@ export class Conversation {
     await this.#state.change({ title });
   }
 
-  /** A title made of the first message. */
+  /** A title from the first message. */
   suggestTitle(maxLength: number): string {
     return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
   }
@@ -169,14 +175,14 @@ export class Conversation {
     await this.#state.change({ securityAnalyzer: analyzer });
   }
 
-  /** Replaces what is given; nothing secret of it is written. A run that goes on has it with its next step. */
+  /** Replaces what is given; secrets are kept in memory only. An active run uses the new ones from its next step on. */
   async updateCredentials(update: CredentialsUpdate): Promise<void> {
-    this.#state.setCredentials(updateCredentials(this.#state.credentials, update));
-    await this.#state.change(recordChanges(this.record, update));
-    await this.#tellWithheldKey();
+    this.#state.setCredentials(mergeCredentials(this.#state.credentials, update));
+    await this.#state.change(recordUpdate(this.record, update));
+    await this.#reportWithheldKey();
   }
 
-  /** Ends the run within a time, remembers that there was one, and lets go of files and processes. */
+  /** Ends the run within the grace period, records that there was one, and releases files and processes. */
   async stop(graceMs: number): Promise<void> {
     await this.#run.stop(graceMs);
     await this.log.close();
@@ -192,11 +198,11 @@ export class Conversation {
     }
   }
 
-  /** Whoever waits for interrupted work to go on asks for nothing that could be refused with the reason. */
-  async #tellWithheldKey(): Promise<void> {
+  /** Clients that wait for interrupted work to resume send no request that could be refused with this reason. */
+  async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
-    const isTold = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
-    if (this.record.wasRunning && this.#lacksKey && this.#state.credentials.llmKeyWithheld && !isTold) {
+    const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
+    if (this.record.wasRunning && this.#lacksKey && this.#state.credentials.llmKeyWithheld && !isReported) {
       await this.#state.append({
         kind: 'ConversationErrorEvent',
         source: 'environment',
@@ -207,22 +213,12 @@ export class Conversation {
     }
   }
 
-  /** A message in place of an answer is a no: nothing runs unasked. */
+  /** A message instead of a confirmation is a refusal: nothing runs without consent. */
   async #rejectOpenCalls(): Promise<void> {
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       return;
     }
-    for (const call of openCalls(this.log.entries)) {
-      await this.#state.append({
-        kind: 'UserRejectObservation',
-        source: 'environment',
-        tool_name: call.tool_name,
-        tool_call_id: call.tool_call_id,
-        rejection_reason: 'The user wrote a message instead of confirming the action.',
-        rejection_source: 'user',
-        action_id: call.id,
-      });
-    }
+    await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
     await this.#state.setStatus('idle');
   }
 }

@@ -3,44 +3,39 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isAgentEvent } from '../event-log.js';
-import { HttpError } from '../http/http-errors.js';
-import { log, describeFailure } from '../log.js';
+import { HttpError } from '../http/http-error.js';
+import { describeFailure, log } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
-import { closeOpenCalls } from './open-calls.js';
-import { Conversation } from './conversation.js';
-import {
-  type ConversationRecord,
-  newRecord,
-  readRecord,
-  writeRecord,
-  RecordFile,
-} from './conversation-record.js';
+import { type ConversationRecord, newRecord } from './conversation-record.js';
+import type { StartRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
-import { credentialsOf, NO_CREDENTIALS, type Credentials } from './credentials.js';
-import { RunPlaces } from './conversation-run.js';
-import type { StartRequest } from './schemas.js';
+import { Conversation } from './conversation.js';
+import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import { RecordFile } from './record-file.js';
+import { RunSlots } from './run-slots.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
 export interface ConversationsOptions {
-  /** One folder in it per conversation. */
+  /** Has one folder per conversation. */
   folder: string;
-  /** Relative working folders are inside. */
+  /** Relative working directories are resolved against it. */
   workspace: string;
   createEngine: CreateEngine;
   /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
   /** Masked in every event. */
   serverSecrets: readonly string[];
-  /** How many agents work at the same time. */
+  /** How many agents run at the same time. */
   maxConcurrentRuns: number;
 }
 
-/** Told of what happens to conversations. */
-export interface ConversationWatcher {
-  /** It is there now: new, or loaded. */
+/** Notified of what happens to conversations. */
+export interface ConversationListener {
+  /** A conversation was started or loaded. */
   added(conversation: Conversation): void;
   changed(conversation: Conversation): void;
   removed(info: ConversationInfo): void;
@@ -51,18 +46,18 @@ export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #byId = new Map<string, Conversation>();
   readonly #starting = new Map<string, Promise<Conversation>>();
-  readonly #watchers: ConversationWatcher[] = [];
-  readonly #places: RunPlaces;
+  readonly #listeners: ConversationListener[] = [];
+  readonly #slots: RunSlots;
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
-    this.#places = new RunPlaces(options.maxConcurrentRuns);
+    this.#slots = new RunSlots(options.maxConcurrentRuns);
   }
 
-  /** Those that are there already are told at once. */
-  watch(watcher: ConversationWatcher): void {
-    this.#watchers.push(watcher);
-    this.all().forEach((conversation) => watcher.added(conversation));
+  /** Calls `added` for the conversations that exist already. */
+  subscribe(listener: ConversationListener): void {
+    this.#listeners.push(listener);
+    this.all().forEach((conversation) => listener.added(conversation));
   }
 
   all(): Conversation[] {
@@ -73,7 +68,7 @@ export class Conversations {
     return this.#byId.get(id);
   }
 
-  /** Masks what any of them, or the server, keeps secret. */
+  /** Masks the secrets of all conversations and of the server. */
   masker(): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
     return new SecretMasker([...this.#options.serverSecrets, ...known]);
@@ -89,8 +84,8 @@ export class Conversations {
   }
 
   /**
-   * Reads what an earlier process left. A conversation that ran is paused, its open tool calls are closed: it goes on
-   * when someone says so. One that cannot be read is left where it is and named in the log.
+   * Loads the conversations that an earlier process left. One that was running is paused and its open tool calls are
+   * closed; a client must resume it. One that cannot be read stays on disk and is logged.
    */
   async load(): Promise<void> {
     const { folder } = this.#options;
@@ -99,9 +94,9 @@ export class Conversations {
     await Promise.all(
       names.map(async (name) => {
         try {
-          await this.#loadOne(path.join(folder, name));
+          await this.#loadFrom(path.join(folder, name));
         } catch (error) {
-          log('error', 'a conversation could not be loaded', {
+          log('error', 'failed to load conversation', {
             name,
             reason: describeFailure(error).message,
           });
@@ -110,7 +105,7 @@ export class Conversations {
     );
   }
 
-  /** Begins a conversation, or answers the one that has this id; that one takes the credentials it lacks. */
+  /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
   async start(
     id: string | null,
     request: StartRequest,
@@ -138,18 +133,18 @@ export class Conversations {
     }
   }
 
-  /** Ends a conversation and removes everything of it but the workspace. */
+  /** Ends a conversation and deletes everything of it except the workspace. */
   async remove(id: string): Promise<void> {
     const conversation = this.get(id);
     this.#byId.delete(id);
-    this.#watchers.forEach((watcher) =>
-      watcher.removed({ ...conversation.info(), execution_status: 'deleting' }),
+    this.#listeners.forEach((listener) =>
+      listener.removed({ ...conversation.info(), execution_status: 'deleting' }),
     );
     await conversation.stop(0);
     await rm(conversation.folder, { recursive: true, force: true });
   }
 
-  /** Ends all runs within a time; everything is on the disk afterwards. */
+  /** Ends all runs within the grace period; all state is on disk afterwards. */
   async stop(graceMs: number): Promise<void> {
     await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
   }
@@ -160,17 +155,20 @@ export class Conversations {
     try {
       await mkdir(workingDir, { recursive: true });
     } catch (error) {
-      throw new HttpError(400, `The working directory cannot be made: ${describeFailure(error).code}.`);
+      throw new HttpError(400, `The working directory cannot be created: ${describeFailure(error).code}.`);
     }
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);
-    await writeRecord(path.join(folder, RECORD_FILE), record);
-    return this.#add(await this.#open(folder, record, credentialsOf(request)), folder);
+    const recordFile = recordFileIn(folder);
+    await recordFile.save(record);
+    const state = await this.#openState(folder, record, recordFile, credentialsFromRequest(request));
+    return this.#add(state, folder);
   }
 
-  async #loadOne(folder: string): Promise<void> {
-    const record = await readRecord(path.join(folder, RECORD_FILE));
-    const state = await this.#open(folder, record, NO_CREDENTIALS);
+  async #loadFrom(folder: string): Promise<void> {
+    const recordFile = recordFileIn(folder);
+    const record = await recordFile.read();
+    const state = await this.#openState(folder, record, recordFile, NO_CREDENTIALS);
     if (record.status !== 'waiting_for_confirmation') {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
     }
@@ -181,22 +179,23 @@ export class Conversations {
     this.#add(state, folder);
   }
 
-  async #open(
+  async #openState(
     folder: string,
     record: ConversationRecord,
+    recordFile: RecordFile,
     credentials: Credentials,
   ): Promise<ConversationState> {
     return new ConversationState({
       record,
-      recordFile: new RecordFile(path.join(folder, RECORD_FILE)),
+      recordFile,
       events: await EventLog.open(path.join(folder, EVENTS_FILE), isAgentEvent),
       credentials,
       baseEnvironment: this.#options.baseEnvironment,
       serverSecrets: this.#options.serverSecrets,
-      changed: () => {
+      onChange: () => {
         const conversation = this.find(record.id);
         if (conversation) {
-          this.#watchers.forEach((watcher) => watcher.changed(conversation));
+          this.#listeners.forEach((listener) => listener.changed(conversation));
         }
       },
     });
@@ -205,9 +204,13 @@ export class Conversations {
   #add(state: ConversationState, folder: string): Conversation {
     const context = { conversationId: state.record.id, gitAccess: () => state.credentials.git };
     const createEngine = async (): Promise<AgentEngine> => await this.#options.createEngine(context);
-    const conversation = new Conversation(folder, state, createEngine, this.#places);
+    const conversation = new Conversation(folder, state, createEngine, this.#slots);
     this.#byId.set(conversation.id, conversation);
-    this.#watchers.forEach((watcher) => watcher.added(conversation));
+    this.#listeners.forEach((listener) => listener.added(conversation));
     return conversation;
   }
+}
+
+function recordFileIn(folder: string): RecordFile {
+  return new RecordFile(path.join(folder, RECORD_FILE));
 }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { missingKeyDetail, NO_CREDENTIALS, updateCredentials } from './credentials.js';
+import { missingKeyDetail, NO_CREDENTIALS, mergeCredentials } from './credentials.js';
 
 const WITH_KEY = { ...NO_CREDENTIALS, llmApiKey: 'old' };
 const WITHHELD = { ...NO_CREDENTIALS, llmKeyWithheld: true };
@@ -13,7 +13,7 @@ it.each([
   [WITHHELD, { llm_api_key: 'new' }, { llmApiKey: 'new', llmKeyWithheld: false }],
   [WITHHELD, { llm_key_withheld: false }, { llmApiKey: null, llmKeyWithheld: false }],
 ])('%j, then %j', (old, update, expected) => {
-  expect(updateCredentials(old, update)).toMatchObject(expected);
+  expect(mergeCredentials(old, update)).toMatchObject(expected);
 });
 
 const record = (model: string, baseUrl: string | null) => ({

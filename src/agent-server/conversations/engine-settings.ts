@@ -2,7 +2,7 @@ import type { EngineSettings } from '../engine/agent-engine.js';
 import type { ConversationRecord } from './conversation-record.js';
 import type { Credentials } from './credentials.js';
 
-/** What the engine works with at this moment. */
+/** The engine's settings, as record and credentials have them right now. */
 export function toEngineSettings(record: ConversationRecord, credentials: Credentials): EngineSettings {
   return {
     llm: { model: record.llm.model, apiKey: credentials.llmApiKey, baseUrl: record.llm.baseUrl },
@@ -24,8 +24,8 @@ export function toEngineSettings(record: ConversationRecord, credentials: Creden
 }
 
 /**
- * Risks are known only when the model states them; without an analyzer each one is unknown. A threshold other than
- * HIGH is not offered by the engine, so it is met by asking more often, never less.
+ * Only the model states risks: without an analyzer they are all unknown. The engine supports no threshold but HIGH, so
+ * for any other one the user is asked more often, never less.
  */
 export function toConfirmationPolicy(
   record: Pick<ConversationRecord, 'confirmationPolicy' | 'securityAnalyzer'>,

@@ -2,77 +2,18 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { searchLog } from '../event-log.js';
+import { HttpError } from '../http/http-error.js';
 import {
-  HttpError,
   limitSchema,
   listSchema,
   parseRequest,
   sortOrderSchema,
   timestampSchema,
-} from '../http/http-errors.js';
+} from '../http/request-parsing.js';
 import { requireConversationId } from './conversation-id.js';
+import { messageSchema } from './conversation-schemas.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
-import { messageSchema } from './schemas.js';
-
-/** Free JSON, where null means something, and a member that strict readers want even when it is null. */
-const KEPT_AS_IS = new Set(['data', 'value', 'meta', 'inputSchema', 'command']);
-
-/** The same event without its null members: that is how clients know them. */
-export function compactEvent<T extends object>(event: T): T {
-  const compact = withoutNulls(event);
-  return isSameShape(compact, event) ? compact : event;
-}
-
-/** Only members that may be null are left out, and those may be absent too. */
-function isSameShape<T>(value: unknown, like: T): value is T {
-  return typeof value === typeof like;
-}
-
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map((item) => withoutNulls(item));
-  }
-  if (typeof value !== 'object' || value === null) {
-    return value;
-  }
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, member]) => {
-      if (KEPT_AS_IS.has(key)) {
-        return [[key, member]];
-      }
-      return member === null || member === undefined ? [] : [[key, withoutNulls(member)]];
-    }),
-  );
-}
-
-interface EventFilter {
-  /** Kind; a path of modules before it is allowed (`openhands.sdk.event.MessageEvent`). */
-  kind?: string | undefined;
-  source?: string | undefined;
-  /** Part of a message's text, in any case. */
-  body?: string | undefined;
-  timestamp__gte?: string | undefined;
-  timestamp__lt?: string | undefined;
-}
-
-/** Whether an event is what a search asks for. */
-function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
-  const kind = filter.kind?.split('.').at(-1);
-  const body = filter.body?.toLowerCase();
-  return (event) =>
-    (kind === undefined || event.kind === kind) &&
-    (filter.source === undefined || event.source === filter.source) &&
-    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
-    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
-    (body === undefined || messageText(event).toLowerCase().includes(body));
-}
-
-function messageText(event: AgentEvent): string {
-  return event.kind === 'MessageEvent'
-    ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
-    : '';
-}
 
 const SUCCESS = { success: true };
 
@@ -94,11 +35,11 @@ const responseSchema = z.object({ accept: z.boolean(), reason: z.string().nullis
 /** `/api/conversations/{id}/events`. */
 export function eventRoutes(conversations: Conversations): Router {
   const router = Router({ mergeParams: true });
-  const named = (params: object): Conversation =>
+  const conversationOf = (params: object): Conversation =>
     conversations.get(requireConversationId('id' in params ? String(params.id) : ''));
 
   router.get('/search', (request, response) => {
-    const conversation = named(request.params);
+    const conversation = conversationOf(request.params);
     const query = parseRequest(searchSchema, 'query', request.query);
     const page = searchLog<AgentEvent>(conversation.log, {
       matches: eventMatcher(query),
@@ -110,14 +51,14 @@ export function eventRoutes(conversations: Conversations): Router {
   });
 
   router.get('/count', (request, response) => {
-    const conversation = named(request.params);
+    const conversation = conversationOf(request.params);
     const filter = parseRequest(filterSchema, 'query', request.query);
     response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
   });
 
-  // The published API asks with a body; not every client can send one with a GET.
+  // The published API sends the ids in a body; not every client can do that with a GET.
   router.get('/', (request, response) => {
-    const conversation = named(request.params);
+    const conversation = conversationOf(request.params);
     const ids = Array.isArray(request.body)
       ? parseRequest(idsSchema, 'body', request.body)
       : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
@@ -125,7 +66,7 @@ export function eventRoutes(conversations: Conversations): Router {
   });
 
   router.get('/:eventId', (request, response) => {
-    const event = named(request.params).log.get(request.params.eventId);
+    const event = conversationOf(request.params).log.get(request.params.eventId);
     if (event === undefined) {
       throw new HttpError(404, 'Event not found');
     }
@@ -133,17 +74,45 @@ export function eventRoutes(conversations: Conversations): Router {
   });
 
   router.post('/', async (request, response) => {
-    const conversation = named(request.params);
+    const conversation = conversationOf(request.params);
     await conversation.addMessage(parseRequest(messageSchema, 'body', request.body));
     response.json(SUCCESS);
   });
 
   router.post('/respond_to_confirmation', async (request, response) => {
-    const conversation = named(request.params);
+    const conversation = conversationOf(request.params);
     const { accept, reason } = parseRequest(responseSchema, 'body', request.body);
     await conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.'));
     response.json(SUCCESS);
   });
 
   return router;
+}
+
+interface EventFilter {
+  /** Kind, optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
+  kind?: string | undefined;
+  source?: string | undefined;
+  /** Part of a message's text, case-insensitive. */
+  body?: string | undefined;
+  timestamp__gte?: string | undefined;
+  timestamp__lt?: string | undefined;
+}
+
+/** Whether an event matches the filter of a search. */
+function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
+  const kind = filter.kind?.split('.').at(-1);
+  const body = filter.body?.toLowerCase();
+  return (event) =>
+    (kind === undefined || event.kind === kind) &&
+    (filter.source === undefined || event.source === filter.source) &&
+    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
+    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
+    (body === undefined || messageText(event).toLowerCase().includes(body));
+}
+
+function messageText(event: AgentEvent): string {
+  return event.kind === 'MessageEvent'
+    ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
+    : '';
 }

@@ -8,19 +8,19 @@ export type ExecutionStatus =
 
 type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
 
-/** An event before it is in the log. */
+/** An event before the log assigns its id and timestamp. */
 export type NewEvent = WithoutIdentity<AgentEvent>;
 
 export interface EngineSettings {
   llm: { model: string; apiKey: string | null; baseUrl: string | null };
-  /** Silence of the model that counts as a failure. */
+  /** How long the model may send nothing. */
   llmTimeoutMs: number;
-  /** Steps after a user message. */
+  /** Limit of steps after a user message. */
   maxIterations: number;
-  /** USD per conversation. */
+  /** USD for the whole conversation. */
   maxBudget: number | null;
   confirmationPolicy: 'never' | 'always' | 'risky';
-  /** Size of the history above which it is condensed; null: never. */
+  /** Size above which the history is condensed; null: never. */
   condenserTokens: number | null;
   language: string | null;
   mcpConfig: McpServers | null;
@@ -32,42 +32,43 @@ export interface EngineSettings {
   modelPrices: Record<string, { input: number; output: number }>;
   /** Whether a run ends when the agent repeats itself. */
   stuckDetection: boolean;
-  /** Servers that may be called where a user gave the address (see `HostAllowlist`); null: any. */
+  /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
   outboundAllowlist: readonly string[] | null;
 }
 
 export interface Usage {
   promptTokens: number;
   completionTokens: number;
-  /** null: nobody knows the price. */
+  /** null: the price is unknown. */
   costUsd: number | null;
+  /** Whether it counts as a step of the agent. */
   isStep: boolean;
 }
 
-/** What a conversation gives its engine. */
+/** What a conversation offers its engine. */
 export interface EngineHost {
-  /** Read anew at each step: the user may change them while a run goes on. */
+  /** Read again for each step: the user may change them during a run. */
   readonly settings: EngineSettings;
   /** The whole log, oldest first. */
   events(): readonly AgentEvent[];
-  /** Written to disk, then published; secrets masked. Answers the event as it was written. */
+  /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
   append(event: NewEvent): Promise<AgentEvent>;
-  /** Variables for tools: an allow-listed base and the conversation's secrets. */
+  /** Variables for tools: the allowlisted base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
-  /** Counts what the model cost, and one step of the agent unless it was asked beside its work. */
+  /** Adds to the usage of the conversation. */
   addUsage(usage: Usage): Promise<void>;
-  /** Iterations since the last user message; cost of the whole conversation. */
+  /** Iterations since the last user message, and the cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
-  /** Whether the run should end after the current step. */
+  /** Whether the run should pause after the current step. */
   pauseRequested(): boolean;
 }
 
-/** Runs a conversation's agent; one instance per conversation, never two runs of it at once. */
+/** Runs a conversation's agent: one instance per conversation, one run at a time. */
 export abstract class AgentEngine {
-  /** Runs until finish, pause, a wait for confirmation, a limit or a failure, and sets the status accordingly. */
+  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
-  /** Answers the calls that wait for confirmation, then goes on as `run` does. */
+  /** Runs or rejects the calls that wait for confirmation, then continues as `run` does. */
   abstract confirm(
     host: EngineHost,
     accept: boolean,
@@ -75,18 +76,18 @@ export abstract class AgentEngine {
     signal: AbortSignal,
   ): Promise<void>;
   /**
-   * Answers a question from what the agent knows by now. Writes nothing but what it cost; may be called during a run.
+   * Answers a question from what the agent knows by now. Records only the usage; may be called during a run.
    *
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /**
-   * Makes the history shorter, however short it is; the status is left alone unless that fails. Never during a run.
+   * Condenses the history, however short it is; changes the status only on failure. Never called during a run.
    *
-   * @returns whether there was something to leave out
+   * @returns whether there was anything to condense
    */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
-  /** Frees what the engine holds: tool servers, shells. */
+  /** Releases the engine's resources: tool servers, shells. */
   abstract close(): Promise<void>;
 }
 
@@ -98,18 +99,18 @@ export class AgentUnavailableError extends Error {
   }
 }
 
-/** What an engine may know of the conversation that it is made for. */
+/** What an engine knows of its conversation when it is created. */
 export interface EngineContext {
   conversationId: string;
-  /** What it may do on git servers, as it is when it is called. */
+  /** What the conversation may do on git servers right now. */
   gitAccess: () => GitAccess | null;
 }
 
-/** Makes the engine of a conversation when the conversation first runs. */
+/** Creates the engine of a conversation when the conversation first runs. */
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
-/** What an engine may know of its server. */
-export type EngineSurroundings = Pick<
+/** The options of the agent server that concern engines. */
+export type EngineServerOptions = Pick<
   AgentServerOptions,
   'webhook' | 'sessionKeys' | 'toolWrapper' | 'environment' | 'conversationsPath'
 >;

@@ -6,12 +6,11 @@ import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { HttpError, InvalidRequestError } from '../http/http-errors.js';
+import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { describeFailure } from '../log.js';
 
 /**
- * Writes the part `file` of a multipart request to a path, piece by piece as it comes. The old file stays until the
- * new one is whole.
+ * Streams the part `file` of a multipart request to a path. An old file there stays until the new one is complete.
  *
  * @throws HttpError 413 when it is larger than allowed, InvalidRequestError without such a part
  */
@@ -25,7 +24,7 @@ export async function receiveUpload(
   parser.on('file', (name, part: Readable & { truncated?: boolean }) => {
     if (name === 'file' && writing.length === 0) {
       const stored = store(part, target);
-      // Its failure is seen below; until then it must not count as unhandled.
+      // The failure is handled below; until then it must not count as an unhandled rejection.
       stored.catch(() => part.resume());
       writing.push(stored);
     } else {
@@ -65,11 +64,11 @@ async function store(part: Readable & { truncated?: boolean }, target: string): 
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw asHttpError(error);
+    throw toHttpError(error);
   }
 }
 
-function asHttpError(error: unknown): unknown {
+function toHttpError(error: unknown): unknown {
   const { code } = describeFailure(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new HttpError(507, 'No space is left for the file.');

@@ -1,35 +1,34 @@
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type Request, Router } from 'express';
 import type { GitChange, GitDiff } from '../../agent-protocol/git.js';
-import type { AllowedPaths } from '../files/file-routes.js';
-import { givenPath, HttpError, parseRequest } from '../http/http-errors.js';
-import { gitPrepareSchema, type RepositoryPreparation } from './repository-preparation.js';
+import { HttpError } from '../http/http-error.js';
 import { runGit } from './run-git.js';
 
-/** git's own name for "no file at all": everything is new compared with it. */
+/** The id that every repository knows for a tree without files: compared with it, everything is new. */
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const MAX_DIFF_BYTES = 1_000_000;
+/** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
+const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
 
-/** What changed in a repository since its branch left the remote's. */
+/** What changed in a repository since its branch left the remote. */
 export class GitWorkspace {
   readonly #environment: Record<string, string>;
   readonly #wrapper: readonly string[];
 
-  /** @param wrapper put before git: what a repository configures for git to run is the agent's to write */
+  /** @param wrapper put before git: an agent may configure programs for git to run */
   constructor(environment: Record<string, string>, wrapper: readonly string[]) {
     this.#environment = environment;
     this.#wrapper = wrapper;
   }
 
-  /** Changed, new and deleted files below a folder, by path; none when it is in no repository. */
+  /** Changed, new and deleted files below a folder, by path; none outside of a repository. */
   async changes(folder: string, ref: string | null): Promise<GitChange[]> {
     const found = await stat(folder).catch(() => null);
     if (!found?.isDirectory() || (await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
       return [];
     }
     const base = await this.#base(folder, ref);
-    // A rename is told as its two halves, as clients know it.
+    // Clients expect a rename as a deletion and an addition.
     const diff = [
       'diff',
       '--name-status',
@@ -56,9 +55,9 @@ export class GitWorkspace {
   }
 
   /**
-   * Both sides of one file.
+   * Both sides of a file's change.
    *
-   * @throws HttpError 400 when it is in no repository or one side is too large
+   * @throws HttpError 400 outside of a repository, or when one side is too large
    */
   async diff(file: string, ref: string | null): Promise<GitDiff> {
     const folder = await existingFolder(path.dirname(file));
@@ -69,15 +68,15 @@ export class GitWorkspace {
     const name = path.relative(folder, file);
     const size = await this.#git(folder, ['cat-file', '-s', `${base}:./${name}`]);
     const original = size === null ? null : await this.#original(folder, `${base}:./${name}`, Number(size));
-    return { modified: await modified(file), original };
+    return { modified: await readModified(file), original };
   }
 
   async #original(folder: string, object: string, size: number): Promise<string | null> {
-    requireSmall(size);
+    requireComparableSize(size);
     return await this.#git(folder, ['cat-file', 'blob', object]);
   }
 
-  /** What to compare with: the branch on the remote, else where it left the remote's default branch, else nothing. */
+  /** The commit to compare with: the branch on the remote, else where it left the remote's default branch, else none. */
   async #base(folder: string, ref: string | null): Promise<string> {
     if (ref !== null) {
       const commit = await this.#commit(folder, ref);
@@ -87,9 +86,9 @@ export class GitWorkspace {
       return commit;
     }
     const branch = (await this.#git(folder, ['rev-parse', '--abbrev-ref', 'HEAD']))?.trim();
-    const own = branch ? await this.#commit(folder, `refs/remotes/origin/${branch}`) : null;
-    if (own !== null) {
-      return own;
+    const remote = branch ? await this.#commit(folder, `refs/remotes/origin/${branch}`) : null;
+    if (remote !== null) {
+      return remote;
     }
     const fork = await this.#git(folder, ['merge-base', 'HEAD', 'refs/remotes/origin/HEAD']);
     return fork?.trim() ?? EMPTY_TREE;
@@ -105,22 +104,22 @@ export class GitWorkspace {
   }
 }
 
-async function modified(file: string): Promise<string | null> {
+async function readModified(file: string): Promise<string | null> {
   const found = await stat(file).catch(() => null);
   if (!found?.isFile()) {
     return null;
   }
-  requireSmall(found.size);
+  requireComparableSize(found.size);
   return await readFile(file, 'utf8');
 }
 
-function requireSmall(bytes: number): void {
+function requireComparableSize(bytes: number): void {
   if (bytes > MAX_DIFF_BYTES) {
     throw new HttpError(400, 'The file is too large to be compared.');
   }
 }
 
-/** A deleted file's folder may be gone with it. */
+/** The nearest folder above that exists: a deleted file's own folder may be gone with it. */
 async function existingFolder(folder: string): Promise<string> {
   const found = await stat(folder).catch(() => null);
   return found?.isDirectory() || path.dirname(folder) === folder
@@ -128,7 +127,7 @@ async function existingFolder(folder: string): Promise<string> {
     : await existingFolder(path.dirname(folder));
 }
 
-/** `git diff --name-status -z --no-renames`: status and path in turns, each ended by a zero byte. */
+/** Output of `git diff --name-status -z --no-renames`: alternating status and path, each ended by a zero byte. */
 function parseNameStatus(output: string): GitChange[] {
   const fields = output.split('\0');
   const changes: GitChange[] = [];
@@ -137,36 +136,4 @@ function parseNameStatus(output: string): GitChange[] {
     changes.push({ status: STATUSES[status] ?? 'UPDATED', path: changed });
   }
   return changes;
-}
-
-const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
-
-interface GitRoutesOptions {
-  paths: AllowedPaths;
-  git: GitWorkspace;
-  preparation: RepositoryPreparation;
-}
-
-/** `/api/git`; the path stands in the query or behind the route. */
-export function gitRoutes({ paths, git, preparation }: GitRoutesOptions): Router {
-  const router = Router();
-
-  router.post('/prepare', async (request, response) => {
-    response.json(await preparation.prepare(parseRequest(gitPrepareSchema, 'body', request.body)));
-  });
-
-  router.get(['/changes', '/changes/*path'], async (request, response) => {
-    response.json(await git.changes(await paths.resolve(givenPath(request)), refOf(request)));
-  });
-
-  router.get(['/diff', '/diff/*path'], async (request, response) => {
-    response.json(await git.diff(await paths.resolve(givenPath(request)), refOf(request)));
-  });
-
-  return router;
-}
-
-function refOf(request: Request): string | null {
-  const { ref } = request.query;
-  return typeof ref === 'string' && ref !== '' ? ref : null;
 }

@@ -1,32 +1,33 @@
 import type { GitCredential } from '../../agent-protocol/git.js';
+import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
-import { OutputWindow } from '../tools/shell-session.js';
-import { type GitPlace, prepareRepository, parseRefs, type Refs } from './repository-preparation.js';
-import { PrivateRepository } from './private-repository.js';
-import { runGit, type GitOutcome } from './run-git.js';
+import { listRefs, parseRefs, PrivateRepository, type Refs } from './private-repository.js';
+import { type GitEnvironment, prepareRepository } from './repository-preparation.js';
+import { type GitOutcome, runGit } from './run-git.js';
 
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT = 1_000_000;
-/** One argument of a program may have 128 KiB. */
+/** Linux limits one argument of a program to 128 KiB. */
 const MAX_ARGUMENT = 100_000;
 const UPDATE_REFS = 'builtin printf "%s" "$1" | git update-ref --stdin';
+const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
-export interface RemoteAccessOptions extends GitPlace {
-  /** For what only we may read and write. */
+export interface RemoteAccessOptions extends GitEnvironment {
+  /** A folder that only the agent server can read and write. */
   privateFolder: string;
   credentials: () => readonly GitCredential[];
 }
 
-/** What is known of an agent's repository; git told it where the agent may configure git. */
+/** What git says about an agent's repository, run where the agent may configure git. */
 interface AgentRepository {
   url: string;
   objects: string;
-  /** Commits whose parents it does not have. */
+  /** Commits whose parents are missing, as in a shallow clone. */
   shallow: readonly string[];
   refs: Refs;
 }
 
-/** Fetches and pushes for an agent that does not get the credentials itself. */
+/** Fetches, pushes and clones on behalf of an agent that does not get the credentials itself. */
 export class RemoteAccess {
   readonly #options: RemoteAccessOptions;
 
@@ -35,12 +36,12 @@ export class RemoteAccess {
   }
 
   /**
-   * Sends a branch to `origin`.
+   * Pushes a branch to `origin`.
    *
    * @param cwd a folder in the repository
    */
   async push(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
-    const repository = await this.#look(cwd, ['remote', 'get-url', '--push', 'origin']);
+    const repository = await this.#inspect(cwd, ['remote', 'get-url', '--push', 'origin']);
     const commit = repository?.refs.get(`refs/heads/${branch}`);
     if (repository === null || commit === undefined) {
       return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
@@ -48,7 +49,7 @@ export class RemoteAccess {
     if (!isHttp(repository.url)) {
       return await this.#pushAsAgent(cwd, branch, signal);
     }
-    const outcome = await this.#inPrivate(repository, signal, async (own) =>
+    const outcome = await this.#withPrivateRepository(repository, signal, async (own) =>
       own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
     );
     if (outcome.ok) {
@@ -57,29 +58,29 @@ export class RemoteAccess {
     return outcome;
   }
 
-  /** Brings the branches of `origin` up to date. */
+  /** Updates the remote branches and tags of `origin`. */
   async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
-    const repository = await this.#look(cwd, ['remote', 'get-url', 'origin']);
+    const repository = await this.#inspect(cwd, ['remote', 'get-url', 'origin']);
     if (repository === null || !isHttp(repository.url)) {
       return failed(
         repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
       );
     }
-    return await this.#inPrivate(repository, signal, async (own) => {
+    return await this.#withPrivateRepository(repository, signal, async (own) => {
       const branches = '+refs/heads/*:refs/remotes/origin/*';
       const outcome = await own.git('fetch', '--no-write-fetch-head', '--', repository.url, branches);
       if (!outcome.ok) {
         return outcome;
       }
-      const now = await own.refs('refs/remotes/origin', 'refs/tags');
-      const changed = [...now].filter(([name, id]) => repository.refs.get(name) !== id);
+      const fetched = await own.refs('refs/remotes/origin', 'refs/tags');
+      const changed = [...fetched].filter(([name, id]) => repository.refs.get(name) !== id);
       await this.#writeRefs(cwd, new Map(changed));
-      const news = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
-      return { ...outcome, output: news.length === 0 ? 'Nothing is new.' : news.join('\n') };
+      const lines = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
+      return { ...outcome, output: lines.length === 0 ? 'Nothing is new.' : lines.join('\n') };
     });
   }
 
-  /** Makes a folder a clone of an address; the credentials for its server are used. */
+  /** Clones a repository into a folder with the credentials for its server. */
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
     const { ok, output } = await prepareRepository(
       {
@@ -97,32 +98,25 @@ export class RemoteAccess {
     return { ok, timedOut: false, output };
   }
 
-  async #look(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
-    const ask = async (...args: string[]): Promise<string | null> =>
+  async #inspect(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
+    const ask = async (args: string[]): Promise<string | null> =>
       await runGit({ ...this.#options, cwd }, args);
-    const paths = ['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow'];
-    const [url, places, refs] = await Promise.all([
-      ask(...askUrl),
-      ask(...paths),
-      ask(
-        'for-each-ref',
-        '--format=%(objectname) %(refname)',
-        'refs/heads',
-        'refs/remotes/origin',
-        'refs/tags',
-      ),
+    const [url, paths, refs] = await Promise.all([
+      ask(askUrl),
+      ask(['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow']),
+      ask(listRefs('refs/heads', 'refs/remotes/origin', 'refs/tags')),
     ]);
-    const [objects, shallow] = (places ?? '').split('\n');
+    const [objects, shallow] = (paths ?? '').split('\n');
     if (url === null || !objects || !shallow) {
       return null;
     }
-    // Read as the agent would: the file may be a link to one that it cannot read.
+    // Read with the agent's rights: the file may be a link to one that the agent cannot read.
     const { ok, output } = await this.#asAgent(cwd, ['cat', '--', shallow]);
     const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
     return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
   }
 
-  async #inPrivate(
+  async #withPrivateRepository(
     { objects, shallow, refs }: AgentRepository,
     signal: AbortSignal,
     work: (own: PrivateRepository) => Promise<GitOutcome>,
@@ -133,12 +127,12 @@ export class RemoteAccess {
   }
 
   async #writeRefs(cwd: string, refs: Refs): Promise<void> {
-    for (const lines of chunks([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
+    for (const lines of joinToArguments([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
       await this.#asAgent(cwd, ['bash', '-c', UPDATE_REFS, 'update-refs', lines]);
     }
   }
 
-  /** To a remote that needs none of our credentials. */
+  /** For remotes that need none of our credentials. */
   async #pushAsAgent(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
     const refs = `refs/heads/${branch}:refs/heads/${branch}`;
     return await this.#asAgent(cwd, ['git', 'push', '--no-verify', 'origin', refs], signal);
@@ -159,8 +153,6 @@ export class RemoteAccess {
   }
 }
 
-const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
-
 function isHttp(url: string): boolean {
   return /^https?:\/\//i.test(url);
 }
@@ -169,15 +161,16 @@ function failed(output: string): GitOutcome {
   return { ok: false, timedOut: false, output };
 }
 
-function chunks(lines: readonly string[]): string[] {
-  const texts: string[] = [];
+/** As few arguments as possible, each small enough for a command line. */
+function joinToArguments(lines: readonly string[]): string[] {
+  const joined: string[] = [];
   for (const line of lines) {
-    const last = texts.at(-1);
+    const last = joined.at(-1);
     if (last === undefined || last.length + line.length > MAX_ARGUMENT) {
-      texts.push(line);
+      joined.push(line);
     } else {
-      texts[texts.length - 1] = last + line;
+      joined[joined.length - 1] = last + line;
     }
   }
-  return texts;
+  return joined;
 }

@@ -1,11 +1,83 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { z } from 'zod';
 import type { GitCredential, GitPrepareAnswer, GitPrepareFailure } from '../../agent-protocol/git.js';
-import type { AllowedPaths } from '../files/file-routes.js';
+import type { AllowedPaths } from '../files/allowed-paths.js';
 import { describeFailure } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
-import { type GitOutcome, gitSecrets, runGit, trustedGit } from './run-git.js';
+import { gitSecrets } from './git-credentials.js';
+import type { PrepareRequest } from './git-schemas.js';
+import { type GitOutcome, runGit, trustedGit } from './run-git.js';
+
+export interface GitEnvironment {
+  environment: Record<string, string>;
+  /** Put before git where an agent may have configured the repository. */
+  wrapper: readonly string[];
+}
+
+interface RepositoryPreparationOptions extends GitEnvironment {
+  workspace: string;
+  paths: AllowedPaths;
+}
+
+/** Prepares the repositories that clients ask for, each folder by one attempt at a time. */
+export class RepositoryPreparation {
+  readonly #options: RepositoryPreparationOptions;
+  readonly #running = new Map<string, Promise<GitPrepareAnswer>>();
+  readonly #stopped = new AbortController();
+
+  constructor(options: RepositoryPreparationOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /**
+   * Requests for a folder that is being prepared share that attempt and its result.
+   *
+   * @throws HttpError when the folder is not inside the workspace
+   */
+  async prepare(request: PrepareRequest): Promise<GitPrepareAnswer> {
+    const { paths, workspace } = this.#options;
+    const folder = await paths.resolve(path.resolve(workspace, request.directory));
+    const running = this.#running.get(folder);
+    if (running !== undefined) {
+      return await running;
+    }
+    const preparing = this.#prepare(folder, request).finally(() => this.#running.delete(folder));
+    this.#running.set(folder, preparing);
+    return await preparing;
+  }
+
+  /** Aborts running attempts, which leave nothing behind. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareAnswer> {
+    const { url, username, password } = request;
+    const credentials =
+      url === null || password === null
+        ? []
+        : [{ origin: new URL(url).origin, username: username ?? '', password }];
+    const result = await prepareRepository(
+      {
+        url,
+        folder,
+        branch: request.branch,
+        newBranch: request.new_branch ?? null,
+        identity: request.identity,
+        credentials,
+        timeoutMs: request.timeout * 1000,
+        signal: this.#stopped.signal,
+      },
+      this.#options,
+    );
+    return { ...result, output: new SecretMasker(gitSecrets(credentials)).text(result.output) };
+  }
+}
 
 interface RepositoryPlan {
   /** null: an empty repository. */
@@ -20,40 +92,40 @@ interface RepositoryPlan {
   signal?: AbortSignal;
 }
 
-export interface GitPlace {
-  environment: Record<string, string>;
-  /** Put before git where an agent may have configured the repository. */
-  wrapper: readonly string[];
-}
-
 /**
- * Makes a folder a repository: in a folder beside it, which then takes its name, so that it is there as a whole or not
- * at all. One that is a repository already is left as it is.
+ * Clones or creates a repository in a temporary folder beside its final one, then renames it, so that it is complete or
+ * not there at all. A folder that is a repository already is left alone.
  */
-export async function prepareRepository(plan: RepositoryPlan, place: GitPlace): Promise<GitPrepareAnswer> {
+export async function prepareRepository(
+  plan: RepositoryPlan,
+  environment: GitEnvironment,
+): Promise<GitPrepareAnswer> {
   try {
     if (await exists(path.join(plan.folder, '.git'))) {
-      return await ready(plan.folder, place, '');
+      return await succeeded(plan.folder, environment, '');
     }
     if (!(await isEmpty(plan.folder))) {
       return failed('directory_not_empty', `${plan.folder} has other content.`);
     }
-    return await make(plan, place);
+    return await createRepository(plan, environment);
   } catch (error) {
     const { code, message } = describeFailure(error);
     return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', message);
   }
 }
 
-async function make(plan: RepositoryPlan, place: GitPlace): Promise<GitPrepareAnswer> {
+async function createRepository(
+  plan: RepositoryPlan,
+  environment: GitEnvironment,
+): Promise<GitPrepareAnswer> {
   const parent = path.dirname(plan.folder);
   const temporary = path.join(parent, `.new-${path.basename(plan.folder)}`);
   await mkdir(parent, { recursive: true });
-  // What an attempt left that was killed.
+  // Left by an attempt that was killed.
   await rm(temporary, { recursive: true, force: true });
   let output = '';
-  for (const { args, cwd } of steps(plan, parent, temporary)) {
-    const outcome = await git(plan, place, args, cwd);
+  for (const { args, cwd } of commandsFor(plan, parent, temporary)) {
+    const outcome = await git(plan, environment, args, cwd);
     output = [output, outcome.output].filter((text) => text !== '').join('\n');
     if (!outcome.ok) {
       await rm(temporary, { recursive: true, force: true });
@@ -63,20 +135,20 @@ async function make(plan: RepositoryPlan, place: GitPlace): Promise<GitPrepareAn
     }
   }
   await rename(temporary, plan.folder);
-  return await ready(plan.folder, place, output);
+  return await succeeded(plan.folder, environment, output);
 }
 
-interface Step {
+interface GitCommand {
   args: string[];
   cwd: string;
 }
 
-function steps(
+function commandsFor(
   { url, branch, newBranch, identity }: RepositoryPlan,
   parent: string,
   temporary: string,
-): Step[] {
-  const inside = (...args: string[]): Step => ({ args, cwd: temporary });
+): GitCommand[] {
+  const inside = (...args: string[]): GitCommand => ({ args, cwd: temporary });
   const configure =
     identity === null
       ? []
@@ -88,26 +160,31 @@ function steps(
     const init = ['init', '--quiet', '--initial-branch', newBranch ?? branch ?? 'main', temporary];
     return [{ args: init, cwd: parent }, ...configure];
   }
-  const wanted = branch === null ? [] : ['--branch', branch];
-  const clone = ['clone', '--no-progress', ...wanted, '--', url, temporary];
-  const leave = newBranch === null ? [] : [inside('checkout', '--quiet', '-b', newBranch)];
-  return [{ args: clone, cwd: parent }, ...leave, ...configure];
+  const branchOption = branch === null ? [] : ['--branch', branch];
+  const clone = ['clone', '--no-progress', ...branchOption, '--', url, temporary];
+  const checkout = newBranch === null ? [] : [inside('checkout', '--quiet', '-b', newBranch)];
+  return [{ args: clone, cwd: parent }, ...checkout, ...configure];
 }
 
-async function git(plan: RepositoryPlan, place: GitPlace, args: string[], cwd: string): Promise<GitOutcome> {
+async function git(
+  plan: RepositoryPlan,
+  { environment }: GitEnvironment,
+  args: string[],
+  cwd: string,
+): Promise<GitOutcome> {
   return await trustedGit({
     args,
     cwd,
-    environment: place.environment,
+    environment,
     credentials: plan.credentials,
     timeoutMs: plan.timeoutMs,
     ...(plan.signal && { signal: plan.signal }),
   });
 }
 
-async function ready(
+async function succeeded(
   folder: string,
-  { environment, wrapper }: GitPlace,
+  { environment, wrapper }: GitEnvironment,
   output: string,
 ): Promise<GitPrepareAnswer> {
   const ask = async (...args: string[]): Promise<string | null> =>
@@ -138,128 +215,8 @@ async function isEmpty(folder: string): Promise<boolean> {
   }
 }
 
-/** A branch as git takes one, and no option: git-check-ref-format(1) says the rest. */
-export const branchSchema = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^[^-\s~^:?*[\\\p{Cc}]([^\s~^:?*[\\\p{Cc}]*)$/u, 'is not a branch name');
-
-/** git's helpers speak in lines. */
-const oneLine = z.string().regex(/^[^\p{Cc}]*$/u, 'must not have control characters');
-
-const httpUrl = z
-  .url({ protocol: /^https?$/ })
-  .refine((url) => new URL(url).username === '' && new URL(url).password === '', 'must not hold credentials');
-
-const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
-
-/** `GitAccess`. */
-export const gitAccessSchema = z.object({
-  credentials: z.array(
-    z.object({
-      origin: httpUrl.transform((url) => new URL(url).origin),
-      username: oneLine,
-      password: oneLine.min(1),
-    }),
-  ),
-  expose: z.boolean(),
-  identity: gitIdentitySchema.nullable(),
-});
-
-/** `GitPrepareRequest`. */
-export const gitPrepareSchema = z.object({
-  url: httpUrl.nullable(),
-  directory: z.string().min(1),
-  branch: branchSchema.nullable(),
-  new_branch: branchSchema.nullish(),
-  username: oneLine.nullable(),
-  password: oneLine.nullable(),
-  identity: gitIdentitySchema.nullable(),
-  timeout: z.number().positive().max(3600).default(600),
-});
-
-/** A `GitPrepareRequest` as it was understood. */
-type PrepareRequest = z.infer<typeof gitPrepareSchema>;
-
-interface RepositoryPreparationOptions extends GitPlace {
-  workspace: string;
-  paths: AllowedPaths;
-}
-
-/** Makes repositories that a client wants, each one once. */
-export class RepositoryPreparation {
-  readonly #options: RepositoryPreparationOptions;
-  readonly #running = new Map<string, Promise<GitPrepareAnswer>>();
-  readonly #stopped = new AbortController();
-
-  constructor(options: RepositoryPreparationOptions) {
-    this.#options = options;
-  }
-
-  get isRunning(): boolean {
-    return this.#running.size > 0;
-  }
-
-  /**
-   * Who asks for a folder that is being made gets the answer of that attempt.
-   *
-   * @throws HttpError when the folder is not inside the workspace
-   */
-  async prepare(request: PrepareRequest): Promise<GitPrepareAnswer> {
-    const { paths, workspace } = this.#options;
-    const folder = await paths.resolve(path.resolve(workspace, request.directory));
-    const running = this.#running.get(folder);
-    if (running !== undefined) {
-      return await running;
-    }
-    const preparing = this.#prepare(folder, request).finally(() => this.#running.delete(folder));
-    this.#running.set(folder, preparing);
-    return await preparing;
-  }
-
-  /** Ends what is under way; nothing of it is left. */
-  async stop(): Promise<void> {
-    this.#stopped.abort();
-    await Promise.allSettled(this.#running.values());
-  }
-
-  async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareAnswer> {
-    const { url, username, password } = request;
-    const credentials =
-      url === null || password === null
-        ? []
-        : [{ origin: new URL(url).origin, username: username ?? '', password }];
-    const answer = await prepareRepository(
-      {
-        url,
-        folder,
-        branch: request.branch,
-        newBranch: request.new_branch ?? null,
-        identity: request.identity,
-        credentials,
-        timeoutMs: request.timeout * 1000,
-        signal: this.#stopped.signal,
-      },
-      this.#options,
-    );
-    return { ...answer, output: new SecretMasker(gitSecrets(credentials)).text(answer.output) };
-  }
-}
-
-/** Branches, tags and remote branches by their full names, and the objects that they name. */
-export type Refs = ReadonlyMap<string, string>;
-
-/** Lines of `<object id> <full name>`, as `git for-each-ref` writes them; what is none is left out. */
-export function parseRefs(text: string): Refs {
-  const lines = text
-    .split('\n')
-    .map((line) => /^([0-9a-f]{40}|[0-9a-f]{64}) (refs\/[^\s\p{Cc}]+)$/u.exec(line));
-  return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
-}
-
-/** What git, curl and the large servers write; first match counts. */
-const SIGNS: readonly [RegExp, GitPrepareFailure][] = [
+/** What git, curl and the large git servers write; the first match counts. */
+const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
   [/no space left on device|disk quota exceeded/i, 'no_space'],
   [/remote branch .* not found|couldn't find remote ref|no such ref was fetched/i, 'branch_not_found'],
   [
@@ -273,7 +230,7 @@ const SIGNS: readonly [RegExp, GitPrepareFailure][] = [
   ],
 ];
 
-/** Why git failed, by what it wrote (in English, as with `LC_ALL=C`). */
+/** Why git failed, read from its output (in English, as `LC_ALL=C` makes it). */
 export function prepareFailure(output: string): GitPrepareFailure {
-  return SIGNS.find(([sign]) => sign.test(output))?.[1] ?? 'failed';
+  return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
 }

@@ -1,29 +1,96 @@
 import express, { type Express, Router } from 'express';
 import type { ServerInfo } from '../../agent-protocol/server.js';
-import type { Activity } from '../activity.js';
+import type { ActivityTracker } from '../activity-tracker.js';
+import type { SocketLimits } from '../agent-server-options.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRoutes } from '../bash/bash-routes.js';
 import { conversationRoutes } from '../conversations/conversation-routes.js';
 import type { Conversations } from '../conversations/conversations.js';
 import { eventRoutes } from '../conversations/event-routes.js';
-import { type AllowedPaths, fileRoutes } from '../files/file-routes.js';
-import { gitRoutes, type GitWorkspace } from '../git/git-workspace.js';
+import type { AllowedPaths } from '../files/allowed-paths.js';
+import { fileRoutes } from '../files/file-routes.js';
+import { gitRoutes } from '../git/git-routes.js';
+import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
-import type { SocketLimits } from '../sockets/socket-request.js';
-import { Sockets } from '../sockets/sockets.js';
-import { cors, type HttpSide, type SessionKeys } from './front-door.js';
-import { errorHandler } from './http-errors.js';
+import { SocketServer } from '../sockets/socket-server.js';
+import { cors } from './cors.js';
+import { errorHandler } from './error-handler.js';
+import type { HttpApp } from './lazy-app.js';
+import type { SessionKeys } from './session-keys.js';
 
-/** Of the protocol that we speak; clients compare it. */
+/** Version of the protocol that we implement; clients compare it. */
 const PROTOCOL_VERSION = '1.11.4';
-const OK = { status: 'ok' };
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
+const MAX_JSON_BODY = '16mb';
 
-/** What needs no key: whether the server is there, which start of it this is, and since when it has had nothing to do. */
-function serverRoutes(activity: Activity, instanceId: string): Router {
+export interface HttpAppOptions {
+  conversations: Conversations;
+  commands: BashCommands;
+  paths: AllowedPaths;
+  git: GitWorkspace;
+  preparation: RepositoryPreparation;
+  keys: SessionKeys;
+  activity: ActivityTracker;
+  /** Another one after each start of the server. */
+  instanceId: string;
+  corsOrigins: string[];
+  maxUploadBytes: number;
+  sockets: SocketLimits;
+}
+
+/** All routes and sockets. This module loads Express, zod and ws: import it lazily, once the server listens. */
+export function createHttpApp(options: HttpAppOptions): HttpApp {
+  const { conversations, commands, keys, activity } = options;
+  const sockets = new SocketServer({
+    conversations,
+    commands,
+    keys,
+    limits: options.sockets,
+    touch: () => activity.touch(),
+  });
+  sockets.watch();
+  const app = createExpressApp(options);
+  return {
+    handle: (request, response) => app(request, response),
+    upgrade: (request, stream, head) => sockets.upgrade(request, stream, head),
+    close: () => sockets.close(),
+  };
+}
+
+function createExpressApp(options: HttpAppOptions): Express {
+  const { activity } = options;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(cors(options.corsOrigins));
+  app.use(serverRoutes(activity, options.instanceId));
+  app.use('/api', options.keys.guard, (request, _response, next) => {
+    // Clients poll the state every second: reading is no activity.
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      activity.touch();
+    }
+    next();
+  });
+  // Not strict: lists of ids are sent as a bare array.
+  app.use('/api', express.json({ limit: MAX_JSON_BODY, strict: false }));
+  app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
+  app.use('/api/conversations', conversationRoutes(options.conversations));
+  app.use('/api/bash', bashRoutes(options.commands));
+  app.use('/api/file', fileRoutes(options.paths, options.maxUploadBytes));
+  app.use('/api/git', gitRoutes(options));
+  app.use('/api', capabilityRoutes());
+  app.use((_request, response) => {
+    response.status(404).json({ detail: 'Not Found' });
+  });
+  app.use(errorHandler);
+  return app;
+}
+
+/** Routes without a key: liveness, and what identifies this start of the server and how long it has been idle. */
+function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
   router.get(['/alive', '/health', '/ready'], (_request, response) => {
-    response.json(OK);
+    response.json({ status: 'ok' });
   });
   router.get(['/', '/server_info'], (_request, response) => {
     const info: ServerInfo = {
@@ -40,8 +107,8 @@ function serverRoutes(activity: Activity, instanceId: string): Router {
   return router;
 }
 
-/** Small things that clients ask for: the tools, and desktops that we do not have. */
-function miscellaneousRoutes(): Router {
+/** What clients ask about the server's features: its tools, and desktops, which it does not have. */
+function capabilityRoutes(): Router {
   const router = Router();
   router.get('/tools', (_request, response) => {
     response.json(TOOLS);
@@ -53,72 +120,4 @@ function miscellaneousRoutes(): Router {
     response.json({ running: false, enabled: false });
   });
   return router;
-}
-
-const MAX_JSON = '16mb';
-
-interface AppParts {
-  conversations: Conversations;
-  commands: BashCommands;
-  paths: AllowedPaths;
-  git: GitWorkspace;
-  preparation: RepositoryPreparation;
-  keys: SessionKeys;
-  activity: Activity;
-  /** Of this start of the server. */
-  instanceId: string;
-  corsOrigins: string[];
-  maxUploadBytes: number;
-}
-
-/** The routes of the agent server. */
-function createApp(parts: AppParts): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.use(cors(parts.corsOrigins));
-  app.use(serverRoutes(parts.activity, parts.instanceId));
-  app.use('/api', parts.keys.guard, (request, _response, next) => {
-    // Clients look at the state every second: that is no use of the server.
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      parts.activity.touch();
-    }
-    next();
-  });
-  // Not strict: ids are asked for with an array alone.
-  app.use('/api', express.json({ limit: MAX_JSON, strict: false }));
-  app.use('/api/conversations/:id/events', eventRoutes(parts.conversations));
-  app.use('/api/conversations', conversationRoutes(parts.conversations));
-  app.use('/api/bash', bashRoutes(parts.commands));
-  app.use('/api/file', fileRoutes(parts.paths, parts.maxUploadBytes));
-  app.use('/api/git', gitRoutes(parts));
-  app.use('/api', miscellaneousRoutes());
-  app.use((_request, response) => {
-    response.status(404).json({ detail: 'Not Found' });
-  });
-  app.use(errorHandler);
-  return app;
-}
-
-export interface HttpSideParts extends AppParts {
-  sockets: SocketLimits;
-}
-
-/** Routes and sockets. Loading this module loads Express and zod: import it once the server listens. */
-export function createHttpSide(parts: HttpSideParts): HttpSide {
-  const { conversations, commands, keys, activity } = parts;
-  const sockets = new Sockets({
-    conversations,
-    commands,
-    keys,
-    limits: parts.sockets,
-    touch: () => activity.touch(),
-  });
-  sockets.watch();
-  const app = createApp(parts);
-  return {
-    handle: (request, response) => app(request, response),
-    upgrade: (request, stream, head) => sockets.upgrade(request, stream, head),
-    close: () => sockets.close(),
-  };
 }

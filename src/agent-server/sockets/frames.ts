@@ -3,7 +3,7 @@ import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { jsonAt } from '../../common/json-access.js';
 import { nextTimestamp } from '../event-log.js';
 
-/** A conversation's whole state, as the event that clients wait for after each run. */
+/** The full state of a conversation, as the event that clients wait for after each run. */
 export function stateFrame(info: ConversationInfo): string {
   return JSON.stringify({
     kind: 'ConversationStateUpdateEvent',
@@ -14,7 +14,7 @@ export function stateFrame(info: ConversationInfo): string {
   });
 }
 
-/** Tells a client that its frame was not understood or could not be carried out. */
+/** Tells a client that its frame was invalid or could not be executed. */
 export function errorFrame(code: string, detail: string): string {
   return JSON.stringify({ kind: 'ServerErrorEvent', ...identity(), source: 'environment', code, detail });
 }
@@ -30,7 +30,7 @@ export function isAuthFrame(message: unknown): boolean {
   return jsonAt(message, 'type') === 'auth';
 }
 
-/** @returns undefined when the frame is no JSON */
+/** @returns undefined if the frame is not JSON */
 export function parseFrame(frame: string): unknown {
   try {
     return JSON.parse(frame);

@@ -1,54 +1,15 @@
 import { rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import type { FileEditorAction, FileEditorObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { clipText } from '../clipped-text.js';
 import { describeFailure } from '../log.js';
-import { listFolder, readTextFile, workspacePath, writeTextFile } from './text-file.js';
-import { clipText, SchemaTool, type ToolContext, ToolInputError } from './tool.js';
+import { SchemaTool } from './schema-tool.js';
+import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
+import { type ToolContext, ToolInputError } from './tool.js';
+import { listFolder, readTextFile, workspacePath, writeTextFile } from './workspace-files.js';
 
-const MAX_CHARACTERS = 20_000_000;
-
-interface Edit {
-  path: string;
-  /** null: there was no file. */
-  before: string | null;
-  after: string;
-}
-
-/** What edits can be taken back, newest first; the oldest are forgotten when they grow too many. */
-class EditHistory {
-  readonly #edits: Edit[] = [];
-  #characters = 0;
-
-  add(edit: Edit): void {
-    this.#edits.push(edit);
-    this.#characters += sizeOf(edit);
-    while (this.#characters > MAX_CHARACTERS) {
-      const oldest = this.#edits.shift();
-      this.#characters -= oldest === undefined ? this.#characters : sizeOf(oldest);
-    }
-  }
-
-  /** The last edit of a file, null when none is known. */
-  last(path: string): Edit | null {
-    return this.#edits.findLast((edit) => edit.path === path) ?? null;
-  }
-
-  remove(edit: Edit): void {
-    const index = this.#edits.indexOf(edit);
-    if (index !== -1) {
-      this.#edits.splice(index, 1);
-      this.#characters -= sizeOf(edit);
-    }
-  }
-}
-
-function sizeOf({ before, after }: Edit): number {
-  return (before?.length ?? 0) + after.length;
-}
-
-/** Longer contents are not written into the event: the log would hold each version of a large file twice. */
+/** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
-const CONTEXT_LINES = 4;
 
 const schema = z.object({
   command: z.enum(['view', 'create', 'str_replace', 'insert', 'undo_edit']),
@@ -99,8 +60,8 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
       return {
         ...observe(input, path, clipText(text), false),
         prev_exist: !changed || before !== null,
-        old_content: changed ? shortEnough(before) : null,
-        new_content: changed ? shortEnough(after) : null,
+        old_content: changed ? unlessTooLong(before) : null,
+        new_content: changed ? unlessTooLong(after) : null,
       };
     } catch (error) {
       const { code, message } = describeFailure(error);
@@ -130,7 +91,7 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
       case 'str_replace': {
         const content = await existing(path);
         const old = required(input.old_str, 'old_str');
-        return await this.#write(path, content, replaceOnly(content, old, input.new_str ?? ''));
+        return await this.#write(path, content, replaceUnique(content, old, input.new_str ?? ''));
       }
       case 'insert': {
         const content = await existing(path);
@@ -149,11 +110,11 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
   async #write(path: string, before: string | null, after: string): Promise<Outcome> {
     await writeTextFile(path, after);
     this.#history.add({ path, before, after });
-    const text = before === null ? `Created ${path}.` : `Edited ${path}:\n${changedPart(before, after)}`;
+    const text = before === null ? `Created ${path}.` : `Edited ${path}:\n${changedLines(before, after)}`;
     return { text, before, after };
   }
 
-  /** Only what this tool wrote, and only if the file is still as it left it. */
+  /** Reverts the last edit of this tool, provided that nobody has changed the file since. */
   async #undo(path: string): Promise<Outcome> {
     const edit = this.#history.last(path);
     if (edit === null) {
@@ -190,24 +151,6 @@ async function existing(path: string): Promise<string> {
   return content;
 }
 
-/** The lines around the first difference, as they are now. */
-function changedPart(before: string, after: string): string {
-  let same = 0;
-  while (same < after.length && after[same] === before[same]) {
-    same += 1;
-  }
-  let sameEnd = 0;
-  const most = Math.min(after.length, before.length) - same;
-  while (sameEnd < most && after.at(-1 - sameEnd) === before.at(-1 - sameEnd)) {
-    sameEnd += 1;
-  }
-  const count = Math.max(1, after.split('\n').length);
-  const first = after.slice(0, same).split('\n').length;
-  const last = after.slice(0, after.length - sameEnd).split('\n').length;
-  const range = [Math.max(1, first - CONTEXT_LINES), Math.min(count, last + CONTEXT_LINES)];
-  return after === '' ? '(empty)' : numberedLines(after, range);
-}
-
 function observe(input: Input, path: string, text: string, isError: boolean): FileEditorObservation {
   return {
     kind: 'FileEditorObservation',
@@ -219,7 +162,7 @@ function observe(input: Input, path: string, text: string, isError: boolean): Fi
   };
 }
 
-function shortEnough(content: string | null): string | null {
+function unlessTooLong(content: string | null): string | null {
   return content !== null && content.length <= MAX_EVENT_CONTENT ? content : null;
 }
 
@@ -230,78 +173,44 @@ function required<T>(value: T | null | undefined, name: string): T {
   return value;
 }
 
-/**
- * Replaces the only place where a text stands.
- *
- * @throws ToolInputError when it stands nowhere or more than once
- */
-function replaceOnly(content: string, old: string, replacement: string): string {
-  if (old === '') {
-    throw new ToolInputError('old_str is empty.');
-  }
-  const first = content.indexOf(old);
-  if (first === -1) {
-    throw new ToolInputError(
-      'old_str does not stand in the file exactly like this; look at the file again, white space included.',
-    );
-  }
-  if (content.indexOf(old, first + 1) !== -1) {
-    const lines = linesOf(content, old).join(', ');
-    throw new ToolInputError(
-      `old_str stands in the file more than once (lines ${lines}); add lines around it until it is unique.`,
-    );
-  }
-  return content.slice(0, first) + replacement + content.slice(first + old.length);
+/** Size of all remembered edits together. */
+const MAX_HISTORY_CHARACTERS = 20_000_000;
+
+interface Edit {
+  path: string;
+  /** null: the file did not exist. */
+  before: string | null;
+  after: string;
 }
 
-/**
- * Puts lines after a line; 0 is before the first.
- *
- * @throws ToolInputError when the file has no such line
- */
-function insertAfter(content: string, line: number, text: string): string {
-  const lines = splitLines(content);
-  if (line > lines.length) {
-    throw new ToolInputError(`insert_line is ${line}, but the file has ${lines.length} lines.`);
+/** The edits that can be undone; the oldest are dropped when they grow too large. */
+class EditHistory {
+  readonly #edits: Edit[] = [];
+  #characters = 0;
+
+  add(edit: Edit): void {
+    this.#edits.push(edit);
+    this.#characters += sizeOf(edit);
+    while (this.#characters > MAX_HISTORY_CHARACTERS) {
+      const oldest = this.#edits.shift();
+      this.#characters -= oldest === undefined ? this.#characters : sizeOf(oldest);
+    }
   }
-  const before = lines.slice(0, line).join('');
-  const after = lines.slice(line).join('');
-  const gap = before !== '' && !before.endsWith('\n') ? '\n' : '';
-  const end = after !== '' && !text.endsWith('\n') ? '\n' : '';
-  return before + gap + text + end + after;
+
+  /** The last edit of a file; null if none is known. */
+  last(path: string): Edit | null {
+    return this.#edits.findLast((edit) => edit.path === path) ?? null;
+  }
+
+  remove(edit: Edit): void {
+    const index = this.#edits.indexOf(edit);
+    if (index !== -1) {
+      this.#edits.splice(index, 1);
+      this.#characters -= sizeOf(edit);
+    }
+  }
 }
 
-/**
- * Lines with their numbers.
- *
- * @param range first and last line, from 1; -1 as the last means the end
- * @throws ToolInputError when the file has no such lines
- */
-function numberedLines(content: string, range: readonly number[] | null): string {
-  const lines = splitLines(content);
-  const [first = 1, last = -1] = range ?? [];
-  const end = last === -1 ? lines.length : last;
-  const fits = first >= 1 && first <= Math.max(1, lines.length) && (last === -1 || last >= first);
-  if (!fits || (range !== null && range.length !== 2)) {
-    throw new ToolInputError(
-      `view_range [${(range ?? []).join(', ')}] does not fit: the file has ${lines.length} lines.`,
-    );
-  }
-  return lines
-    .slice(first - 1, end)
-    .map((line, index) => `${String(first + index).padStart(6)}\t${line.replace(/\r?\n$/, '')}`)
-    .join('\n');
-}
-
-/** Each with its own end. */
-function splitLines(content: string): string[] {
-  return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
-}
-
-function linesOf(content: string, text: string): number[] {
-  const lines: number[] = [];
-  for (let at = content.indexOf(text); at !== -1 && lines.length < 10; at = content.indexOf(text, at + 1)) {
-    lines.push(content.slice(0, at).split('\n').length);
-  }
-  return lines;
+function sizeOf({ before, after }: Edit): number {
+  return (before?.length ?? 0) + after.length;
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { MCPToolAction, MCPToolObservation, ToolDefinition } from '../../agent-protocol/events.js';
-import { branchSchema } from '../git/repository-preparation.js';
+import type { MCPToolObservation } from '../../agent-protocol/events.js';
+import { branchSchema } from '../git/git-schemas.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { clipText, SchemaTool, type ToolContext, ToolInputError } from './tool.js';
-import { mcpToolDefinition } from './mcp/mcp-toolbox.js';
-import { workspacePath } from './text-file.js';
+import { McpSchemaTool } from './schema-tool.js';
+import { type ToolContext, ToolInputError } from './tool.js';
+import { workspacePath } from './workspace-files.js';
 
 const schema = z.object({
   operation: z.enum(['fetch', 'push', 'clone']),
@@ -19,8 +19,8 @@ const schema = z.object({
 
 type Input = z.output<typeof schema>;
 
-/** Speaks with git servers for an agent whose shell has no credentials. */
-export class GitRemoteTool extends SchemaTool<typeof schema> {
+/** Contacts git servers for an agent whose shell has no credentials. */
+export class GitRemoteTool extends McpSchemaTool<typeof schema> {
   readonly name = 'git_remote';
   readonly description =
     'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
@@ -31,35 +31,20 @@ export class GitRemoteTool extends SchemaTool<typeof schema> {
   readonly #access: RemoteAccess;
   readonly #currentDir: () => string;
 
-  /** @param currentDir a folder in the repository */
+  /** @param currentDir a folder inside the repository */
   constructor(access: RemoteAccess, currentDir: () => string) {
     super();
     this.#access = access;
     this.#currentDir = currentDir;
   }
 
-  toAction(input: Input): MCPToolAction {
-    return { kind: 'MCPToolAction', data: input };
-  }
-
   async run(input: Input, context: ToolContext): Promise<MCPToolObservation> {
-    const { ok, timedOut, output } = await this.#carryOut(input, context);
-    const end = ok
-      ? `git ${input.operation} succeeded.`
-      : `git ${input.operation} failed${timedOut ? ': time is over' : ''}.`;
-    return {
-      kind: 'MCPToolObservation',
-      content: [{ type: 'text', text: clipText(`${output}\n${end}`.trim()) }],
-      is_error: !ok,
-      tool_name: this.name,
-    };
+    const { ok, timedOut, output } = await this.#execute(input, context);
+    const outcome = ok ? 'succeeded' : timedOut ? 'timed out' : 'failed';
+    return this.observe(`${output}\ngit ${input.operation} ${outcome}.`.trim(), !ok);
   }
 
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
-
-  async #carryOut(input: Input, { workingDir, signal }: ToolContext): Promise<GitOutcome> {
+  async #execute(input: Input, { workingDir, signal }: ToolContext): Promise<GitOutcome> {
     switch (input.operation) {
       case 'fetch':
         return await this.#access.fetch(this.#currentDir(), signal);

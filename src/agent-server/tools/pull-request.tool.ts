@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import type { MCPToolAction, MCPToolObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import type { MCPToolObservation } from '../../agent-protocol/events.js';
 import { jsonText } from '../../common/json-access.js';
-import { branchSchema } from '../git/repository-preparation.js';
+import { clipText } from '../clipped-text.js';
+import { branchSchema } from '../git/git-schemas.js';
 import type { GitOutcome } from '../git/run-git.js';
 import { describeFailure } from '../log.js';
-import { mcpToolDefinition } from './mcp/mcp-toolbox.js';
-import { clipText, SchemaTool, type ToolContext } from './tool.js';
+import { McpSchemaTool } from './schema-tool.js';
+import type { ToolContext } from './tool.js';
 
-/** A request to merge a branch that is already on the host. */
+/** A request to merge a branch that was already pushed. */
 interface PullRequest {
   source_branch: string;
   target_branch?: string;
@@ -22,7 +23,7 @@ interface OpenedPullRequest {
 }
 
 /**
- * Has a pull request opened by whoever holds the user's token.
+ * Has whoever holds the user's token open a pull request.
  *
  * @throws Error with a reason that the model may read
  */
@@ -30,20 +31,20 @@ type OpenPullRequest = (request: PullRequest, signal: AbortSignal) => Promise<Op
 
 export interface PullRequestOptions {
   open: OpenPullRequest;
-  /** Sends a branch of the repository in this folder to its remote. */
+  /** Pushes a branch of the repository in this folder to its remote. */
   push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 }
 
 const schema = z.object({
   source_branch: branchSchema.describe('The local branch with your commits; it is pushed.'),
-  target_branch: branchSchema.optional().describe('Where it shall be merged; by default the main branch.'),
+  target_branch: branchSchema.optional().describe('The branch to merge into; by default the main branch.'),
   title: z.string().min(1).max(256),
   body: z.string().describe('What changed and why, in Markdown.'),
   draft: z.boolean().optional(),
 });
 
 /** Pushes a branch and has a pull request opened for it. */
-export class CreatePullRequestTool extends SchemaTool<typeof schema> {
+export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
   readonly name = 'create_pull_request';
   readonly description =
     'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
@@ -53,60 +54,43 @@ export class CreatePullRequestTool extends SchemaTool<typeof schema> {
   readonly #options: PullRequestOptions;
   readonly #currentDir: () => string;
 
-  /** @param currentDir a folder in the repository */
+  /** @param currentDir a folder inside the repository */
   constructor(options: PullRequestOptions, currentDir: () => string) {
     super();
     this.#options = options;
     this.#currentDir = currentDir;
   }
 
-  toAction(input: z.output<typeof schema>): MCPToolAction {
-    return { kind: 'MCPToolAction', data: input };
-  }
-
   async run(input: z.output<typeof schema>, { signal }: ToolContext): Promise<MCPToolObservation> {
-    const pushed = await this.#options.push(this.#currentDir(), input.source_branch, signal);
-    if (!pushed.ok) {
-      const cause = pushed.timedOut ? 'it took too long' : 'see what it says';
-      return this.#observe(`git push failed (${cause}):\n${pushed.output}`, true);
+    const push = await this.#options.push(this.#currentDir(), input.source_branch, signal);
+    if (!push.ok) {
+      const cause = push.timedOut ? ' (timed out)' : '';
+      return this.observe(`git push failed${cause}:\n${push.output}`, true);
     }
     try {
       const { number, url } = await this.#options.open(input, signal);
-      return this.#observe(`Opened pull request ${number}: ${url}`, false);
+      return this.observe(`Opened pull request ${number}: ${url}`, false);
     } catch (error) {
       const reason = describeFailure(error).message;
-      return this.#observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
+      return this.observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
     }
-  }
-
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
-
-  #observe(text: string, isError: boolean): MCPToolObservation {
-    return {
-      kind: 'MCPToolObservation',
-      content: [{ type: 'text', text }],
-      is_error: isError,
-      tool_name: this.name,
-    };
   }
 }
 
-const TIMEOUT_MS = 60_000;
+const CALLBACK_TIMEOUT_MS = 60_000;
 const MAX_REASON = 500;
 
-const answerSchema = z.object({ number: z.number().int(), url: z.string() });
+const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
 interface PullRequestCallback {
-  /** Where the request is posted. */
+  /** Address of the service's endpoint. */
   url: string;
   /** Sent as `X-Session-API-Key`. */
   sessionKey: string;
   conversationId: string;
 }
 
-/** Has the service open the pull request: it holds the user's token, we do not. */
+/** Has the service open the pull request, because it holds the user's token and we do not. */
 export function postPullRequest({ url, sessionKey, conversationId }: PullRequestCallback): OpenPullRequest {
   return async (request, signal) => {
     const response = await fetch(url, {
@@ -114,15 +98,15 @@ export function postPullRequest({ url, sessionKey, conversationId }: PullRequest
       headers: { 'content-type': 'application/json', 'x-session-api-key': sessionKey },
       body: JSON.stringify({ conversation_id: conversationId, ...request }),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(CALLBACK_TIMEOUT_MS)]),
     });
     const body = parseJson(await response.text());
-    const answer = answerSchema.safeParse(body);
-    if (!response.ok || !answer.success) {
+    const opened = responseSchema.safeParse(body);
+    if (!response.ok || !opened.success) {
       const reason = jsonText(body, 'detail') ?? 'no reason given';
-      throw new Error(`the service answered ${response.status}: ${clipText(reason, MAX_REASON)}`);
+      throw new Error(`the service responded ${response.status}: ${clipText(reason, MAX_REASON)}`);
     }
-    return answer.data;
+    return opened.data;
   };
 }
 

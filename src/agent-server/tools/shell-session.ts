@@ -1,214 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { constants } from 'node:os';
-import { Writable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
-import { killTree, MARKER_VARIABLE } from '../process-tree.js';
-import { joinEnds, MAX_TOOL_TEXT } from './tool.js';
-
-/**
- * What the shell of a terminal runs: commands come one by one over descriptor 3, each ended by a zero byte, and are
- * evaluated in this very shell, so that folder, variables, functions and background jobs stay. After each one it
- * says on its own standard output, after all that the command wrote there, `\0mark\0status\0folder\0`.
- *
- * Commands read nothing from their standard input and cannot reach the shell's own descriptors. `set -e` and `exit`
- * end the shell; the next command gets a new one.
- */
-const SHELL_SCRIPT = `
-exec 9>&1
-while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
-  builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
-  builtin printf '\\0%s\\0%d\\0%s\\0' "$__slipway_mark" "$?" "$PWD" >&9
-done
-`;
-
-/** Text that a shell reads as exactly this value. */
-export function quoteForShell(value: string): string {
-  return `'${value.replaceAll("'", `'\\''`)}'`;
-}
-
-/** Assignments that bring the variables of a running shell up to date; names that no shell can have are left out. */
-function exportChanges(before: Record<string, string>, after: Record<string, string>): string {
-  const changed = Object.entries(after).filter(
-    ([name, value]) => before[name] !== value && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
-  );
-  const gone = Object.keys(before).filter((name) => !(name in after));
-  return [
-    ...changed.map(([name, value]) => `export ${name}=${quoteForShell(value)}`),
-    ...gone.map((name) => `unset ${name}`),
-  ]
-    .map((line) => `${line}\n`)
-    .join('');
-}
-
-interface LiveShellOptions {
-  cwd: string;
-  environment: Record<string, string>;
-  /** Program and arguments put before the shell. */
-  wrapper: readonly string[];
-}
-
-/** A running shell that takes commands one by one. */
-class LiveShell {
-  /** Its exit code (128 + n after signal n), once all that it started is gone and all output was read. */
-  readonly ended: Promise<number>;
-  /** Takes the output, of background jobs also between commands. */
-  output: (chunk: Buffer) => void = () => undefined;
-  /** Told the exit code when `ended` resolves; a promise would collect a listener with each command. */
-  onEnd: (exitCode: number) => void = () => undefined;
-  /** Set when `ended` has resolved. */
-  exitCode: number | null = null;
-  readonly #pid: number;
-  readonly #marker: string;
-  readonly #commands: Writable;
-
-  private constructor(child: ChildProcess, pid: number, commands: Writable, marker: string) {
-    this.#pid = pid;
-    this.#marker = marker;
-    this.#commands = commands;
-    const closed = new Promise<void>((resolve) => {
-      child.once('close', () => resolve());
-    });
-    const exited = new Promise<number>((resolve) => {
-      child.once('exit', (code, signal) =>
-        resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
-      );
-    });
-    this.ended = exited.then(async (code) => {
-      // Background jobs would hold the output open.
-      await this.kill();
-      await closed;
-      this.exitCode = code;
-      this.onEnd(code);
-      return code;
-    });
-    child.stdout?.on('data', (chunk: Buffer) => this.output(chunk));
-    // What is written to a shell that ends is lost; its end is what counts.
-    commands.on('error', () => undefined);
-  }
-
-  /** @throws Error when the program cannot be started */
-  static async start({ cwd, environment, wrapper }: LiveShellOptions): Promise<LiveShell> {
-    const marker = randomUUID();
-    const shell = ['bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
-    const [program = 'bash', ...args] = wrapper.concat(shell);
-    const child = spawn(program, args, {
-      cwd,
-      env: { ...environment, [MARKER_VARIABLE]: marker },
-      stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
-      // A process group of its own.
-      detached: true,
-    });
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
-    const commands = child.stdio[3];
-    if (child.pid === undefined || !(commands instanceof Writable)) {
-      throw new Error('the shell has no process id');
-    }
-    return new LiveShell(child, child.pid, commands, marker);
-  }
-
-  /** @param mark what the shell says when the command has ended */
-  send(mark: string, command: string): void {
-    this.#commands.write(`${mark}\0${command.replaceAll('\0', '')}\0`);
-  }
-
-  /** Ends the shell and everything that it started. */
-  async kill(): Promise<void> {
-    await killTree(this.#pid, this.#marker);
-  }
-}
-
-/** What the shell said at the end of a command. */
-export interface CommandEnd {
-  exitCode: number;
-  workingDir: string;
-}
-
-/** Finds the end of a command in the bytes that a shell writes, whichever way they are cut into chunks. */
-export class MarkScanner {
-  readonly #mark: Buffer;
-  #rest: Buffer = Buffer.alloc(0);
-
-  constructor(mark: string) {
-    this.#mark = Buffer.from(`\0${mark}\0`);
-  }
-
-  /** Output that is certainly none of the mark, and the end once it is complete. */
-  scan(chunk: Uint8Array): { output: Uint8Array; end: CommandEnd | null } {
-    const bytes = Buffer.concat([this.#rest, chunk]);
-    const at = bytes.indexOf(this.#mark);
-    if (at === -1) {
-      // A beginning of the mark may stand at the end.
-      const keep = Math.min(bytes.length, this.#mark.length - 1);
-      this.#rest = bytes.subarray(bytes.length - keep);
-      return { output: bytes.subarray(0, bytes.length - keep), end: null };
-    }
-    const [exitCode, workingDir, closed] = bytes
-      .subarray(at + this.#mark.length)
-      .toString('utf8')
-      .split('\0');
-    if (exitCode === undefined || workingDir === undefined || closed === undefined) {
-      this.#rest = bytes.subarray(at);
-      return { output: bytes.subarray(0, at), end: null };
-    }
-    this.#rest = Buffer.alloc(0);
-    return { output: bytes.subarray(0, at), end: { exitCode: Number(exitCode), workingDir } };
-  }
-
-  /** What was held back, when no end will come any more. */
-  flush(): Uint8Array {
-    const rest = this.#rest;
-    this.#rest = Buffer.alloc(0);
-    return rest;
-  }
-}
-
-/** Takes the output of a command of any length and keeps its beginning and its end. */
-export class OutputWindow {
-  readonly #decoder = new StringDecoder('utf8');
-  readonly #headLimit: number;
-  readonly #tailLimit: number;
-  #head = '';
-  #tail = '';
-  #missing = 0;
-
-  constructor(limit: number = MAX_TOOL_TEXT) {
-    this.#headLimit = Math.ceil(limit / 2);
-    this.#tailLimit = limit - this.#headLimit;
-  }
-
-  push(bytes: Uint8Array): void {
-    this.#add(this.#decoder.write(Buffer.from(bytes)));
-  }
-
-  /** What was kept. */
-  text(): string {
-    const head = this.#head;
-    if (this.#tail.length > this.#tailLimit) {
-      this.#trim();
-    }
-    return this.#missing === 0 ? head + this.#tail : joinEnds(head, this.#tail, this.#missing);
-  }
-
-  #add(text: string): void {
-    const room = this.#headLimit - this.#head.length;
-    this.#head += text.slice(0, room);
-    this.#tail += text.slice(room);
-    // Twice the limit before it is cut: a cut per chunk would copy the end each time.
-    if (this.#tail.length > 2 * this.#tailLimit) {
-      this.#trim();
-    }
-  }
-
-  #trim(): void {
-    this.#missing += this.#tail.length - this.#tailLimit;
-    this.#tail = this.#tail.slice(this.#tail.length - this.#tailLimit);
-  }
-}
+import { OutputWindow } from '../clipped-text.js';
+import { type CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';
 
 interface ShellCommand {
   command: string;
@@ -220,12 +13,12 @@ interface ShellCommand {
 
 export interface ShellResult {
   output: string;
-  /** null: it did not end by itself. */
+  /** null if the command did not end by itself. */
   exitCode: number | null;
   ending: 'exited' | 'timeout' | 'aborted';
-  /** Folder of the next command. */
+  /** Working directory of the next command. */
   workingDir: string;
-  /** Whether variables and background jobs are gone. */
+  /** Whether variables and background jobs are lost. */
   shellEnded: boolean;
 }
 
@@ -236,15 +29,15 @@ type Ending =
   | { how: 'aborted' };
 
 /**
- * One shell that lives as long as its conversation: folder, variables and background jobs stay from command to
- * command. A command that is aborted or outlives its time takes the shell and all that it started along; the next
- * one gets a new shell in the last known folder.
+ * The shell of a conversation: folder, variables and background jobs persist from command to command. Aborting a
+ * command, or its timeout, kills the shell with every process that it started; the next command gets a new shell in
+ * the last known folder.
  */
 export class ShellSession {
   readonly #home: string;
   readonly #wrapper: readonly string[];
   #lastDir: string;
-  #shell: LiveShell | null = null;
+  #shell: ShellProcess | null = null;
   #environment: Record<string, string> = {};
   #unread = new OutputWindow();
 
@@ -255,31 +48,31 @@ export class ShellSession {
     this.#wrapper = wrapper;
   }
 
-  /** Folder of the next command. */
+  /** Working directory of the next command. */
   get workingDir(): string {
     return isFolder(this.#lastDir) ? this.#lastDir : this.#home;
   }
 
   /**
-   * Not to be called while a command runs.
+   * Runs a command; never call it while another one is running.
    *
-   * @throws Error when there is no shell to start
+   * @throws Error when the shell cannot be started
    */
   async run(command: ShellCommand): Promise<ShellResult> {
-    const shell = await this.#liveShell(command.environment);
+    const shell = await this.#runningShell(command.environment);
     const changes = exportChanges(this.#environment, command.environment);
     this.#environment = command.environment;
     const output = this.#unread;
     const mark = randomUUID();
-    const scanner = new MarkScanner(mark);
-    const given = { ...command, command: changes + command.command };
-    const ending = await execute(shell, given, { mark, scanner, output });
+    const scanner = new EndMarkScanner(mark);
+    const withChanges = { ...command, command: changes + command.command };
+    const ending = await execute(shell, withChanges, { mark, scanner, output });
     if (ending.how === 'command') {
       this.#lastDir = ending.end.workingDir;
     } else {
       this.#shell = null;
       await shell.kill();
-      // What it printed until then belongs to the command, read or not.
+      // Output that was not read before the kill belongs to the command too.
       await shell.ended;
       output.push(scanner.flush());
     }
@@ -295,7 +88,7 @@ export class ShellSession {
     };
   }
 
-  /** Ends the shell and everything that it started; the folder is the first one again. */
+  /** Kills the shell with every process that it started, and returns to the initial folder. */
   async reset(): Promise<void> {
     const shell = this.#shell;
     this.#shell = null;
@@ -305,19 +98,19 @@ export class ShellSession {
     this.#unread = new OutputWindow();
   }
 
-  async #liveShell(environment: Record<string, string>): Promise<LiveShell> {
+  async #runningShell(environment: Record<string, string>): Promise<ShellProcess> {
     if (this.#shell !== null) {
       return this.#shell;
     }
-    const shell = await LiveShell.start({ cwd: this.workingDir, environment, wrapper: this.#wrapper });
+    const shell = await ShellProcess.start({ cwd: this.workingDir, environment, wrapper: this.#wrapper });
     this.#environment = environment;
     this.#shell = shell;
-    void this.#forgetEnded(shell);
+    void this.#dropWhenEnded(shell);
     return shell;
   }
 
-  /** A shell may also end between two commands. */
-  async #forgetEnded(shell: LiveShell): Promise<void> {
+  /** A shell can also end between two commands. */
+  async #dropWhenEnded(shell: ShellProcess): Promise<void> {
     await shell.ended;
     if (this.#shell === shell) {
       this.#shell = null;
@@ -327,12 +120,12 @@ export class ShellSession {
 
 interface CommandOutput {
   mark: string;
-  scanner: MarkScanner;
+  scanner: EndMarkScanner;
   output: OutputWindow;
 }
 
 async function execute(
-  shell: LiveShell,
+  shell: ShellProcess,
   command: ShellCommand,
   { mark, scanner, output }: CommandOutput,
 ): Promise<Ending> {
@@ -361,6 +154,25 @@ async function execute(
       shell.send(mark, command.command);
     }
   });
+}
+
+/** Assignments that update the variables of a running shell; names that are invalid in a shell are skipped. */
+function exportChanges(before: Record<string, string>, after: Record<string, string>): string {
+  const changed = Object.entries(after).filter(
+    ([name, value]) => before[name] !== value && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
+  );
+  const removed = Object.keys(before).filter((name) => !(name in after));
+  return [
+    ...changed.map(([name, value]) => `export ${name}=${quoteForShell(value)}`),
+    ...removed.map((name) => `unset ${name}`),
+  ]
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** Quotes a value so that a shell reads exactly this value. */
+export function quoteForShell(value: string): string {
+  return `'${value.replaceAll("'", `'\\''`)}'`;
 }
 
 function isFolder(path: string): boolean {

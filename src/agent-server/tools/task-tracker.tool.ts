@@ -6,7 +6,7 @@ import type {
   TaskTrackerObservation,
   ToolDefinition,
 } from '../../agent-protocol/events.js';
-import { SchemaTool } from './tool.js';
+import { SchemaTool } from './schema-tool.js';
 
 const item = z.object({
   title: z.string().describe('The task in a few words.'),
@@ -18,7 +18,7 @@ const schema = z.object({
   task_list: z.array(item).default([]).describe('The whole list, for `plan`.'),
 });
 
-/** The agent's own list of tasks; the last plan of a conversation is its list. */
+/** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
 export class TaskTrackerTool extends SchemaTool<typeof schema> {
   readonly name = 'task_tracker';
   readonly description =
@@ -26,12 +26,12 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
     'in progress at a time and mark it done as soon as it is.';
   readonly needsConfirmation = true;
   readonly schema = schema;
-  readonly #lastPlan: () => readonly TaskItem[];
+  readonly #currentPlan: () => readonly TaskItem[];
 
-  /** @param currentPlan the list as the conversation's log has it */
+  /** @param currentPlan reads the list from the conversation's log */
   constructor(currentPlan: () => readonly TaskItem[]) {
     super();
-    this.#lastPlan = currentPlan;
+    this.#currentPlan = currentPlan;
   }
 
   toAction({ command, task_list }: z.output<typeof schema>): TaskTrackerAction {
@@ -39,7 +39,7 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
   }
 
   async run({ command, task_list }: z.output<typeof schema>): Promise<TaskTrackerObservation> {
-    const tasks = command === 'plan' ? task_list : [...this.#lastPlan()];
+    const tasks = command === 'plan' ? task_list : [...this.#currentPlan()];
     return {
       kind: 'TaskTrackerObservation',
       content: [{ type: 'text', text: describeTasks(tasks) }],
@@ -74,7 +74,7 @@ function describeTasks(tasks: readonly TaskItem[]): string {
     .join('\n');
 }
 
-/** The task list as the log has it: that of the last plan. */
+/** The task list of the last plan in a log. */
 export function lastPlan(events: readonly AgentEvent[]): readonly TaskItem[] {
   const last = events.findLast(
     (event) =>

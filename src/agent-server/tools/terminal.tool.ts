@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import type { TerminalAction, TerminalObservation, ToolDefinition } from '../../agent-protocol/events.js';
-import { SchemaTool, type ToolContext } from './tool.js';
+import { SchemaTool } from './schema-tool.js';
 import type { ShellResult, ShellSession } from './shell-session.js';
+import type { ToolContext } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;
 
 const schema = z.object({
-  command: z.string().describe('What bash shall run. Several commands are joined with && or ;'),
+  command: z.string().describe('The command for bash. Join several commands with && or ;'),
   timeout: z
     .number()
     .positive()
@@ -17,7 +18,7 @@ const schema = z.object({
   reset: z
     .boolean()
     .default(false)
-    .describe('Ends the shell and all that it started first, and begins with a new one.'),
+    .describe('Ends the shell and everything that it started first, and runs the command in a new one.'),
 });
 
 /** Runs commands in the conversation's shell. */

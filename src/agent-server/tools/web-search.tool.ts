@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import type { MCPToolAction, MCPToolObservation, ToolDefinition } from '../../agent-protocol/events.js';
-import { clipText, SchemaTool, type ToolContext } from './tool.js';
-import { mcpToolDefinition } from './mcp/mcp-toolbox.js';
+import type { MCPToolObservation } from '../../agent-protocol/events.js';
+import { clipText } from '../clipped-text.js';
+import { McpSchemaTool } from './schema-tool.js';
+import type { ToolContext } from './tool.js';
 
-const TIMEOUT_MS = 30_000;
+const SEARCH_TIMEOUT_MS = 30_000;
 const MAX_ERROR_TEXT = 500;
 
 const schema = z.object({
@@ -11,7 +12,7 @@ const schema = z.object({
   max_results: z.number().int().min(1).max(20).default(5),
 });
 
-const answerSchema = z.object({
+const responseSchema = z.object({
   answer: z.string().nullish(),
   results: z
     .array(z.object({ title: z.string().default(''), url: z.string(), content: z.string().default('') }))
@@ -25,7 +26,7 @@ export interface WebSearchOptions {
 }
 
 /** Searches the web with Tavily (`POST /search`). */
-export class WebSearchTool extends SchemaTool<typeof schema> {
+export class WebSearchTool extends McpSchemaTool<typeof schema> {
   readonly name = 'web_search';
   readonly description =
     'Search the web for something that is not in the workspace: documentation, error messages, versions. Answers ' +
@@ -39,10 +40,6 @@ export class WebSearchTool extends SchemaTool<typeof schema> {
     this.#options = options;
   }
 
-  toAction(input: z.output<typeof schema>): MCPToolAction {
-    return { kind: 'MCPToolAction', data: input };
-  }
-
   async run(
     { query, max_results }: z.output<typeof schema>,
     { signal }: ToolContext,
@@ -52,33 +49,20 @@ export class WebSearchTool extends SchemaTool<typeof schema> {
       headers: { authorization: `Bearer ${this.#options.apiKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ query, max_results }),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(SEARCH_TIMEOUT_MS)]),
     });
     const body = await response.text();
     if (!response.ok) {
-      return this.#observe(`The search failed: ${response.status} ${clipText(body, MAX_ERROR_TEXT)}`, true);
+      return this.observe(`The search failed: ${response.status} ${clipText(body, MAX_ERROR_TEXT)}`, true);
     }
-    const answer = answerSchema.safeParse(parseJson(body));
-    return answer.success
-      ? this.#observe(describeAnswer(answer.data), false)
-      : this.#observe('The search answered something that is not a search result.', true);
-  }
-
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
-
-  #observe(text: string, isError: boolean): MCPToolObservation {
-    return {
-      kind: 'MCPToolObservation',
-      content: [{ type: 'text', text: clipText(text) }],
-      is_error: isError,
-      tool_name: this.name,
-    };
+    const found = responseSchema.safeParse(parseJson(body));
+    return found.success
+      ? this.observe(describeResults(found.data), false)
+      : this.observe('The search service returned something that is not a search result.', true);
   }
 }
 
-function describeAnswer({ answer, results }: z.output<typeof answerSchema>): string {
+function describeResults({ answer, results }: z.output<typeof responseSchema>): string {
   const found = results.map(
     ({ title, url, content }, index) => `${index + 1}. ${title}\n${url}\n${content.trim()}`,
   );

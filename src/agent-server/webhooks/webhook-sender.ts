@@ -1,86 +1,18 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import pRetry from 'p-retry';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { describeFailure, log } from '../log.js';
-
-/** While the receiver is away no more than this is kept; the oldest go first. */
-const MAX_WAITING = 500;
-
-interface WebhookQueueOptions {
-  batchSize: number;
-  flushDelayMs: number;
-  /** Both settle when the matter is over, delivered or not; they never reject. */
-  sendInfo: (info: ConversationInfo) => Promise<void>;
-  sendEvents: (events: AgentEvent[]) => Promise<void>;
-}
-
-/** What is to be told of one conversation: one request at a time, its newest state, its events in order. */
-class WebhookQueue {
-  readonly #options: WebhookQueueOptions;
-  #info: ConversationInfo | null = null;
-  #events: AgentEvent[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #sending: Promise<void> | null = null;
-
-  constructor(options: WebhookQueueOptions) {
-    this.#options = options;
-  }
-
-  setInfo(info: ConversationInfo): void {
-    this.#info = info;
-    this.#schedule();
-  }
-
-  addEvent(event: AgentEvent): void {
-    this.#events.push(event);
-    if (this.#events.length > MAX_WAITING) {
-      this.#events.shift();
-    }
-    this.#schedule();
-  }
-
-  /** Resolves once nothing waits any more. */
-  async flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#sending ??= this.#sendAll().finally(() => {
-      this.#sending = null;
-    });
-    await this.#sending;
-  }
-
-  #schedule(): void {
-    if (this.#events.length >= this.#options.batchSize) {
-      void this.flush();
-    } else {
-      this.#timer ??= setTimeout(() => void this.flush(), this.#options.flushDelayMs);
-    }
-  }
-
-  async #sendAll(): Promise<void> {
-    while (this.#info !== null || this.#events.length > 0) {
-      const info = this.#info;
-      const events = this.#events.splice(0, 100);
-      this.#info = null;
-      if (info !== null) {
-        await this.#options.sendInfo(info);
-      }
-      if (events.length > 0) {
-        await this.#options.sendEvents(events);
-      }
-    }
-  }
-}
+import { WebhookQueue } from './webhook-queue.js';
 
 export interface WebhookOptions {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   baseUrl: string;
   sessionKey: string | null;
-  /** Events of a conversation that wait no longer. */
+  /** Number of queued events of a conversation that are sent without further delay. */
   batchSize: number;
   flushDelayMs: number;
   retries: number;
-  /** Before the first repetition; doubled for each further one. */
+  /** Delay before the first retry; doubled for each further one. */
   retryDelayMs: number;
   timeoutMs: number;
 }
@@ -94,8 +26,8 @@ export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = 
 };
 
 /**
- * Tells the service what happens, soon after it happens. It is a hint, not the record: what could not be delivered is
- * dropped, for the service reads the log itself. Nothing waits for it.
+ * Notifies the service of what happens, soon after it happens. Webhooks are hints, not the record: what cannot be
+ * delivered is dropped, because the service reads the event log itself. Nothing waits for a delivery.
  */
 export class WebhookSender {
   readonly #options: WebhookOptions;
@@ -106,15 +38,15 @@ export class WebhookSender {
     this.#options = options;
   }
 
-  conversation(info: ConversationInfo): void {
+  conversationChanged(info: ConversationInfo): void {
     this.#queueOf(info.id).setInfo(info);
   }
 
-  event(conversationId: string, event: AgentEvent): void {
+  eventAppended(conversationId: string, event: AgentEvent): void {
     this.#queueOf(conversationId).addEvent(event);
   }
 
-  /** Sends what waits, for as long as it is given. */
+  /** Sends what is queued, within the grace period. */
   async stop(graceMs: number): Promise<void> {
     const timer = setTimeout(() => this.#stopped.abort(), graceMs);
     await Promise.all([...this.#queues.values()].map((queue) => queue.flush()));
@@ -131,52 +63,62 @@ export class WebhookSender {
     const queue = new WebhookQueue({
       batchSize,
       flushDelayMs,
-      sendInfo: (info) => this.#post('/conversations', info),
-      sendEvents: (events) => this.#post(`/events/${id.replaceAll('-', '')}`, events),
+      sendInfo: (info) => this.#send('/conversations', info),
+      sendEvents: (events) => this.#send(`/events/${id.replaceAll('-', '')}`, events),
     });
     this.#queues.set(id, queue);
     return queue;
   }
 
-  async #post(path: string, body: unknown): Promise<void> {
+  async #send(path: string, body: unknown): Promise<void> {
     const { retries, retryDelayMs } = this.#options;
-    for (let attempt = 0; !this.#stopped.signal.aborted; attempt += 1) {
-      const failure = await this.#tryPost(path, JSON.stringify(body));
-      if (failure === null) {
-        return;
+    const { signal } = this.#stopped;
+    const json = JSON.stringify(body);
+    try {
+      await pRetry(async () => await this.#post(path, json), {
+        retries,
+        minTimeout: retryDelayMs,
+        signal,
+        shouldRetry: ({ error }) => error instanceof DeliveryError && error.isTemporary,
+      });
+    } catch (error) {
+      if (!signal.aborted) {
+        log('warn', 'failed to deliver webhook', { path, reason: describeFailure(error).message });
       }
-      if (attempt >= retries || failure.final) {
-        log('warn', 'a webhook was not delivered', { path, reason: failure.reason });
-        return;
-      }
-      const delay = retryDelayMs * 2 ** attempt;
-      await wait(delay, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
     }
   }
 
-  /** @returns null when it was delivered; final: another attempt would change nothing */
-  async #tryPost(path: string, body: string): Promise<{ reason: string; final: boolean } | null> {
+  /** @throws DeliveryError */
+  async #post(path: string, json: string): Promise<void> {
     const { baseUrl, sessionKey, timeoutMs } = this.#options;
-    try {
-      const response = await fetch(`${baseUrl}${path}`, {
-        method: 'POST',
-        headers: {
-          'Content-Type': 'application/json',
-          ...(sessionKey === null ? {} : { 'X-Session-API-Key': sessionKey }),
-        },
-        body,
-        // The key goes to the address that we were given and nowhere else.
-        redirect: 'manual',
-        signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
-      });
-      await response.body?.cancel();
-      if (response.ok) {
-        return null;
-      }
-      const retryable = response.status >= 500 || response.status === 429 || response.status === 408;
-      return { reason: `status ${response.status}`, final: !retryable };
-    } catch (error) {
-      return { reason: describeFailure(error).name, final: false };
+    const response = await fetch(`${baseUrl}${path}`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        ...(sessionKey === null ? {} : { 'X-Session-API-Key': sessionKey }),
+      },
+      body: json,
+      // The session key must go to this address only.
+      redirect: 'manual',
+      signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
+    }).catch((error: unknown) => {
+      throw new DeliveryError(describeFailure(error).name, true);
+    });
+    await response.body?.cancel().catch(() => undefined);
+    if (!response.ok) {
+      const isTemporary = response.status >= 500 || response.status === 429 || response.status === 408;
+      throw new DeliveryError(`status ${response.status}`, isTemporary);
     }
+  }
+}
+
+class DeliveryError extends Error {
+  readonly isTemporary: boolean;
+
+  /** @param isTemporary whether another attempt may succeed */
+  constructor(reason: string, isTemporary: boolean) {
+    super(reason);
+    this.name = 'DeliveryError';
+    this.isTemporary = isTemporary;
   }
 }

@@ -6,9 +6,9 @@ import {
   observationEvent,
 } from '../../../../test/fakes/sample-events.js';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { isStuck, waitsForUser } from './agent-loop.js';
+import { isStuck, mustConfirm } from './agent-loop.js';
 
-describe('waitsForUser', () => {
+describe('mustConfirm', () => {
   it.each([
     ['never', true, 'HIGH', false],
     ['always', true, 'LOW', true],
@@ -19,7 +19,7 @@ describe('waitsForUser', () => {
     ['risky', true, 'UNKNOWN', true],
     ['risky', false, 'UNKNOWN', false],
   ] as const)('%s, tool that asks %s, risk %s: %s', (policy, asks, risk, waits) => {
-    expect(waitsForUser(policy, asks, risk)).toBe(waits);
+    expect(mustConfirm(policy, asks, risk)).toBe(waits);
   });
 });
 

@@ -1,16 +1,16 @@
 import type { ActionEvent, AgentEvent, SecurityRisk } from '../../../agent-protocol/events.js';
-import { openCalls } from '../../conversations/open-calls.js';
 import type { Tool } from '../../tools/tool.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
-import { actionOf, messageOf, withUniqueIds } from './answer-events.js';
+import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
-import type { ModelOf } from './language-model.js';
+import type { ModelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { isResult, messagesFromEvents, type ResultEvent, resultText } from './messages-from-events.js';
-import { patientStep, type StepAnswer, type StepRequest, type Wait } from './model-step.js';
+import { callModelWithRetries, type ModelRequest, type ModelResponse, type Wait } from './model-call.js';
 import type { NativeTools } from './native-tools.js';
+import { toActionEvent, toMessageEvent, withUniqueIds } from './response-events.js';
 import { dynamicContext, systemPrompt } from './system-prompt.js';
-import { callError, offeredTool, type PendingCall, readCall, runCalls } from './tool-calls.js';
+import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import { conversationFailure, countUsage, limitReached } from './usage.js';
 
 interface AgentLoopOptions {
@@ -18,66 +18,66 @@ interface AgentLoopOptions {
   signal: AbortSignal;
   tools: NativeTools;
   condenser: Condenser;
-  modelOf: ModelOf;
+  createModel: ModelFactory;
   wait: Wait;
 }
 
-interface ReadCalls {
+interface ParsedCalls {
   pending: PendingCall[];
-  /** When one of them waits for the user, all do. */
-  wait: boolean;
+  /** If one of them needs confirmation, all wait. */
+  needConfirmation: boolean;
 }
 
-/** One run: asks the model, does what it says, and so on, until something ends it. */
+/** One run: calls the model, runs the tools that it calls, and repeats until something ends the run. */
 export class AgentLoop {
   readonly #host: EngineHost;
   readonly #signal: AbortSignal;
   readonly #tools: NativeTools;
   readonly #condenser: Condenser;
-  readonly #modelOf: ModelOf;
+  readonly #createModel: ModelFactory;
   readonly #wait: Wait;
 
-  constructor({ host, signal, tools, condenser, modelOf, wait }: AgentLoopOptions) {
+  constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
     this.#host = host;
     this.#signal = signal;
     this.#tools = tools;
     this.#condenser = condenser;
-    this.#modelOf = modelOf;
+    this.#createModel = createModel;
     this.#wait = wait;
   }
 
-  /** Ends with a status that says why. */
-  async work(): Promise<void> {
-    await this.#guard(async () => {
+  /** Sets a status at the end that says why it ended. */
+  async run(): Promise<void> {
+    await this.#handleFailures(async () => {
       await prepareRun(this.#host, this.#tools);
-      await this.#repeat();
+      await this.#runSteps();
     });
   }
 
-  /** Runs the calls that waited for the user, then goes on. */
-  async workOnOpenCalls(): Promise<void> {
-    await this.#guard(async () => {
+  /** Runs the calls that the user has confirmed, then continues. */
+  async runOpenCalls(): Promise<void> {
+    await this.#handleFailures(async () => {
       const seen = this.#host.events().length;
-      const waiting = openCalls(this.#host.events());
+      const confirmed = openCalls(this.#host.events());
       await prepareRun(this.#host, this.#tools);
-      const { pending } = await this.#read(waiting, this.#tools.offered(this.#host.settings));
+      const { pending } = await this.#parseCalls(confirmed, this.#tools.offeredTools(this.#host.settings));
       if (!(await this.#runCalls(pending, seen))) {
-        await this.#repeat();
+        await this.#runSteps();
       }
     });
   }
 
-  /** @returns whether there was something to leave out */
+  /** @returns whether there was anything to condense */
   async condense(): Promise<boolean> {
     let condensed = false;
-    await this.#guard(async () => {
+    await this.#handleFailures(async () => {
       const { messages } = messagesFromEvents(this.#host.events());
-      condensed = await this.#condenser.force(this.#modelOf(this.#host.settings), messages, this.#signal);
+      condensed = await this.#condenser.force(this.#createModel(this.#host.settings), messages, this.#signal);
     });
     return condensed;
   }
 
-  async #guard(work: () => Promise<void>): Promise<void> {
+  async #handleFailures(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -91,14 +91,14 @@ export class AgentLoop {
     }
   }
 
-  async #repeat(): Promise<void> {
-    let over = await this.#mustStop();
-    while (!over) {
-      over = (await this.#step()) || (await this.#mustStop());
+  async #runSteps(): Promise<void> {
+    let ended = await this.#shouldStop();
+    while (!ended) {
+      ended = (await this.#step()) || (await this.#shouldStop());
     }
   }
 
-  async #mustStop(): Promise<boolean> {
+  async #shouldStop(): Promise<boolean> {
     const host = this.#host;
     const limit = limitReached(host.settings, host.totals());
     if (this.#signal.aborted || host.pauseRequested()) {
@@ -114,17 +114,17 @@ export class AgentLoop {
   }
 
   /**
-   * One answer of the model and what it asks for, or a condensation.
+   * One response of the model and the calls in it, or a condensation.
    *
-   * @returns whether the run is over
+   * @returns whether the run has ended
    */
   async #step(): Promise<boolean> {
     const { confirmationPolicy } = this.#host.settings;
     const seen = this.#host.events().length;
-    const tools = this.#tools.offered(this.#host.settings);
+    const tools = this.#tools.offeredTools(this.#host.settings);
     const { instructions, messages } = messagesFromEvents(this.#host.events());
-    const request: StepRequest = {
-      model: this.#modelOf(this.#host.settings),
+    const request: ModelRequest = {
+      model: this.#createModel(this.#host.settings),
       instructions: instructions ?? '',
       messages,
       tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),
@@ -136,67 +136,70 @@ export class AgentLoop {
     ) {
       return false;
     }
-    const answer = await this.#ask(request);
-    return answer === null ? false : await this.#take(answer, tools, seen, messages);
+    const response = await this.#callModel(request);
+    return response === null ? false : await this.#handleResponse(response, tools, seen, messages);
   }
 
-  /** @returns null when there was no room for the question, and there is some now */
-  async #ask(request: StepRequest): Promise<StepAnswer | null> {
+  /** @returns null if the context was full and a condensation has made room */
+  async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const answer = await patientStep(request, this.#wait);
-      this.#condenser.observe(answer, request.messages);
-      return withUniqueIds(answer, takenIds(this.#host));
+      const response = await callModelWithRetries(request, this.#wait);
+      this.#condenser.observe(response, request.messages);
+      return withUniqueIds(response, usedIds(this.#host));
     } catch (error) {
-      const full = error instanceof LlmFailure && error.code === 'LlmContextFull';
-      if (full && (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))) {
+      const isContextFull = error instanceof LlmFailure && error.code === 'LlmContextFull';
+      if (isContextFull && (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))) {
         return null;
       }
       throw error;
     }
   }
 
-  /** Writes an answer down, then does what it asks for. */
-  async #take(
-    answer: StepAnswer,
+  /** Logs a response, then runs its calls. */
+  async #handleResponse(
+    response: ModelResponse,
     tools: ReadonlyMap<string, Tool>,
     seen: number,
-    asked: unknown,
+    request: unknown,
   ): Promise<boolean> {
     const { settings } = this.#host;
-    if (answer.calls.length === 0) {
-      await this.#host.append(messageOf(answer));
-      await countUsage(this.#host, settings, answer, asked);
+    if (response.calls.length === 0) {
+      await this.#host.append(toMessageEvent(response));
+      await countUsage(this.#host, settings, response, request);
       return await this.#finish(seen);
     }
     const actions: ActionEvent[] = [];
-    for (const [index, call] of answer.calls.entries()) {
-      const read = readCall(tools, call.name, call.arguments);
-      const action = read.understood ? read.prepared.action : null;
-      const event = await this.#host.append(actionOf(answer, call, index === 0, { action, risk: read.risk }));
+    for (const [index, call] of response.calls.entries()) {
+      const parsed = parseCall(tools, call.name, call.arguments);
+      const action = parsed.isValid ? parsed.prepared.action : null;
+      const event = await this.#host.append(
+        toActionEvent(response, call, index === 0, { action, risk: parsed.risk }),
+      );
       if (event.kind === 'ActionEvent') {
         actions.push(event);
       }
     }
-    await countUsage(this.#host, settings, answer, asked);
-    const { pending, wait } = await this.#read(actions, tools);
-    if (wait) {
+    await countUsage(this.#host, settings, response, request);
+    const { pending, needConfirmation } = await this.#parseCalls(actions, tools);
+    if (needConfirmation) {
       await this.#host.setStatus('waiting_for_confirmation');
       return true;
     }
     return await this.#runCalls(pending, seen);
   }
 
-  /** Closes the calls that cannot be understood. */
-  async #read(actions: readonly ActionEvent[], tools: ReadonlyMap<string, Tool>): Promise<ReadCalls> {
+  /** Closes the calls that are invalid. */
+  async #parseCalls(actions: readonly ActionEvent[], tools: ReadonlyMap<string, Tool>): Promise<ParsedCalls> {
     const { confirmationPolicy } = this.#host.settings;
-    const calls: ReadCalls = { pending: [], wait: false };
+    const calls: ParsedCalls = { pending: [], needConfirmation: false };
     for (const event of actions) {
-      const read = readCall(tools, event.tool_name, event.tool_call.arguments);
-      if (read.understood) {
-        calls.pending.push({ event, prepared: read.prepared });
-        calls.wait ||= waitsForUser(confirmationPolicy, read.tool.needsConfirmation, read.risk);
+      const parsed = parseCall(tools, event.tool_name, event.tool_call.arguments);
+      if (parsed.isValid) {
+        const { prepared, tool, risk } = parsed;
+        calls.pending.push({ event, prepared });
+        calls.needConfirmation ||= mustConfirm(confirmationPolicy, tool.needsConfirmation, risk);
       } else {
-        await this.#host.append(callError(event, read.error));
+        await this.#host.append(callError(event, parsed.error));
       }
     }
     return calls;
@@ -206,10 +209,10 @@ export class AgentLoop {
     return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen));
   }
 
-  /** @returns false when the user wrote meanwhile: then there is more to do */
+  /** @returns false if the user has written meanwhile: then there is more to do */
   async #finish(seen: number): Promise<boolean> {
-    const written = this.#host.events().slice(seen);
-    if (written.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+    const added = this.#host.events().slice(seen);
+    if (added.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
       return false;
     }
     await this.#host.setStatus('finished');
@@ -222,7 +225,7 @@ export class AgentLoop {
   }
 }
 
-function takenIds(host: EngineHost): Set<string> {
+function usedIds(host: EngineHost): Set<string> {
   return new Set(
     host
       .events()
@@ -230,8 +233,8 @@ function takenIds(host: EngineHost): Set<string> {
   );
 }
 
-/** Whether a call waits for the user; a risk that is not known counts as high. */
-export function waitsForUser(
+/** Whether the user must confirm a call; an unknown risk counts as high. */
+export function mustConfirm(
   policy: EngineSettings['confirmationPolicy'],
   needsConfirmation: boolean,
   risk: SecurityRisk,
@@ -242,7 +245,7 @@ export function waitsForUser(
   return policy === 'always' || risk === 'HIGH' || risk === 'UNKNOWN';
 }
 
-/** Opens the tool servers and names those that are dead; writes the system prompt if the log has none yet, or another language. */
+/** Connects the tool servers and reports those that fail; writes the system prompt unless the log has the current one. */
 async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
   for (const { server, reason } of await tools.connect()) {
     const detail = `The tool server ${server} cannot be used: ${reason}`;
@@ -259,25 +262,25 @@ async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
     source: 'agent',
     system_prompt: { type: 'text', text: systemPrompt() },
     dynamic_context: { type: 'text', text: context },
-    tools: [...tools.offered(settings).values()].map((tool) => tool.definition()),
+    tools: [...tools.offeredTools(settings).values()].map((tool) => tool.definition()),
   });
 }
 
-const REPEATS = 4;
+const STUCK_REPEATS = 4;
 
-/** Whether the agent did the same four times in a row, with the same result, since the user last wrote. */
+/** Whether the agent made the same call four times in a row, with the same result, since the user's last message. */
 export function isStuck(events: readonly AgentEvent[]): boolean {
   const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
   const recent = events.slice(lastUser + 1);
-  const done = recent.filter((event) => event.kind === 'ActionEvent').slice(-REPEATS);
+  const calls = recent.filter((event) => event.kind === 'ActionEvent').slice(-STUCK_REPEATS);
   const results = recent.filter((event) => isResult(event));
-  const turns = done.map((action) => {
+  const turns = calls.map((action) => {
     const result = results.find((event) => event.tool_call_id === action.tool_call_id);
-    return result === undefined ? null : turnOf(action, result);
+    return result === undefined ? null : fingerprint(action, result);
   });
-  return turns.length === REPEATS && turns[0] !== null && turns.every((turn) => turn === turns[0]);
+  return turns.length === STUCK_REPEATS && turns[0] !== null && turns.every((turn) => turn === turns[0]);
 }
 
-function turnOf({ tool_name, action, tool_call }: ActionEvent, result: ResultEvent): string {
+function fingerprint({ tool_name, action, tool_call }: ActionEvent, result: ResultEvent): string {
   return JSON.stringify([tool_name, action ?? tool_call.arguments, result.kind, resultText(result)]);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { languageModel, modelTarget } from './language-model.js';
+import { languageModel, modelEndpoint } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 function made(
@@ -57,7 +57,7 @@ describe('modelTarget', () => {
     ['gpt-5', `${OWN}/chat/completions`, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
     ['gpt-5', ' ', { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
   ])('%s at %s', (name, baseUrl, target) => {
-    expect(modelTarget(name, baseUrl)).toEqual(target);
+    expect(modelEndpoint(name, baseUrl)).toEqual(target);
   });
 
   it.each([
@@ -65,7 +65,7 @@ describe('modelTarget', () => {
     ['gemini/flash', 'llm_base_url'],
     ['', 'llm_model'],
   ])('does not know where to find %j', (name, setting) => {
-    expect(() => modelTarget(name, null)).toThrow(LlmFailure);
-    expect(() => modelTarget(name, null)).toThrow(setting);
+    expect(() => modelEndpoint(name, null)).toThrow(LlmFailure);
+    expect(() => modelEndpoint(name, null)).toThrow(setting);
   });
 });

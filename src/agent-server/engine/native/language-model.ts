@@ -3,20 +3,21 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModel } from 'ai';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import type { EngineSettings } from '../agent-engine.js';
-import { idleTimeoutFetch, LlmFailure } from './llm-failure.js';
+import { idleTimeoutFetch } from './idle-timeout-fetch.js';
+import { LlmFailure } from './llm-failure.js';
 
-/** Where a model is called, and under which name. */
-type ModelTarget = { api: 'openai'; model: string; baseUrl: string } | { api: 'anthropic'; model: string };
+/** The API that serves a model, and the model's name there. */
+type ModelEndpoint = { api: 'openai'; model: string; baseUrl: string } | { api: 'anthropic'; model: string };
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 
 /**
- * `openai/x` and `litellm_proxy/x` are `x` at the given address, `anthropic/x` without an address is `x` at
- * Anthropic's own API, any other name is sent as it is.
+ * `openai/x` and `litellm_proxy/x` mean `x` at the configured address, `anthropic/x` without an address means `x` at
+ * Anthropic's own API, and any other name is sent unchanged.
  *
- * @throws LlmFailure when the name says a provider whose address nobody gave
+ * @throws LlmFailure when the name has a provider whose address is not configured
  */
-export function modelTarget(name: string, baseUrl: string | null): ModelTarget {
+export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint {
   const model = name.trim();
   if (model === '') {
     throw notConfigured('No model is set: give llm_model in the settings.');
@@ -35,13 +36,13 @@ export function modelTarget(name: string, baseUrl: string | null): ModelTarget {
   if (provider === '') {
     return { api: 'openai', model, baseUrl: OPENAI_URL };
   }
-  // The key is for that provider: it is not sent to another one.
+  // The key belongs to that provider and must not be sent to another one.
   throw notConfigured(
     `The model ${model} needs the address of its provider: give llm_base_url in the settings.`,
   );
 }
 
-/** Without the end that people copy along with it. */
+/** Removes the path that people copy along with the address. */
 function cleanUrl(url: string | null): string | null {
   const clean = (url ?? '')
     .trim()
@@ -59,7 +60,7 @@ interface LanguageModelOptions {
   model: string;
   apiKey: string | null;
   baseUrl: string | null;
-  /** Silence that counts as a failure, in milliseconds. */
+  /** How long the model may send nothing. */
   timeoutMs: number;
   /** Servers that may be called (see `HostAllowlist`); null: any. */
   allowlist: readonly string[] | null;
@@ -68,44 +69,40 @@ interface LanguageModelOptions {
 }
 
 /**
- * The model that the settings name.
+ * The model that the settings configure, with the user's key.
  *
- * @throws LlmFailure when a setting is missing, or names a server that may not be called
+ * @throws LlmFailure when a setting is missing or names a server that may not be called
  */
 export function languageModel(options: LanguageModelOptions): LanguageModel {
   const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl } = options;
-  const target = modelTarget(model, baseUrl);
+  const endpoint = modelEndpoint(model, baseUrl);
   const problem = baseUrl ? new OutboundAddresses(allowlist).problem(baseUrl.trim()) : null;
   if (problem !== null) {
-    throw new LlmFailure('LlmNotConfigured', `llm_base_url: ${problem}`, null);
+    throw notConfigured(`llm_base_url: ${problem}`);
   }
-  // An allowed server could name another one.
+  // An allowed server could redirect to any other.
   const fetch = idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error');
-  if (target.api === 'anthropic') {
+  if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
-      // Without one the SDK would look for it in the environment.
-      throw new LlmFailure(
-        'LlmNotConfigured',
-        'No key for the model: give llm_api_key in the settings.',
-        null,
-      );
+      // Without a key, the SDK would take one from the environment.
+      throw notConfigured('No key for the model: give llm_api_key in the settings.');
     }
-    return createAnthropic({ apiKey, baseURL: anthropicUrl, fetch })(target.model);
+    return createAnthropic({ apiKey, baseURL: anthropicUrl, fetch })(endpoint.model);
   }
   return createOpenAICompatible({
     name: 'openai',
-    baseURL: target.baseUrl,
+    baseURL: endpoint.baseUrl,
     apiKey: apiKey ?? undefined,
     includeUsage: true,
     fetch,
-  }).chatModel(target.model);
+  }).chatModel(endpoint.model);
 }
 
-/** The model of a conversation, by its settings as they are now. */
-export type ModelOf = (settings: EngineSettings) => LanguageModel;
+/** Creates the model that a conversation's current settings configure. */
+export type ModelFactory = (settings: EngineSettings) => LanguageModel;
 
 /** @param anthropicUrl base address of Anthropic's own API */
-export function modelsOf(anthropicUrl: string): ModelOf {
+export function modelFactory(anthropicUrl: string): ModelFactory {
   return ({ llm, llmTimeoutMs, outboundAllowlist }) =>
     languageModel({ ...llm, timeoutMs: llmTimeoutMs, allowlist: outboundAllowlist, anthropicUrl });
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { APICallError } from 'ai';
-import { SilentModelError, LlmFailure, toLlmFailure } from './llm-failure.js';
+import { UnresponsiveModelError } from './idle-timeout-fetch.js';
+import { LlmFailure, toLlmFailure } from './llm-failure.js';
 
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 
@@ -31,7 +32,12 @@ describe('toLlmFailure', () => {
     ],
     [refusal(429, '{}', { 'retry-after': 'soon' }), 'LlmRateLimited', '429: {}', 0],
     [refusal(200, ''), 'LlmUnavailable', 'broke off: failed', 0],
-    [new Error('wrapped', { cause: new SilentModelError(5_000) }), 'LlmTimeout', 'nothing for 5 s', null],
+    [
+      new Error('wrapped', { cause: new UnresponsiveModelError(5_000) }),
+      'LlmTimeout',
+      'nothing for 5 s',
+      null,
+    ],
     [
       new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }),
       'LlmUnavailable',

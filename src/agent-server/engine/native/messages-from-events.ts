@@ -14,12 +14,12 @@ import type {
 /** What closes a tool call. */
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
 
-/** Events that a model is told about. */
+/** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
 
 /**
- * The history as the model sees it: what was condensed is gone, and the condensation stands in its place, at its
- * offset among what remains. A condensation that a later one forgets is gone too.
+ * The history as the model sees it: condensed events are replaced by their condensation, at its offset among the
+ * remaining events. A condensation that a later one includes is replaced too.
  */
 export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
   const forgotten = new Set(
@@ -35,7 +35,7 @@ export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
   return view;
 }
 
-/** The last system prompt, which counts, in the place of the first. */
+/** Only the last system prompt counts; it moves to the position of the first. */
 function withOnePrompt(events: readonly VisibleEvent[]): VisibleEvent[] {
   const last = events.findLast(({ kind }) => kind === 'SystemPromptEvent');
   const first = events.findIndex(({ kind }) => kind === 'SystemPromptEvent');
@@ -76,7 +76,7 @@ export function resultText(event: ResultEvent): string {
   return textOf(event.observation.content) || '(no output)';
 }
 
-/** The text of a content; of pictures only that there are some. */
+/** The text of a content, with a note in place of images. */
 export function textOf(content: readonly Content[]): string {
   return content
     .map((part) => (part.type === 'text' ? part.text : `[${part.image_urls.length} image(s) left out]`))
@@ -85,7 +85,7 @@ export function textOf(content: readonly Content[]): string {
 
 const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
-/** What the model is told, made from the log alone. */
+/** The model's prompt, derived from the log alone. */
 interface Prompt {
   /** null: the log has no system prompt yet. */
   instructions: string | null;
@@ -93,8 +93,8 @@ interface Prompt {
 }
 
 /**
- * The conversation as a model's API wants it: each answer of the model with all its calls, their results right after
- * it wherever they stand in the log, and an error for each call that has none.
+ * The conversation as model APIs require it: each response of the model with all its calls, followed by their results
+ * wherever those are in the log, and an error for each call without a result.
  */
 export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
   const view = visibleEvents(events);
@@ -103,8 +103,8 @@ export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
   );
   const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
   const actions = view.filter((event) => event.kind === 'ActionEvent');
-  // One answer may have several calls; it is told where the first of them stands.
-  const answers = Map.groupBy(actions, (action) => action.llm_response_id);
+  // A response may have several calls; it takes the position of the first one.
+  const responses = Map.groupBy(actions, (action) => action.llm_response_id);
   const messages: ModelMessage[] = [];
   let instructions: string | null = null;
   for (const [index, event] of view.entries()) {
@@ -119,7 +119,7 @@ export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
         messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
         break;
       case 'ActionEvent':
-        messages.push(...fromAnswer(answerBeginningWith(answers, event), results, index > lastUser));
+        messages.push(...fromResponse(responseStartingWith(responses, event), results, index > lastUser));
         break;
     }
   }
@@ -139,14 +139,17 @@ function fromMessage({ llm_message: message, extended_content }: MessageEvent): 
   return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
 }
 
-/** The calls of an answer that begins with this one; none when it began before. */
-function answerBeginningWith(answers: ReadonlyMap<string, ActionEvent[]>, event: ActionEvent): ActionEvent[] {
-  const calls = answers.get(event.llm_response_id) ?? [];
+/** The calls of the response that starts with this one; none if it started earlier. */
+function responseStartingWith(
+  responses: ReadonlyMap<string, ActionEvent[]>,
+  event: ActionEvent,
+): ActionEvent[] {
+  const calls = responses.get(event.llm_response_id) ?? [];
   return calls[0] === event ? calls : [];
 }
 
-/** @param withReasoning models that reason want it back while the same task goes on, and no longer after it */
-function fromAnswer(
+/** @param withReasoning reasoning models expect their reasoning back during the same task, and not after it */
+function fromResponse(
   actions: ActionEvent[],
   results: ReadonlyMap<string, ResultEvent>,
   withReasoning: boolean,
@@ -187,7 +190,7 @@ function toResult({ tool_call: call }: ActionEvent, event: ResultEvent | undefin
   };
 }
 
-/** No API takes back arguments that are no object; the error that follows quotes them. */
+/** No API accepts arguments that are not an object; the error that follows quotes them. */
 function objectOrEmpty(json: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json);

@@ -2,28 +2,29 @@ import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import type { RemoteAccess } from '../../git/remote-access.js';
 import { CreatePullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
 import { FileEditorTool } from '../../tools/file-editor.tool.js';
-import { FinishTool, ThinkTool } from '../../tools/small-tools.js';
+import { FinishTool } from '../../tools/finish.tool.js';
 import { GitRemoteTool } from '../../tools/git-remote.tool.js';
 import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
 import { type McpFailure, McpToolbox } from '../../tools/mcp/mcp-toolbox.js';
 import { ShellSession } from '../../tools/shell-session.js';
 import { TerminalTool } from '../../tools/terminal.tool.js';
+import { ThinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
 import { WebSearchTool } from '../../tools/web-search.tool.js';
 import { toolEnvironment } from '../../tool-environment.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
 
 export interface NativeToolsOptions {
-  /** Put before the terminal's shell and before tool servers that are programs. */
+  /** Put before the terminal's shell and before tool servers that are child processes. */
   shellWrapper: readonly string[];
-  /** null: nobody opens pull requests, the tool is not offered. */
+  /** null: the tool that opens pull requests is not offered. */
   pullRequests: PullRequestOptions | null;
-  /** Speaks with git servers in place of the agent's shell; null while the shell may do so itself. */
+  /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
   remoteAccess: () => RemoteAccess | null;
   mcpConnectTimeoutMs: number;
 }
 
-/** A conversation's tools and what they hold: a shell, tool servers. */
+/** The tools of a conversation, with its shell and its tool servers. */
 export class NativeTools {
   readonly #options: NativeToolsOptions;
   readonly #host: EngineHost;
@@ -48,13 +49,13 @@ export class NativeTools {
     ];
   }
 
-  /** Opens the tool servers; those that cannot be used are answered, not thrown. */
+  /** Connects the tool servers. Returns those that cannot be used, and why. */
   async connect(): Promise<McpFailure[]> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
     return await this.#toolbox.connect(mcpConfig ?? {}, {
       workingDir,
-      // A tool server gets secrets only where its own configuration names them.
+      // A tool server gets only the secrets that its own configuration names.
       environment: toolEnvironment(this.#host.toolEnvironment()),
       wrapper: this.#options.shellWrapper,
       checkUrl: async ({ href }) => addresses.problem(href),
@@ -62,18 +63,18 @@ export class NativeTools {
     });
   }
 
-  /** What is offered under these settings, by name. */
-  offered({ searchApiKey, tavilyApiUrl }: EngineSettings): ReadonlyMap<string, Tool> {
+  /** The tools that these settings allow, by name. */
+  offeredTools({ searchApiKey, tavilyApiUrl }: EngineSettings): ReadonlyMap<string, Tool> {
     const search =
       searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
     const remote = access === null ? [] : [new GitRemoteTool(access, () => this.#shell.workingDir)];
-    const own = [...this.#builtIn, ...remote, ...search];
-    const all = [...own, ...this.#toolbox.tools(own.map(({ name }) => name))];
+    const ours = [...this.#builtIn, ...remote, ...search];
+    const all = [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
     return new Map(all.map((tool) => [tool.name, tool]));
   }
 
-  /** Ends every child process. */
+  /** Kills every child process. */
   async close(): Promise<void> {
     await Promise.all([this.#shell.reset(), this.#toolbox.close()]);
   }

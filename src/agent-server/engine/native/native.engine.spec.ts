@@ -168,9 +168,9 @@ describe('a run', () => {
   });
 
   it.each([
-    ['broken JSON', call('terminal', '{"command": "ls'), /no JSON object; they were: \{"command": "ls/],
-    ['arguments that do not fit', call('terminal', { command: 5 }), /do not fit: command: /],
-    ['an unknown tool', call('teleport', { to: 'Mars' }), /no tool teleport. There are: terminal, /],
+    ['broken JSON', call('terminal', '{"command": "ls'), /not a JSON object; they were: \{"command": "ls/],
+    ['invalid arguments', call('terminal', { command: 5 }), /are invalid: command: /],
+    ['an unknown tool', call('teleport', { to: 'Mars' }), /no tool teleport. The tools are: terminal, /],
   ])('tells the model about %s', async (_, answer, error) => {
     const host = await run(inOrder(answer, say('I see.')));
     expect(host.status).toBe('finished');

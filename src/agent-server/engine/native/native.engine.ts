@@ -5,20 +5,20 @@ import {
   AgentEngine,
   type EngineContext,
   type EngineHost,
-  type EngineSurroundings,
+  type EngineServerOptions,
 } from '../agent-engine.js';
+import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
 import { AgentLoop } from './agent-loop.js';
-import { askModel } from './ask-model.js';
+import { askSideQuestion } from './side-question.js';
 import { Condenser } from './condenser.js';
-import { type ModelOf, modelsOf } from './language-model.js';
-import type { Wait } from './model-step.js';
+import { type ModelFactory, modelFactory } from './language-model.js';
+import type { Wait } from './model-call.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { closeCalls, rejectCalls } from './tool-calls.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
   /** Base address of Anthropic's own API. */
   anthropicUrl: string;
-  /** Between two attempts to reach the model. */
+  /** Waits between two attempts to call the model. */
   wait: Wait;
 }
 
@@ -33,33 +33,33 @@ const DEFAULTS: NativeEngineOptions = {
   },
 };
 
-interface Held {
+/** What is kept from run to run. */
+interface EngineResources {
   tools: NativeTools;
   condenser: Condenser;
 }
 
 /**
- * Our own agent: a model, asked step by step, and our tools. All that it knows about a conversation is in the log, so
- * a conversation goes on wherever its log is. Loading this module loads the AI SDK, some hundred milliseconds: import
- * it when the first conversation runs.
+ * Our own agent: a model that is called step by step, and our tools. Everything that it knows about a conversation is
+ * in the log, so a conversation can continue wherever its log is. This module loads the AI SDK, which takes some hundred
+ * milliseconds: import it when the first conversation runs.
  */
 export class NativeEngine extends AgentEngine {
   readonly #options: NativeEngineOptions;
-  readonly #modelOf: ModelOf;
-  /** What stays from run to run. */
-  #held: Held | null = null;
+  readonly #createModel: ModelFactory;
+  #resources: EngineResources | null = null;
 
-  /** @param options what is not given: no isolation, no pull requests, git in the shell alone */
+  /** @param options by default: no isolation, no pull requests, git in the shell only */
   constructor(options: Partial<NativeEngineOptions> = {}) {
     super();
     this.#options = { ...DEFAULTS, ...options };
-    this.#modelOf = modelsOf(this.#options.anthropicUrl);
+    this.#createModel = modelFactory(this.#options.anthropicUrl);
   }
 
-  /** Calls that nobody confirmed, or that an earlier run left open, are closed with an error: nothing runs unasked. */
+  /** Calls that were not confirmed, or that an earlier run left open, are closed with an error, not run. */
   async run(host: EngineHost, signal: AbortSignal): Promise<void> {
-    await closeCalls(host, 'Not run, or interrupted: it has no result.');
-    await this.#loop(host, signal).work();
+    await closeOpenCalls(host, 'Not run, or interrupted: it has no result.');
+    await this.#createLoop(host, signal).run();
   }
 
   async confirm(
@@ -69,46 +69,52 @@ export class NativeEngine extends AgentEngine {
     signal: AbortSignal,
   ): Promise<void> {
     if (accept) {
-      await this.#loop(host, signal).workOnOpenCalls();
+      await this.#createLoop(host, signal).runOpenCalls();
     } else {
-      await rejectCalls(host, reason ?? 'no reason given');
-      await this.#loop(host, signal).work();
+      await rejectOpenCalls(host, reason ?? 'no reason given');
+      await this.#createLoop(host, signal).run();
     }
   }
 
   async ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string> {
     const { wait } = this.#options;
-    const { tools } = this.#open(host);
-    return await askModel({ host, question, modelOf: this.#modelOf, tools, signal, wait });
+    const { tools } = this.#openResources(host);
+    return await askSideQuestion({ host, question, createModel: this.#createModel, tools, signal, wait });
   }
 
   async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
-    return await this.#loop(host, signal).condense();
+    return await this.#createLoop(host, signal).condense();
   }
 
   async close(): Promise<void> {
-    await this.#held?.tools.close();
-    this.#held = null;
+    await this.#resources?.tools.close();
+    this.#resources = null;
   }
 
-  #loop(host: EngineHost, signal: AbortSignal): AgentLoop {
+  #createLoop(host: EngineHost, signal: AbortSignal): AgentLoop {
     const { wait } = this.#options;
-    return new AgentLoop({ host, signal, wait, modelOf: this.#modelOf, ...this.#open(host) });
+    return new AgentLoop({
+      host,
+      signal,
+      wait,
+      createModel: this.#createModel,
+      ...this.#openResources(host),
+    });
   }
 
-  #open(host: EngineHost): Held {
-    this.#held ??= {
+  #openResources(host: EngineHost): EngineResources {
+    this.#resources ??= {
       tools: new NativeTools(host, this.#options),
       condenser: new Condenser(host, this.#options.wait),
     };
-    return this.#held;
+    return this.#resources;
   }
 }
 
-/** Our own engine for a conversation, with all that its server can offer it. */
+/** Creates the engine of a conversation, with everything that its server offers. */
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
-  { webhook, sessionKeys: [sessionKey], toolWrapper, environment, conversationsPath }: EngineSurroundings,
+  { webhook, sessionKeys: [sessionKey], toolWrapper, environment, conversationsPath }: EngineServerOptions,
 ): NativeEngine {
   const access = new RemoteAccess({
     environment,
@@ -118,7 +124,7 @@ export function createNativeEngine(
   });
   return new NativeEngine({
     shellWrapper: toolWrapper,
-    remoteAccess: () => (isShellWithout(gitAccess()) ? access : null),
+    remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests:
       webhook === null || sessionKey === undefined
         ? null
@@ -129,7 +135,7 @@ export function createNativeEngine(
   });
 }
 
-/** Whether there are credentials that the shell does not get. */
-function isShellWithout(git: ReturnType<EngineContext['gitAccess']>): boolean {
+/** Whether there are git credentials that the shell does not get. */
+function isHiddenFromShell(git: ReturnType<EngineContext['gitAccess']>): boolean {
   return git !== null && !git.expose && git.credentials.length > 0;
 }

@@ -37,7 +37,7 @@ export function dynamicContext(
     .join('\n\n');
 }
 
-/** `de` or `pt-BR` by name; anything else is taken as it is. */
+/** The English name of `de` or `pt-BR`; anything else is returned unchanged. */
 function languageName(language: string): string {
   try {
     const name = new Intl.DisplayNames(['en'], { type: 'language' }).of(language);

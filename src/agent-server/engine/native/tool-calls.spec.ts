@@ -1,30 +1,31 @@
 import { describe, expect, it } from '@jest/globals';
-import { FinishTool, ThinkTool } from '../../tools/small-tools.js';
+import { FinishTool } from '../../tools/finish.tool.js';
 import { TaskTrackerTool } from '../../tools/task-tracker.tool.js';
-import { offeredTool, readCall } from './tool-calls.js';
+import { ThinkTool } from '../../tools/think.tool.js';
+import { offeredTool, parseCall } from './tool-calls.js';
 
 const tasks = new TaskTrackerTool(() => []);
 const tools = new Map([new ThinkTool(), new FinishTool(), tasks].map((tool) => [tool.name, tool] as const));
 
-describe('readCall', () => {
+describe('parseCall', () => {
   it.each([
     ['think', '{"thought":"a"}', { kind: 'ThinkAction', thought: 'a' }],
     ['think', '"{\\"thought\\":\\"twice\\"}"', { kind: 'ThinkAction', thought: 'twice' }],
     ['task_tracker', '', { kind: 'TaskTrackerAction', command: 'view', task_list: [] }],
-  ])('understands %s %s', (name, json, action) => {
-    const read = readCall(tools, name, json);
-    expect(read.understood && read.prepared.action).toEqual(action);
+  ])('parses %s %s', (name, json, action) => {
+    const parsed = parseCall(tools, name, json);
+    expect(parsed.isValid && parsed.prepared.action).toEqual(action);
   });
 
   it.each([
-    ['think', '{"thought":', 'are no JSON object; they were: {"thought":'],
-    ['think', '[1]', 'are no JSON object'],
-    ['think', 'null', 'are no JSON object'],
-    ['think', '{}', 'do not fit: thought: '],
-    ['fly', '{}', 'There is no tool fly. There are: think, finish, task_tracker.'],
+    ['think', '{"thought":', 'are not a JSON object; they were: {"thought":'],
+    ['think', '[1]', 'are not a JSON object'],
+    ['think', 'null', 'are not a JSON object'],
+    ['think', '{}', 'are invalid: thought: '],
+    ['fly', '{}', 'There is no tool fly. The tools are: think, finish, task_tracker.'],
   ])('explains what is wrong with %s %s', (name, json, error) => {
-    const read = readCall(tools, name, json);
-    expect(read.understood ? '' : read.error).toContain(error);
+    const parsed = parseCall(tools, name, json);
+    expect(parsed.isValid ? '' : parsed.error).toContain(error);
   });
 
   it.each([
@@ -32,12 +33,12 @@ describe('readCall', () => {
     ['extreme', 'UNKNOWN'],
     [7, 'UNKNOWN'],
   ])('reads the risk %j as %s', (stated, risk) => {
-    expect(readCall(tools, 'task_tracker', JSON.stringify({ security_risk: stated })).risk).toBe(risk);
+    expect(parseCall(tools, 'task_tracker', JSON.stringify({ security_risk: stated })).risk).toBe(risk);
   });
 });
 
 describe('offeredTool', () => {
-  it('asks for the risk only of what a user could be asked about', () => {
+  it('asks for the risk only of calls that a user may have to confirm', () => {
     expect(offeredTool(tasks, true).inputSchema).toMatchObject({ required: ['security_risk'] });
     expect(offeredTool(tasks, false).inputSchema).toEqual(tasks.inputSchema);
     const finish = new FinishTool();

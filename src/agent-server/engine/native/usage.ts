@@ -1,27 +1,27 @@
 import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
-import type { StepAnswer } from './model-step.js';
+import type { ModelResponse } from './model-call.js';
 
-/** What a user sees when something does not go on, or not as configured. */
+/** Tells the user that something cannot continue, or not as configured. */
 export function conversationFailure(code: string, detail: string): NewEvent {
   return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
 }
 
 /**
- * Cost of a step in USD, null when nobody knows the model's price. A price is looked up under the name in the
- * settings, then without its provider.
+ * Cost of a step in USD; null if the model's price is unknown. A price is looked up by the model's name in the settings,
+ * then by the name without its provider.
  */
 export function stepCost(
   prices: EngineSettings['modelPrices'],
   model: string,
   usage: { promptTokens: number; completionTokens: number },
 ): number | null {
-  const price = own(prices, model) ?? own(prices, model.slice(model.indexOf('/') + 1));
+  const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
   return price === undefined
     ? null
     : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
 }
 
-function own(
+function ownPrice(
   prices: EngineSettings['modelPrices'],
   name: string,
 ): { input: number; output: number } | undefined {
@@ -31,7 +31,7 @@ function own(
 const CHARACTERS_PER_TOKEN = 4;
 const CHARACTERS_PER_IMAGE = 4_000;
 
-/** Roughly how many tokens a value takes as a part of a prompt; for deciding, never for billing. */
+/** Estimates how many tokens a value takes in a prompt: good enough for limits, not for billing. */
 export function estimateTokens(value: unknown): number {
   let images = 0;
   const text = JSON.stringify(value, (_, member: unknown) => {
@@ -45,30 +45,30 @@ export function estimateTokens(value: unknown): number {
 }
 
 /**
- * Counts an answer and its cost; says so, once, when a budget cannot be kept because nobody knows the price.
+ * Counts a response and its cost. Reports once if the budget cannot be enforced because the price is unknown.
  *
- * @param request what was sent, to be estimated when the provider did not count
+ * @param request what was sent, for an estimate when the provider does not count tokens
  * @param isStep whether it was a step of the agent
  */
 export async function countUsage(
   host: EngineHost,
   { llm, modelPrices, maxBudget }: EngineSettings,
-  answer: StepAnswer,
+  response: ModelResponse,
   request?: unknown,
   isStep = true,
 ): Promise<void> {
-  const promptTokens = answer.promptTokens ?? estimateTokens(request);
-  const completionTokens = answer.completionTokens ?? estimateTokens([answer.text, answer.calls]);
+  const promptTokens = response.promptTokens ?? estimateTokens(request);
+  const completionTokens = response.completionTokens ?? estimateTokens([response.text, response.calls]);
   const costUsd = stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
   await host.addUsage({ promptTokens, completionTokens, costUsd, isStep });
   if (costUsd === null && maxBudget !== null) {
     const detail =
-      `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not kept. The ` +
+      `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not enforced. The ` +
       `operator can give prices in MODEL_PRICES_FILE.`;
-    const said = host
+    const isReported = host
       .events()
       .some((event) => event.kind === 'ConversationErrorEvent' && event.code === 'BudgetNotEnforced');
-    if (!said) {
+    if (!isReported) {
       await host.append(conversationFailure('BudgetNotEnforced', detail));
     }
   }
@@ -79,7 +79,7 @@ interface Limit {
   detail: string;
 }
 
-/** The limit that forbids another step, if any. */
+/** The limit that prevents another step, if any. */
 export function limitReached(
   { maxIterations, maxBudget }: Pick<EngineSettings, 'maxIterations' | 'maxBudget'>,
   { iterations, costUsd }: { iterations: number; costUsd: number },

@@ -2,7 +2,7 @@ import { createMCPClient, type ListToolsResult, type MCPClient, MCPClientError }
 import type { McpServer } from '../../../agent-protocol/conversation.js';
 import { StdioTransport } from './stdio-transport.js';
 
-/** Whether an address that a user gave may be called: a reason against it, or null. */
+/** Checks whether an address from a user may be called. Returns the reason against it, or null. */
 export type CheckUrl = (url: URL) => Promise<string | null>;
 
 export interface McpConnectionOptions {
@@ -12,13 +12,13 @@ export interface McpConnectionOptions {
   /** Program and arguments put before those of child processes, for example one that isolates them. */
   wrapper: readonly string[];
   checkUrl: CheckUrl;
-  /** Milliseconds for start, handshake and the list of tools together. */
+  /** For start, handshake and tool list together. */
   connectTimeoutMs: number;
 }
 
 export type McpToolEntry = ListToolsResult['tools'][number];
 
-/** One tool server that answers. */
+/** A connection to one tool server. */
 export class McpConnection {
   readonly tools: readonly McpToolEntry[];
   readonly #client: MCPClient;
@@ -38,7 +38,7 @@ export class McpConnection {
       client = await createMCPClient({
         clientName: 'slipway',
         transport: transport ?? (await remoteTransport(server, options.checkUrl)),
-        // Servers of before that step exist; `initialize` is what all of them know.
+        // Older servers do not support version discovery; all of them support `initialize`.
         protocolVersionDiscovery: false,
         initializationOptions: { signal },
         onUncaughtError: () => undefined,
@@ -47,7 +47,7 @@ export class McpConnection {
     } catch (error) {
       await client?.close().catch(() => undefined);
       await transport?.close();
-      throw signal.aborted ? new Error(`no answer within ${options.connectTimeoutMs / 1000} s`) : error;
+      throw signal.aborted ? new Error(`no response within ${options.connectTimeoutMs / 1000} s`) : error;
     }
   }
 
@@ -55,7 +55,7 @@ export class McpConnection {
     return this.#alive;
   }
 
-  /** @throws Error when the server does not answer */
+  /** @throws Error when the server does not respond */
   async call(
     name: string,
     args: Record<string, unknown>,
@@ -69,7 +69,7 @@ export class McpConnection {
         options: { signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs },
       });
     } catch (error) {
-      // An error that the server itself answers has a code; everything else means that it may be gone.
+      // Errors that the server itself returns have a code; any other one means that it may have died.
       if (!signal.aborted && !hasCode(error)) {
         this.#alive = false;
       }
@@ -121,7 +121,7 @@ async function remoteTransport(server: McpServer, checkUrl: CheckUrl): Promise<R
   };
 }
 
-/** The server names addresses too: each one is checked. */
+/** Servers can send further addresses, so each call is checked. */
 function checkedFetch(checkUrl: CheckUrl): typeof fetch {
   return async (input, init) => {
     const refusal = await checkUrl(new URL(input instanceof Request ? input.url : input));

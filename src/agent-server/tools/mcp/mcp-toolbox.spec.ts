@@ -118,7 +118,7 @@ describe('tool servers', () => {
     const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
     expect(failures.map(({ server }) => server).toSorted()).toEqual(['gone', 'missing', 'silent']);
     expect(failures.find(({ server }) => server === 'missing')?.reason).toContain('ENOENT');
-    expect(failures.find(({ server }) => server === 'silent')?.reason).toBe('no answer within 3 s');
+    expect(failures.find(({ server }) => server === 'silent')?.reason).toBe('no response within 3 s');
     expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
   });
 

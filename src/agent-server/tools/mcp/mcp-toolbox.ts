@@ -1,20 +1,16 @@
 import type { McpServer, McpServers } from '../../../agent-protocol/conversation.js';
-import type {
-  Content,
-  McpToolDefinition,
-  MCPToolObservation,
-  ToolDefinition,
-} from '../../../agent-protocol/events.js';
+import type { Content, MCPToolObservation, ToolDefinition } from '../../../agent-protocol/events.js';
+import { clipText } from '../../clipped-text.js';
 import { describeFailure } from '../../log.js';
-import { clipText, type PreparedCall, Tool, type ToolContext } from '../tool.js';
+import { mcpToolDefinition, type PreparedCall, Tool, type ToolContext } from '../tool.js';
 import { McpConnection, type McpConnectionOptions, type McpToolEntry } from './mcp-connection.js';
 
 const CALL_TIMEOUT_MS = 300_000;
 const MAX_PARTS = 50;
-/** In base64; nobody looks at a larger one, and the log keeps it for good. */
+/** Characters in base64. Larger images are useless to the model, and the log would keep them forever. */
 const MAX_IMAGE = 5_000_000;
 
-/** A tool of a tool server; the server itself checks the arguments. */
+/** A tool of a tool server, which validates the arguments itself. */
 class McpTool extends Tool {
   readonly name: string;
   readonly description: string;
@@ -48,15 +44,15 @@ class McpTool extends Tool {
     const result = await this.#connection.call(this.#entry.name, args, signal, CALL_TIMEOUT_MS);
     return {
       kind: 'MCPToolObservation',
-      content: contentOf(result),
+      content: toContent(result),
       is_error: result.isError === true,
       tool_name: this.name,
     };
   }
 }
 
-/** Text and pictures; of anything else the model sees the JSON. */
-function contentOf(result: Record<string, unknown>): Content[] {
+/** Text and images; everything else is shown to the model as JSON. */
+function toContent(result: Record<string, unknown>): Content[] {
   if (!Array.isArray(result['content'])) {
     const value = result['structuredContent'] ?? result['toolResult'] ?? null;
     return [{ type: 'text', text: clipText(JSON.stringify(value)) }];
@@ -66,14 +62,14 @@ function contentOf(result: Record<string, unknown>): Content[] {
       return { type: 'text', text: clipText(String(part['text'])) };
     }
     return part['type'] === 'image'
-      ? picture(String(part['mimeType']), String(part['data']))
+      ? imageContent(String(part['mimeType']), String(part['data']))
       : { type: 'text', text: clipText(JSON.stringify(part)) };
   });
 }
 
-function picture(mediaType: string, base64: string): Content {
+function imageContent(mediaType: string, base64: string): Content {
   return base64.length > MAX_IMAGE
-    ? { type: 'text', text: `[a picture of ${base64.length} characters is too large and was left out]` }
+    ? { type: 'text', text: `[an image of ${base64.length} characters is too large and was left out]` }
     : { type: 'image', image_urls: [`data:${mediaType};base64,${base64}`] };
 }
 
@@ -83,35 +79,35 @@ export interface McpFailure {
   reason: string;
 }
 
-interface Held {
-  /** The configuration it was opened with, as text. */
+interface OpenServer {
+  /** The configuration that it was connected with, as JSON. */
   configuration: string;
   connection: McpConnection;
 }
 
-/** The tool servers of a conversation: opened when first needed, held between runs, ended with it. */
+/** The tool servers of a conversation: connected when first needed, kept between runs, closed with the conversation. */
 export class McpToolbox {
-  readonly #held = new Map<string, Held>();
+  readonly #servers = new Map<string, OpenServer>();
 
-  /** Opens what is not open yet, again what has died or is configured otherwise now, and closes the rest. */
+  /** Connects new servers, reconnects those that died or whose configuration changed, and closes those that are gone. */
   async connect(servers: McpServers, options: McpConnectionOptions): Promise<McpFailure[]> {
-    const gone = [...this.#held].filter(
+    const stale = [...this.#servers].filter(
       ([name, { configuration, connection }]) =>
         !connection.alive || configuration !== JSON.stringify(servers[name]),
     );
-    await Promise.all(gone.map(async ([name]) => await this.#drop(name)));
-    const missing = Object.entries(servers).filter(([name]) => !this.#held.has(name));
+    await Promise.all(stale.map(async ([name]) => await this.#disconnect(name)));
+    const missing = Object.entries(servers).filter(([name]) => !this.#servers.has(name));
     const failures = await Promise.all(
       missing.map(async ([name, server]) => await this.#open(name, server, options)),
     );
     return failures.flat();
   }
 
-  /** @param taken names that other tools have already */
+  /** @param taken names that other tools already use */
   tools(taken: Iterable<string>): Tool[] {
     const names = new Set(taken);
     const tools: Tool[] = [];
-    const byName = [...this.#held].toSorted(([left], [right]) => (left < right ? -1 : 1));
+    const byName = [...this.#servers].toSorted(([left], [right]) => (left < right ? -1 : 1));
     for (const [server, { connection }] of byName) {
       for (const entry of connection.tools) {
         const name = uniqueToolName(server, entry.name, names);
@@ -123,44 +119,33 @@ export class McpToolbox {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#held.keys()].map(async (name) => await this.#drop(name)));
+    await Promise.all([...this.#servers.keys()].map(async (name) => await this.#disconnect(name)));
   }
 
   async #open(name: string, server: McpServer, options: McpConnectionOptions): Promise<McpFailure[]> {
     try {
       const connection = await McpConnection.open(server, options);
-      this.#held.set(name, { configuration: JSON.stringify(server), connection });
+      this.#servers.set(name, { configuration: JSON.stringify(server), connection });
       return [];
     } catch (error) {
       return [{ server: name, reason: describeFailure(error).message }];
     }
   }
 
-  async #drop(name: string): Promise<void> {
-    const held = this.#held.get(name);
-    this.#held.delete(name);
-    // A server that is gone already cannot be closed, and need not.
-    await held?.connection.close().catch(() => undefined);
+  async #disconnect(name: string): Promise<void> {
+    const server = this.#servers.get(name);
+    this.#servers.delete(name);
+    // Closing fails if the server has already ended, which is fine.
+    await server?.connection.close().catch(() => undefined);
   }
 }
 
-/** How tools without a kind of their own are listed. */
-export function mcpToolDefinition(tool: Tool): McpToolDefinition {
-  return {
-    kind: 'MCPToolDefinition',
-    title: tool.name,
-    description: tool.description,
-    action_type: 'MCPToolAction',
-    observation_type: 'MCPToolObservation',
-    mcp_tool: { name: tool.name, description: tool.description, inputSchema: tool.inputSchema },
-  };
-}
-
-const MAX_LENGTH = 64;
+/** Model APIs accept no longer names. */
+const MAX_NAME_LENGTH = 64;
 
 /**
- * Name under which a tool server's tool is offered: its own, as far as models' APIs accept it, with the server's name
- * before it when another tool has it already.
+ * The name under which a tool server's tool is offered: its own, adapted to what model APIs accept, with the server's
+ * name in front if another tool already uses it.
  */
 function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
   const plain = cleanName(tool);
@@ -170,11 +155,11 @@ function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>
   const full = cleanName(`${server}_${tool}`);
   let name = full;
   for (let count = 2; taken.has(name); count += 1) {
-    name = `${full.slice(0, MAX_LENGTH - 4)}_${count}`;
+    name = `${full.slice(0, MAX_NAME_LENGTH - 4)}_${count}`;
   }
   return name;
 }
 
 function cleanName(name: string): string {
-  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_LENGTH) || 'tool';
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_NAME_LENGTH) || 'tool';
 }

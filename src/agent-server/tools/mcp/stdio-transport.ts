@@ -8,13 +8,13 @@ export interface StdioTransportOptions {
   command: string;
   args: string[];
   cwd: string;
-  /** The whole environment: nothing of ours is inherited. */
+  /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
 }
 
 /**
- * Speaks MCP with a child process, one JSON message a line. Closing ends the process and everything that it started,
- * which the SDK's own transport does not promise.
+ * MCP with a child process, one JSON message per line. Closing kills the process and everything that it started, which
+ * the SDK's own transport does not guarantee.
  */
 export class StdioTransport implements MCPTransport {
   onclose?: () => void;
@@ -34,7 +34,7 @@ export class StdioTransport implements MCPTransport {
     const child = spawn(command, args, {
       cwd,
       env: { ...env, [MARKER_VARIABLE]: this.#marker },
-      // What a server says on standard error may hold secrets and is for nobody here.
+      // Standard error may contain secrets, and nobody here reads it.
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,
     });
@@ -74,7 +74,7 @@ export class StdioTransport implements MCPTransport {
       const message: JSONRPCMessage = JSON.parse(line);
       this.onmessage?.(message);
     } catch {
-      this.onerror?.(new Error('the tool server wrote a line that is no message'));
+      this.onerror?.(new Error('the tool server wrote a line that is not a message'));
     }
   }
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Content } from '../../agent-protocol/events.js';
-import { gitAccessSchema } from '../git/repository-preparation.js';
+import { gitAccessSchema } from '../git/git-schemas.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
-/** A model's API takes no other, and a message that it refuses would be refused at every later step too. */
+/** Model APIs accept no other URLs, and a message that one rejects would be rejected at every later step too. */
 const imageUrl = z.string().refine((url) => /^(https?|data):/i.test(url) && URL.canParse(url), {
   error: 'Input should be an http(s) or data URL',
 });
@@ -20,7 +20,7 @@ export const messageSchema = z.object({
   run: z.boolean().default(false),
 });
 
-/** A message as it was understood. */
+/** A validated message. */
 export type IncomingMessage = z.infer<typeof messageSchema>;
 
 const texts = z.record(z.string(), z.string());
@@ -56,7 +56,7 @@ const secretSource = z.union([
   }),
 ]);
 
-/** Names become variables of the tools' environment. */
+/** Names become environment variables of the tools. */
 export const secretsSchema = z.record(
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'A name has letters, digits and underscores'),
   secretSource,
@@ -72,7 +72,7 @@ export const confirmationPolicySchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** Only the model itself can judge risks here; another analyzer is refused rather than ignored. */
+/** Only the model itself can judge risks here; any other analyzer is rejected rather than ignored. */
 export const securityAnalyzerSchema = z.object({ kind: z.literal('LLMSecurityAnalyzer') }).nullable();
 
 const agent = z.looseObject({
@@ -123,7 +123,7 @@ export const startSchema = z.object({
   slipway: extension.default({}),
 });
 
-/** A `StartConversationRequest` as it was understood. */
+/** A validated `StartConversationRequest`. */
 export type StartRequest = z.infer<typeof startSchema>;
 
 export const credentialsSchema = z.object({
@@ -139,7 +139,7 @@ export const credentialsSchema = z.object({
   outbound_allowlist: z.array(z.string()).nullish(),
 });
 
-/** A `CredentialsRequest` as it was understood. */
+/** A validated `CredentialsRequest`. */
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 
 export type ParsedMcpServers = z.infer<typeof mcpServers>;

@@ -3,14 +3,14 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'nod
 import { describeFailure } from '../log.js';
 import { ToolInputError } from './tool.js';
 
-const DEPTH = 2;
+const LIST_DEPTH = 2;
 const MAX_ENTRIES = 1_000;
-const SKIPPED = new Set(['node_modules', '__pycache__']);
+const SKIPPED_FOLDERS = new Set(['node_modules', '__pycache__']);
 
-/** What is in a folder and in the folders of it, hidden entries and packages left out, one path a line. */
+/** Lists a folder two levels deep, one path per line, without hidden entries and the contents of package folders. */
 export async function listFolder(folder: string): Promise<string> {
   const lines: string[] = [];
-  await list(folder, '', DEPTH, lines);
+  await list(folder, '', LIST_DEPTH, lines);
   const shown = lines.slice(0, MAX_ENTRIES);
   const missing = lines.length > MAX_ENTRIES ? ['[... more entries left out ...]'] : [];
   return [...shown, ...missing].join('\n');
@@ -26,7 +26,7 @@ async function list(folder: string, prefix: string, depth: number, lines: string
       return;
     }
     lines.push(`${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`);
-    if (entry.isDirectory() && depth > 1 && !SKIPPED.has(entry.name)) {
+    if (entry.isDirectory() && depth > 1 && !SKIPPED_FOLDERS.has(entry.name)) {
       await list(join(folder, entry.name), `${prefix}${entry.name}/`, depth - 1, lines);
     }
   }
@@ -36,9 +36,9 @@ async function list(folder: string, prefix: string, depth: number, lines: string
 const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
 
 /**
- * Content of a text file, null when there is none.
+ * The content of a text file; null if it does not exist.
  *
- * @throws ToolInputError when it is no regular file, binary or too large
+ * @throws ToolInputError when it is not a regular file, binary or too large
  */
 export async function readTextFile(path: string): Promise<string | null> {
   const bytes = await readBytes(path);
@@ -87,23 +87,23 @@ async function readBytes(path: string): Promise<Buffer | null> {
 }
 
 /**
- * The real path behind a path in the workspace, links followed; a relative one starts at the workspace. It need not
- * exist, but what exists of it must lie inside.
+ * Resolves a path in the workspace, links included; relative paths start at the workspace. The file need not exist,
+ * but whatever exists of the path must be inside.
  *
  * @throws ToolInputError when it leads out of the workspace
  */
 export async function workspacePath(workspace: string, path: string): Promise<string> {
   const root = await realpath(workspace);
-  const asked = isAbsolute(path) ? resolve(path) : resolve(workspace, path);
-  const real = await realOf(asked);
+  const absolute = isAbsolute(path) ? resolve(path) : resolve(workspace, path);
+  const real = await realPathOf(absolute);
   if (real === null || !isInside(root, real)) {
     throw new ToolInputError(`${path} is not inside the workspace ${workspace}.`);
   }
   return real;
 }
 
-/** null: a link that leads nowhere, which would decide by itself where a file is made. */
-async function realOf(path: string): Promise<string | null> {
+/** null for a dangling link: writing to it would create a file wherever it points. */
+async function realPathOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {
@@ -118,7 +118,7 @@ async function realOf(path: string): Promise<string | null> {
   if (parent === path) {
     return null;
   }
-  const realParent = await realOf(parent);
+  const realParent = await realPathOf(parent);
   return realParent === null ? null : join(realParent, basename(path));
 }
 
@@ -131,6 +131,6 @@ async function isDanglingLink(path: string): Promise<boolean> {
 }
 
 function isInside(root: string, path: string): boolean {
-  const way = relative(root, path);
-  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+  const below = relative(root, path);
+  return below === '' || (below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below));
 }

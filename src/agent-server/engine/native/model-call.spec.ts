@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { retryDelay } from './model-step.js';
+import { retryDelay } from './model-call.js';
 
 describe('retryDelay', () => {
   it.each([

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { AllowedPaths } from './file-routes.js';
+import { AllowedPaths } from './allowed-paths.js';
 
 let folder: string;
 
@@ -39,11 +39,11 @@ it.each([
   'workspace/up/outside',
   'workspace-2/a',
   'workspace/up/new',
-])('refuses %s', async (given) => {
+])('rejects %s', async (given) => {
   const paths = new AllowedPaths([path.join(folder, 'workspace')]);
   await expect(paths.resolve(`${folder}/${given}`)).rejects.toMatchObject({ status: 403 });
 });
 
-it.each(['workspace/a', '', '/a\0b'])('refuses %j, which is no absolute path', async (given) => {
+it.each(['workspace/a', '', '/a\0b'])('rejects %j, which is not an absolute path', async (given) => {
   await expect(new AllowedPaths([folder]).resolve(given)).rejects.toMatchObject({ status: 400 });
 });

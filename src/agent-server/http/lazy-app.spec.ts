@@ -2,20 +2,20 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
-import { FrontDoor, type HttpSide } from './front-door.js';
+import { LazyApp, type HttpApp } from './lazy-app.js';
 
 let server: Server;
-let door: FrontDoor;
+let door: LazyApp;
 let url: string;
 let loads: number;
-let load: PromiseWithResolvers<HttpSide>;
+let load: PromiseWithResolvers<HttpApp>;
 let closed: boolean;
 
 beforeEach(async () => {
   loads = 0;
   closed = false;
-  load = Promise.withResolvers<HttpSide>();
-  door = new FrontDoor(async () => {
+  load = Promise.withResolvers<HttpApp>();
+  door = new LazyApp(async () => {
     loads += 1;
     return await load.promise;
   });

@@ -1,14 +1,15 @@
-/** When something last happened here; looking at state is not something. */
-export class Activity {
+/** Measures how long the server has been idle. Requests that only read state are no activity. */
+export class ActivityTracker {
   readonly #startedAt = performance.now();
   readonly #isBusy: () => boolean;
   #last = this.#startedAt;
 
-  /** @param isBusy whether something runs at this moment */
+  /** @param isBusy whether anything is running right now */
   constructor(isBusy: () => boolean) {
     this.#isBusy = isBusy;
   }
 
+  /** Records activity. */
   touch(): void {
     this.#last = performance.now();
   }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { numbered, parseOptions, readSessionKey, takeSessionKeys } from './program.js';
+import { numberedVariables, parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
 
 describe('parseOptions', () => {
   it('has an answer for everything', () => {
@@ -67,8 +67,8 @@ describe('parseOptions', () => {
   });
 });
 
-it('reads numbered variables in their order', () => {
-  expect(numbered({ A_10: 'c', A_2: 'b', A_0: 'a', A_3: '', A_X: 'x', B_0: 'y' }, 'A_')).toEqual([
+it('reads numberedVariables variables in their order', () => {
+  expect(numberedVariables({ A_10: 'c', A_2: 'b', A_0: 'a', A_3: '', A_X: 'x', B_0: 'y' }, 'A_')).toEqual([
     'a',
     'b',
     'c',

@@ -1,0 +1,24 @@
+import { describe, expect, it } from '@jest/globals';
+import { OutputWindow } from './clipped-text.js';
+
+function windowOf(limit: number, ...chunks: (string | number[])[]): string {
+  const window = new OutputWindow(limit);
+  chunks.forEach((chunk) => window.push(Buffer.from(chunk)));
+  return window.text();
+}
+
+describe('OutputWindow', () => {
+  it.each([
+    ['nothing', [], ''],
+    ['what fits', ['abc', 'def', 'ghij'], 'abcdefghij'],
+    ['both ends of what does not', ['abcdefghijk'], 'abcde\n[... 1 characters left out ...]\nghijk'],
+    [
+      'both ends of many pieces',
+      'abcdefghijklmnopqrstuvwxyz'.split(''),
+      'abcde\n[... 16 characters left out ...]\nvwxyz',
+    ],
+    ['characters in halves', [[0xc3], [0xa4]], 'ä'],
+  ])('keeps %s', (_, chunks, text) => {
+    expect(windowOf(10, ...chunks)).toBe(text);
+  });
+});

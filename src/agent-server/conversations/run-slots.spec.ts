@@ -1,0 +1,38 @@
+import { expect, it } from '@jest/globals';
+import { RunSlots } from './run-slots.js';
+
+const never = new AbortController().signal;
+
+it('gives out its slots, then queues in the order of arrival', async () => {
+  const slots = new RunSlots(2);
+  const order: string[] = [];
+  const [first] = await Promise.all([slots.acquire(never), slots.acquire(never)]);
+  const enter = async (name: string) => {
+    const release = await slots.acquire(never);
+    order.push(name);
+    return release;
+  };
+  const third = enter('third');
+  const fourth = enter('fourth');
+  expect(order).toEqual([]);
+  first?.();
+  // Arrives after the slot was released, but before the next in the queue has heard of it.
+  const fifth = enter('fifth');
+  (await third)?.();
+  (await fourth)?.();
+  await fifth;
+  expect(order).toEqual(['third', 'fourth', 'fifth']);
+});
+
+it('skips those that left the queue', async () => {
+  const slots = new RunSlots(1);
+  const release = await slots.acquire(never);
+  const leaving = new AbortController();
+  const left = slots.acquire(leaving.signal);
+  const next = slots.acquire(never);
+  leaving.abort();
+  expect(await left).toBeNull();
+  release?.();
+  expect(await next).not.toBeNull();
+  expect(await slots.acquire(AbortSignal.abort())).toBeNull();
+});

@@ -1,0 +1,45 @@
+import { describeFailure, log } from '../log.js';
+import type { ParsedSecret } from './conversation-schemas.js';
+
+const LOOKUP_TIMEOUT_MS = 10_000;
+
+/**
+ * Fetches the secrets that are stored elsewhere. One that cannot be fetched keeps its last value or, without one, is
+ * left out: the tools that need it will fail with a reason.
+ */
+export async function lookUpSecrets(
+  secrets: Record<string, ParsedSecret>,
+  last: Record<string, string>,
+): Promise<Record<string, string>> {
+  const found = await Promise.all(
+    Object.entries(secrets).map(async ([name, secret]) => {
+      if (secret.kind !== 'LookupSecret') {
+        return [];
+      }
+      try {
+        return [[name, await fetchSecret(secret.url, secret.headers ?? {})] as const];
+      } catch (error) {
+        log('warn', 'failed to look up secret', { name, reason: describeFailure(error).name });
+        return last[name] === undefined ? [] : [[name, last[name]] as const];
+      }
+    }),
+  );
+  return Object.fromEntries(found.flat());
+}
+
+async function fetchSecret(url: string, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(LOOKUP_TIMEOUT_MS) });
+  if (!response.ok) {
+    throw new Error('the secret was refused');
+  }
+  const text = await response.text();
+  return response.headers.get('content-type')?.includes('json') ? jsonString(text) : text;
+}
+
+function jsonString(text: string): string {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'string') {
+    throw new TypeError('the secret is not a string');
+  }
+  return value;
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+/** A branch name that git takes and does not mistake for an option; git-check-ref-format(1) has all the rules. */
+export const branchSchema = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^-\s~^:?*[\\\p{Cc}]([^\s~^:?*[\\\p{Cc}]*)$/u, 'is not a branch name');
+
+/** Credential helpers speak a line-based protocol. */
+const oneLine = z.string().regex(/^[^\p{Cc}]*$/u, 'must not have control characters');
+
+const httpUrl = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => new URL(url).username === '' && new URL(url).password === '', 'must not hold credentials');
+
+const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
+
+/** `GitAccess`. */
+export const gitAccessSchema = z.object({
+  credentials: z.array(
+    z.object({
+      origin: httpUrl.transform((url) => new URL(url).origin),
+      username: oneLine,
+      password: oneLine.min(1),
+    }),
+  ),
+  expose: z.boolean(),
+  identity: gitIdentitySchema.nullable(),
+});
+
+/** `GitPrepareRequest`. */
+export const gitPrepareSchema = z.object({
+  url: httpUrl.nullable(),
+  directory: z.string().min(1),
+  branch: branchSchema.nullable(),
+  new_branch: branchSchema.nullish(),
+  username: oneLine.nullable(),
+  password: oneLine.nullable(),
+  identity: gitIdentitySchema.nullable(),
+  timeout: z.number().positive().max(3600).default(600),
+});
+
+/** A validated `GitPrepareRequest`. */
+export type PrepareRequest = z.infer<typeof gitPrepareSchema>;

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { NextFunction, Request, Response } from 'express';
+import { jsonNumber, jsonText } from '../../common/json-access.js';
+import { AgentUnavailableError } from '../engine/agent-engine.js';
+import { describeFailure, log } from '../log.js';
+import { HttpError, InvalidRequestError } from './http-error.js';
+
+/** The last middleware, and the only place that turns failures into responses. */
+export function errorHandler(error: unknown, request: Request, response: Response, next: NextFunction): void {
+  if (response.headersSent) {
+    next(error);
+    return;
+  }
+  if (error instanceof InvalidRequestError) {
+    response.status(422).json({ detail: error.problems });
+    return;
+  }
+  if (error instanceof HttpError) {
+    response.status(error.status).json({ detail: error.message });
+    return;
+  }
+  if (error instanceof AgentUnavailableError) {
+    response.status(502).json({ detail: error.message });
+    return;
+  }
+  const bodyProblem = bodyProblemOf(error);
+  if (bodyProblem !== null) {
+    response.status(bodyProblem.status).json({ detail: bodyProblem.detail });
+    return;
+  }
+  const errorId = randomUUID();
+  const { name, message: reason } = describeFailure(error);
+  log('error', 'failed to handle request', {
+    errorId,
+    method: request.method,
+    path: request.path,
+    name,
+    reason,
+  });
+  // The name alone: a message may hold what the client must not see.
+  response.status(500).json({ detail: 'Internal Server Error', exception: name, error_id: errorId });
+}
+
+/** Failures of Express and its body parser, which carry a status. Their messages may quote the body. */
+function bodyProblemOf(error: unknown): { status: number; detail: unknown } | null {
+  const status = jsonNumber(error, 'status');
+  if (status === null) {
+    return null;
+  }
+  if (jsonText(error, 'type') === 'entity.parse.failed') {
+    return { status: 422, detail: [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }] };
+  }
+  if (status === 413) {
+    return { status: 413, detail: 'The request body is too large.' };
+  }
+  return status >= 400 && status < 500 ? { status, detail: 'The request cannot be understood.' } : null;
+}

@@ -1,0 +1,29 @@
+/** A failure that the client may see, with its status. */
+export class HttpError extends Error {
+  readonly status: number;
+
+  /** @param detail shown as it is: never a secret */
+  constructor(status: number, detail: string) {
+    super(detail);
+    this.name = 'HttpError';
+    this.status = status;
+  }
+}
+
+/** One broken rule: where, what would be right, and the kind of failure. Never the rejected value. */
+export interface RequestProblem {
+  type: string;
+  loc: (string | number)[];
+  msg: string;
+}
+
+/** A request that breaks rules; becomes a 422. */
+export class InvalidRequestError extends Error {
+  readonly problems: RequestProblem[];
+
+  constructor(problems: RequestProblem[]) {
+    super('The request breaks one or more rules.');
+    this.name = 'InvalidRequestError';
+    this.problems = problems;
+  }
+}

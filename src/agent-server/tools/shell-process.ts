@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import { Writable } from 'node:stream';
+import { killTree, MARKER_VARIABLE } from '../process-tree.js';
+
+/**
+ * The main loop of the shell: it reads commands from descriptor 3, each ended by a zero byte, and evaluates them in
+ * place, so that folder, variables, functions and background jobs persist. When a command has ended, it writes
+ * `\0mark\0status\0folder\0` to standard output, behind the command's own output.
+ *
+ * Commands have an empty standard input and cannot reach the shell's own descriptors. `set -e` and `exit` end the
+ * shell; the next command gets a new one.
+ */
+const SHELL_SCRIPT = `
+exec 9>&1
+while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
+  builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
+  builtin printf '\\0%s\\0%d\\0%s\\0' "$__slipway_mark" "$?" "$PWD" >&9
+done
+`;
+
+interface ShellProcessOptions {
+  cwd: string;
+  environment: Record<string, string>;
+  /** Program and arguments put before the shell. */
+  wrapper: readonly string[];
+}
+
+/** A running shell that executes commands one by one. */
+export class ShellProcess {
+  /** The exit code (128 + n after signal n), once every process that it started is gone and all output was read. */
+  readonly ended: Promise<number>;
+  /** Receives the output; background jobs also write between commands. */
+  output: (chunk: Buffer) => void = () => undefined;
+  /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
+  onEnd: (exitCode: number) => void = () => undefined;
+  /** Set when `ended` has resolved. */
+  exitCode: number | null = null;
+  readonly #pid: number;
+  readonly #marker: string;
+  readonly #commands: Writable;
+
+  private constructor(child: ChildProcess, pid: number, commands: Writable, marker: string) {
+    this.#pid = pid;
+    this.#marker = marker;
+    this.#commands = commands;
+    const closed = new Promise<void>((resolve) => {
+      child.once('close', () => resolve());
+    });
+    const exited = new Promise<number>((resolve) => {
+      child.once('exit', (code, signal) =>
+        resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
+      );
+    });
+    this.ended = exited.then(async (code) => {
+      // Background jobs would keep the output open.
+      await this.kill();
+      await closed;
+      this.exitCode = code;
+      this.onEnd(code);
+      return code;
+    });
+    child.stdout?.on('data', (chunk: Buffer) => this.output(chunk));
+    // Writes to a shell that ends are lost; its exit is handled above.
+    commands.on('error', () => undefined);
+  }
+
+  /** @throws Error when the program cannot be started */
+  static async start({ cwd, environment, wrapper }: ShellProcessOptions): Promise<ShellProcess> {
+    const marker = randomUUID();
+    const shell = ['bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
+    const [program = 'bash', ...args] = wrapper.concat(shell);
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...environment, [MARKER_VARIABLE]: marker },
+      stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+      // A process group of its own.
+      detached: true,
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    const commands = child.stdio[3];
+    if (child.pid === undefined || !(commands instanceof Writable)) {
+      throw new Error('the shell was not started');
+    }
+    return new ShellProcess(child, child.pid, commands, marker);
+  }
+
+  /** @param mark what the shell writes when the command has ended */
+  send(mark: string, command: string): void {
+    this.#commands.write(`${mark}\0${command.replaceAll('\0', '')}\0`);
+  }
+
+  /** Kills the shell and every process that it started. */
+  async kill(): Promise<void> {
+    await killTree(this.#pid, this.#marker);
+  }
+}
+
+/** What the shell reports at the end of a command. */
+export interface CommandEnd {
+  exitCode: number;
+  workingDir: string;
+}
+
+/** Finds the end of a command in the shell's output, however that is split into chunks. */
+export class EndMarkScanner {
+  readonly #mark: Buffer;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(mark: string) {
+    this.#mark = Buffer.from(`\0${mark}\0`);
+  }
+
+  /** The output that cannot belong to the mark, and the end once it is complete. */
+  scan(chunk: Uint8Array): { output: Uint8Array; end: CommandEnd | null } {
+    const bytes = Buffer.concat([this.#rest, chunk]);
+    const at = bytes.indexOf(this.#mark);
+    if (at === -1) {
+      // The chunk may end with the beginning of the mark.
+      const keep = Math.min(bytes.length, this.#mark.length - 1);
+      this.#rest = bytes.subarray(bytes.length - keep);
+      return { output: bytes.subarray(0, bytes.length - keep), end: null };
+    }
+    const [exitCode, workingDir, closed] = bytes
+      .subarray(at + this.#mark.length)
+      .toString('utf8')
+      .split('\0');
+    if (exitCode === undefined || workingDir === undefined || closed === undefined) {
+      this.#rest = bytes.subarray(at);
+      return { output: bytes.subarray(0, at), end: null };
+    }
+    this.#rest = Buffer.alloc(0);
+    return { output: bytes.subarray(0, at), end: { exitCode: Number(exitCode), workingDir } };
+  }
+
+  /** The bytes held back, for when no end will follow. */
+  flush(): Uint8Array {
+    const rest = this.#rest;
+    this.#rest = Buffer.alloc(0);
+    return rest;
+  }
+}

@@ -1,0 +1,99 @@
+import { ToolInputError } from './tool.js';
+
+/** Lines shown before and after an edit. */
+const CONTEXT_LINES = 4;
+
+/**
+ * Replaces the only occurrence of a text.
+ *
+ * @throws ToolInputError when it does not occur, or more than once
+ */
+export function replaceUnique(content: string, old: string, replacement: string): string {
+  if (old === '') {
+    throw new ToolInputError('old_str is empty.');
+  }
+  const first = content.indexOf(old);
+  if (first === -1) {
+    throw new ToolInputError(
+      'old_str does not occur in the file exactly like this; look at the file again, white space included.',
+    );
+  }
+  if (content.indexOf(old, first + 1) !== -1) {
+    const lines = occurrenceLines(content, old).join(', ');
+    throw new ToolInputError(
+      `old_str occurs in the file more than once (lines ${lines}); add lines around it until it is unique.`,
+    );
+  }
+  return content.slice(0, first) + replacement + content.slice(first + old.length);
+}
+
+/**
+ * Inserts lines after a line; 0 means before the first.
+ *
+ * @throws ToolInputError when the file has no such line
+ */
+export function insertAfter(content: string, line: number, text: string): string {
+  const lines = splitLines(content);
+  if (line > lines.length) {
+    throw new ToolInputError(`insert_line is ${line}, but the file has ${lines.length} lines.`);
+  }
+  const before = lines.slice(0, line).join('');
+  const after = lines.slice(line).join('');
+  const gap = before !== '' && !before.endsWith('\n') ? '\n' : '';
+  const end = after !== '' && !text.endsWith('\n') ? '\n' : '';
+  return before + gap + text + end + after;
+}
+
+/**
+ * Lines with their numbers in front.
+ *
+ * @param range first and last line, from 1; -1 as the last means the end
+ * @throws ToolInputError when the file has no such lines
+ */
+export function numberedLines(content: string, range: readonly number[] | null): string {
+  const lines = splitLines(content);
+  const [first = 1, last = -1] = range ?? [];
+  const end = last === -1 ? lines.length : last;
+  const fits = first >= 1 && first <= Math.max(1, lines.length) && (last === -1 || last >= first);
+  if (!fits || (range !== null && range.length !== 2)) {
+    throw new ToolInputError(
+      `view_range [${(range ?? []).join(', ')}] does not fit: the file has ${lines.length} lines.`,
+    );
+  }
+  return lines
+    .slice(first - 1, end)
+    .map((line, index) => `${String(first + index).padStart(6)}\t${line.replace(/\r?\n$/, '')}`)
+    .join('\n');
+}
+
+/** The changed lines of the new text with some lines around them, numbered. */
+export function changedLines(before: string, after: string): string {
+  let same = 0;
+  while (same < after.length && after[same] === before[same]) {
+    same += 1;
+  }
+  let sameEnd = 0;
+  const limit = Math.min(after.length, before.length) - same;
+  while (sameEnd < limit && after.at(-1 - sameEnd) === before.at(-1 - sameEnd)) {
+    sameEnd += 1;
+  }
+  const count = Math.max(1, after.split('\n').length);
+  const first = after.slice(0, same).split('\n').length;
+  const last = after.slice(0, after.length - sameEnd).split('\n').length;
+  const range = [Math.max(1, first - CONTEXT_LINES), Math.min(count, last + CONTEXT_LINES)];
+  return after === '' ? '(empty)' : numberedLines(after, range);
+}
+
+/** Lines including their line breaks. */
+function splitLines(content: string): string[] {
+  return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+/** Numbers of the lines at which a text occurs, at most ten. */
+function occurrenceLines(content: string, text: string): number[] {
+  const lines: number[] = [];
+  for (let at = content.indexOf(text); at !== -1 && lines.length < 10; at = content.indexOf(text, at + 1)) {
+    lines.push(content.slice(0, at).split('\n').length);
+  }
+  return lines;
+}
