@@ -35,8 +35,8 @@ import {
 const ID = randomUUID();
 const KEY = randomUUID();
 
-/** The stock agent server, as far as answers matter to who sends. */
-function stockAnswer({ method, path: place, query }: FakeRequest): FakeResponse {
+/** The responses of the stock agent server, as far as they matter to callers. */
+function stockResponse({ method, path: place, query }: FakeRequest): FakeResponse {
   switch (`${method} ${place.replace(ID, '{id}')}`) {
     case 'GET /server_info':
       return { body: { uptime: 2, idle_time: 1 } };
@@ -49,7 +49,7 @@ function stockAnswer({ method, path: place, query }: FakeRequest): FakeResponse 
     case 'POST /api/bash/start_bash_command':
       return { body: { kind: 'BashCommand', id: ID, command: 'true' } };
     case 'GET /api/bash/bash_events/search': {
-      // Two pieces, the second for who has seen the first.
+      // Two pieces, the second one for a caller that has seen the first.
       const order = query.has('order__gt') ? 1 : 0;
       return { body: { items: [{ kind: 'BashOutput', order, exit_code: order === 1 ? 0 : null }] } };
     }
@@ -77,7 +77,7 @@ const START: AgentStart = {
   outboundAllowlist: null,
 };
 
-/** Each of its members has another form than in START. */
+/** Every member differs in form from START. */
 const EVERYTHING: AgentStart = {
   ...START,
   request: {
@@ -129,7 +129,7 @@ let agent: FakeServer;
 let app: TestApp;
 
 beforeAll(async () => {
-  agent = await FakeServer.start(stockAnswer);
+  agent = await FakeServer.start(stockResponse);
   app = await createTestApp();
   const rows = new ConversationRows(app);
   const sandbox = await rows.sandbox(app.user.id, { specId: 'stock', key: KEY, address: agent.origin });
@@ -169,22 +169,22 @@ interface Sender {
   /** Published routes, each once. */
   sends: string[];
   /**
-   * What the published document (0.1.0) lacks and release 1.58.0, which `npm run test:stock` runs, takes as it is sent;
-   * of the routes of files and git that one does not have the published forms any more.
+   * What the published document (0.1.0) lacks and release 1.58.0, which `npm run test:stock` runs, accepts as it is sent;
+   * that release no longer has the published forms of the routes for files and git.
    */
   newer?: string[];
 }
 
-/** In the published document only a route of its own takes it; a server of that release ignores it here. */
+/** In the published document only a route of its own accepts it; a server of that release ignores it here. */
 const NEWER_IN_START = ['POST /api/conversations: body.security_analyzer: is not known'];
 /** Published is `/api/file/upload/{path}`, as are `download`, `git/changes` and `git/diff`, without a `ref`. */
 const NEWER_UPLOAD = ['POST /api/file/upload: is not published'];
 const CONVERSATION = '/api/conversations/{conversation_id}';
 const COMMAND = ['POST /api/bash/start_bash_command', 'GET /api/bash/bash_events/search'];
-const SOCKET = 'OpenAPI knows no sockets; what is heard there is read from the log';
+const SOCKET = 'OpenAPI does not cover sockets; events are read from the log';
 const SLIPWAY_ONLY = 'our own agent server only';
 
-/** Every method of every class that speaks to agent servers; a text says why it sends nothing of its own to the stock one. */
+/** Every method of every class that talks to agent servers; a text says why it sends nothing of its own to the stock one. */
 const SENDERS: Record<string, Sender | string> = {
   'AgentServerClient.isAlive': { call: () => client.isAlive(agent.origin), sends: ['GET /alive'] },
   'AgentServerClient.activity': {
@@ -249,10 +249,10 @@ const SENDERS: Record<string, Sender | string> = {
     },
     sends: COMMAND,
   },
-  'AgentServerCommands.outputs': 'a part of run',
+  'AgentServerCommands.outputs': 'part of run',
   'AgentServerGit.prepare': SLIPWAY_ONLY,
-  'AgentServerHttp.json': 'sends what the others give it',
-  'AgentServerHttp.text': 'sends what the others give it',
+  'AgentServerHttp.json': 'sends what its callers pass',
+  'AgentServerHttp.text': 'sends what its callers pass',
   'AgentServerHttp.dispatcher': 'sends nothing',
   'AgentServerHttp.upload': {
     call: () => http.upload(target(), '/tmp/secret', 'x'),
@@ -298,11 +298,11 @@ const SENDERS: Record<string, Sender | string> = {
     sends: COMMAND,
     newer: NEWER_UPLOAD,
   },
-  'RepositoryCheckout.withCommands': 'a part of run',
+  'RepositoryCheckout.withCommands': 'part of run',
   'RepositoryCheckout.throughRoute': SLIPWAY_ONLY,
 };
 
-/** What is in the table, by the file that has it. */
+/** The classes of the table, by file. */
 const CLASSES = {
   'agent-servers/agent-server.client.ts': AgentServerClient,
   'agent-servers/agent-server.commands.ts': AgentServerCommands,
@@ -316,24 +316,24 @@ const CLASSES = {
 const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>
   typeof sender === 'string'
     ? []
-    : [{ title: sender.newer ? `${name}, but for what is newer` : name, ...sender }],
+    : [{ title: sender.newer ? `${name}, except for what is newer` : name, ...sender }],
 );
 
-/** Followers of the conversation open its socket whenever they like. */
+/** Followers of the conversation open its socket at any time. */
 const isSocket = ({ path: place }: FakeRequest) => place.startsWith('/sockets/');
 
-/** Followers also read whenever they like; what they send is checked like everything else. */
+/** Followers also read at any time; what they send is checked like everything else. */
 const isFollowing = (route: string) =>
   [`GET ${CONVERSATION}`, `GET ${CONVERSATION}/events/search`].includes(route);
 
-/** What of everything that was sent is not published, each once. */
+/** Everything that was sent and is not published, each once. */
 async function problemsOfAll(): Promise<string[]> {
   const sent = agent.requests.filter((one) => !isSocket(one));
   return [...new Set((await Promise.all(sent.map(requestProblems))).flat())];
 }
 
 describe('what is sent to the stock agent server', () => {
-  it('is known of every method that may send something', () => {
+  it('is declared for every method that may send something', () => {
     const methods = Object.values(CLASSES).flatMap(({ name, prototype }) =>
       Object.getOwnPropertyNames(prototype)
         .filter((method) => method !== 'constructor')
@@ -373,14 +373,14 @@ describe('what is sent to the stock agent server', () => {
     ['a size of the condenser', { ...START, config: { ...START.config, condenserTokens: 5000 } }],
     ['every call confirmed', withSettings({ confirmation_mode: true })],
     ['risky calls confirmed', withSettings({ confirmation_mode: true, security_analyzer: 'llm' })],
-  ])('begins a conversation as published, but for what is newer: %s', async (_name, start) => {
+  ])('starts a conversation as published, except for what is newer: %s', async (_name, start) => {
     await client.startConversation(target(), toAgentRequest(start));
 
     expect(await problemsOfAll()).toEqual(NEWER_IN_START);
   });
 });
 
-describe('what is taken of the stock agent server', () => {
+describe('what is accepted from the stock agent server', () => {
   const post = async (place: string, body: unknown) => {
     const response = await fetch(`${app.url}/api/v1/webhooks/${place}`, {
       method: 'POST',
@@ -417,7 +417,7 @@ describe('what is taken of the stock agent server', () => {
     expect(toRemoteConversation(info)).toMatchObject({ id: ID, status });
   });
 
-  it('is a conversation with no more than has to be there', async () => {
+  it('is a conversation with only the required members', async () => {
     const { id, agent: itsAgent, workspace } = stockConversation(ID);
     const info = { id, agent: itsAgent, workspace };
     expect(publishedProblems('ConversationInfo', info)).toEqual([]);
@@ -444,7 +444,7 @@ describe('the check itself', () => {
     ['an unknown method', sent({ method: 'PUT' }), 'PUT /api/conversations: is not published'],
     ['no body', sent({}), 'POST /api/conversations: body: is missing'],
     [
-      'a body where none is taken',
+      'a body where none is accepted',
       sent({ path: `/api/conversations/${ID}/run`, body: '{}' }),
       'is not taken',
     ],

@@ -41,7 +41,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
   }
 
   describe('images', () => {
-    it('names the command that makes our own, and never pulls it', async () => {
+    it('names the command that builds our own image, and never pulls it', async () => {
       const image = `slipway-missing-${randomBytes(6).toString('hex')}`;
       const without = harness.another({ defaultImage: image });
       expect((await without.prepare()).join('\n')).toContain(`npm run image:agent-server -- --tag ${image}`);
@@ -51,7 +51,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       expect(await backend.list()).toEqual([]);
     });
 
-    it('pulls others, tells how far it is, and why they do not start', async () => {
+    it('pulls other images, reports progress, and explains why they do not start', async () => {
       const registry = await FakeRegistry.start();
       try {
         const lines: string[] = [];
@@ -81,8 +81,8 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       }
     });
 
-    it('stops a pull when it is told to give up', async () => {
-      // Takes connections and says nothing.
+    it('stops a pull when the signal aborts', async () => {
+      // Accepts connections and never responds.
       const registry = createServer((connection) => {
         connection.resume();
         controller.abort(new Error('given up'));
@@ -98,7 +98,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       expect(await backend.list()).toEqual([]);
     });
 
-    it('names the command that makes our own when what has its name has no agent server', async () => {
+    it('names the command that builds our own image when the one under its name has no agent server', async () => {
       const plain = await imageVariant(['true'], ['slipway.agent-server=']);
       try {
         const mistaken = harness.another({ defaultImage: plain.image });
@@ -112,7 +112,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
   });
 
   describe('ports and networks', () => {
-    it('takes another port when the earlier one is somebody else’s meanwhile', async () => {
+    it('gets another port when the earlier one is taken meanwhile', async () => {
       const launch = harness.launch();
       const { address } = await started(launch);
       await backend.pause(launch.id);
@@ -146,7 +146,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       }
     });
 
-    it('says when there is no engine, and when its ports would be out of reach', async () => {
+    it('reports a missing engine, and one whose ports would be out of reach', async () => {
       const nobody = harness.another({ dockerHost: 'unix:///nonexistent/docker.sock' });
       await expect(nobody.prepare()).rejects.toThrow('no Docker engine answers (ENOENT)');
       await expect(nobody.inspect('x')).rejects.toThrow(SandboxBackendError);
@@ -154,7 +154,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       await expect(remote.prepare()).rejects.toThrow('SANDBOX_DOCKER_NETWORK');
     });
 
-    it('joins a network of ours, is reached by name there and publishes nothing', async () => {
+    it('joins a network of the service, is reached by name there and publishes nothing', async () => {
       const network = `slipway-test-${randomBytes(6).toString('hex')}`;
       const made = await harness.docker.createNetwork({ Name: network });
       const inside = harness.another({ network });
@@ -179,7 +179,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       );
     });
 
-    /** Status that a neighbour in the network gets, once it gets one. */
+    /** The first status that another container of the network gets. */
     async function askFromWithin(network: string, url: string): Promise<number> {
       const script = `const ask = () => fetch(${JSON.stringify(url)}).then(({ status }) => process.exit(status === 200 ? 42 : 1), () => setTimeout(ask, 50)); ask();`;
       const asker = await harness.docker.createContainer({
@@ -197,7 +197,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
     }
   });
 
-  describe('what was left', () => {
+  describe('leftovers', () => {
     it('leaves sandboxes of other installations alone', async () => {
       const launch = harness.launch();
       const client = await started(launch);
@@ -211,7 +211,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       expect(await client.isAlive()).toBe(true);
     });
 
-    it('goes on where a start was cut off', async () => {
+    it('continues a start that was interrupted', async () => {
       const [volumeOnly, made] = [harness.launch(), harness.launch()];
       const labels = (id: string) => ({ 'slipway.instance': harness.instanceId, 'slipway.sandbox-id': id });
       for (const { id } of [volumeOnly, made]) {

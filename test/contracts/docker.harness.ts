@@ -9,11 +9,11 @@ import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/doc
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 
-/** The image of `npm run image:agent-server`, in the engine of `DOCKER_HOST`; without it there is nothing to test with. */
+/** The image of `npm run image:agent-server` in the engine of `DOCKER_HOST`; without it these tests are skipped. */
 export const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? '';
 export const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
 
-/** Another image of the engine: the agent's with a program of ours in place of its own. */
+/** An image derived from the agent's, with a program of the test in place of its own. */
 export interface ImageVariant {
   image: string;
   remove(): Promise<void>;
@@ -24,7 +24,7 @@ export class DockerHarness implements SandboxBackendHarness {
   readonly docker: Docker = connectEngine(DOCKER_HOST);
   readonly instanceId = `test-${randomBytes(6).toString('hex')}`;
   backend: SandboxBackend;
-  /** What our own agent server is launched in; null: the backend's default. */
+  /** The image that our own agent server is launched in; null: the backend's default. */
   image: string | null = null;
   readonly #options: Partial<DockerBackendOptions>;
   readonly #broken: string;
@@ -106,7 +106,7 @@ export class DockerHarness implements SandboxBackendHarness {
     await rm(this.#folder, { recursive: true });
   }
 
-  /** Names of the volumes that have an agent server for images without one, and of their marks. */
+  /** Names of the volumes that hold an agent server for images without one, and of their marks. */
   async agentServerVolumes(): Promise<string[]> {
     const label = [`slipway.instance=${this.instanceId}`, 'slipway.agent-server-of'];
     const { Volumes } = await this.docker.listVolumes({ filters: { label } });
@@ -114,7 +114,7 @@ export class DockerHarness implements SandboxBackendHarness {
   }
 }
 
-/** Makes an image that runs a program, from the agent's. */
+/** Derives an image that runs a program from the agent's. */
 export async function imageVariant(entryPoint: string[], labels: string[] = []): Promise<ImageVariant> {
   return await changedImage(null, [
     `ENTRYPOINT ${JSON.stringify(entryPoint)}`,
@@ -122,7 +122,7 @@ export async function imageVariant(entryPoint: string[], labels: string[] = []):
   ]);
 }
 
-/** Makes an image that knows nothing of us, and that would do everything in its own way. */
+/** Derives an image without anything of ours, whose own settings all differ. */
 export async function plainImage(): Promise<ImageVariant> {
   return await changedImage('rm -r /opt/slipway /sandbox && userdel agent', [
     'LABEL slipway.agent-server=',
@@ -133,7 +133,7 @@ export async function plainImage(): Promise<ImageVariant> {
   ]);
 }
 
-/** @param script changes files first */
+/** @param script runs first, to change files */
 async function changedImage(script: string | null, changes: string[]): Promise<ImageVariant> {
   const docker = connectEngine(DOCKER_HOST);
   const repo = `slipway-test-${randomBytes(6).toString('hex')}`;
@@ -151,7 +151,7 @@ async function changedImage(script: string | null, changes: string[]): Promise<I
       await container.start();
       const { StatusCode }: { StatusCode: number } = await container.wait();
       if (StatusCode !== 0) {
-        throw new Error(`the image cannot be made (${StatusCode})`);
+        throw new Error(`failed to derive the image (exit code ${StatusCode})`);
       }
     }
     await container.commit({ repo, changes });

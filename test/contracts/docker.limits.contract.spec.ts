@@ -5,9 +5,9 @@ import { until } from '../support/until.js';
 import { AGENT_IMAGE, DockerHarness, type ImageVariant, imageVariant } from './docker.harness.js';
 
 const SIGNAL = new AbortController().signal;
-/** Takes memory until somebody objects. */
+/** Allocates memory until it is stopped. */
 const GREEDY = 'const all = []; for (;;) all.push(Buffer.alloc(8_000_000, 1));';
-/** Starts programs until it may not. */
+/** Starts programs until that is refused. */
 const CROWD = `
   const more = () => require("node:child_process").spawn("sleep", ["60"], { stdio: "ignore" })
     .once("spawn", more)
@@ -16,7 +16,7 @@ const CROWD = `
 `;
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
-describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may not do', () => {
+describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): limits', () => {
   jest.setTimeout(90_000);
   let greedy: ImageVariant;
   let harness: DockerHarness;
@@ -44,7 +44,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     return await sandboxAnswers(backend, launch);
   }
 
-  it('runs tools without rights, on a file system that is not theirs', async () => {
+  it('runs tools without capabilities on a read-only file system', async () => {
     const client = await started();
     const { stdout } = await client.run(
       'id -u; grep -E "^(CapBnd|CapEff|NoNewPrivs|Seccomp):" /proc/self/status; grep -o " / overlay ro" /proc/mounts; unshare -U true 2>&1 || echo refused',
@@ -62,7 +62,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     ]);
   });
 
-  it('shows tools nothing of the agent server beside them', async () => {
+  it('hides the agent server from tools', async () => {
     const client = await started();
     const { stdout } = await client.run(
       `for folder in /proc/[0-9]*; do
@@ -78,7 +78,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     expect(others).toEqual(Array.from({ length: 6 }, () => expect.stringContaining('ermission denied')));
   });
 
-  it('shows whoever may inspect containers no session key', async () => {
+  it('keeps the session key out of inspected containers and logs', async () => {
     const launch = harness.launch();
     await started(launch);
     const inspected = await harness.docker.getContainer(`slipway-${launch.id}`).inspect();
@@ -86,21 +86,21 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     expect(await backend.logTail(launch.id)).not.toContain(launch.sessionKey);
   });
 
-  it('lets a sandbox have no more processes than the limit says', async () => {
+  it('enforces the limit of processes', async () => {
     const client = await started();
     const { stdout } = await client.run(`node -e '${CROWD}'`);
     expect(stdout).toBe('EAGAIN\n');
     expect(await client.isAlive()).toBe(true);
   });
 
-  it('says when a program was ended because it took too much memory', async () => {
+  it('reports a program that was killed for its memory', async () => {
     const launch = harness.imageLaunch(greedy.image, { memoryMb: 96 });
     await backend.start(launch, SIGNAL);
     await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
     expect((await backend.inspect(launch.id)).exit).toEqual({ code: 137, signal: null, outOfMemory: true });
   });
 
-  it('lets the agent server live when a tool takes too much memory, and calls its end an end', async () => {
+  it('keeps the agent server alive when a tool is killed for its memory, and reports its later exit as clean', async () => {
     const launch = harness.launch({ memoryMb: 384 });
     const client = await started(launch);
     expect((await client.run(`node -e '${GREEDY}'`)).exitCode).not.toBe(0);
@@ -109,7 +109,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     expect((await backend.inspect(launch.id)).exit).toEqual({ code: 0, signal: null, outOfMemory: false });
   });
 
-  it('applies at a resume what the launch says then', async () => {
+  it('applies changed launch options at a resume', async () => {
     const limit =
       'cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max';
     const launch = harness.launch({ memoryMb: 300, env: { LANG: 'first' } });
@@ -130,11 +130,11 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): what they may 
     expect(await backend.list()).toEqual([]);
   });
 
-  it('knows nothing of the disk of an engine that it reaches over TCP', async () => {
+  it('reports no disk for an engine over TCP', async () => {
     expect(await harness.another({ dockerHost: 'tcp://127.0.0.1:1' }).disk()).toBeNull();
   });
 
-  it('says so when the engine has fewer processors than were asked for', async () => {
+  it('reports a shortfall when the engine has fewer processors than requested', async () => {
     const said: string[] = [];
     await started(harness.launch({ cpu: 1000, onShortfall: (line) => said.push(line) }));
     expect(said).toEqual([expect.stringMatching(/^The engine has \d+ processors: .* instead of 1000\.$/)]);

@@ -54,7 +54,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     expect((await resumed.run('cat "$HOME/file"')).stdout).toBe('kept\n');
   });
 
-  it('share one copy of it, which is no sandbox', async () => {
+  it('share one copy of it, which is not listed as a sandbox', async () => {
     const [one, two] = [harness.launch(), harness.launch()];
     await Promise.all([started(one), started(two)]);
     const volumes = await harness.agentServerVolumes();
@@ -68,7 +68,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     expect(await harness.agentServerVolumes()).toEqual(volumes);
   });
 
-  it('run when several services begin at the same time', async () => {
+  it('run when several services start at the same time', async () => {
     const launches = [harness.launch(), harness.launch(), harness.launch()];
     const services = launches.map(() => harness.another());
     await Promise.all(
@@ -81,7 +81,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     expect(answers.map(({ stdout }) => stdout)).toEqual(['here\n', 'here\n', 'here\n']);
   });
 
-  it('never get what was filled in part', async () => {
+  it('never use a volume that was filled in part', async () => {
     await started();
     const [complete = ''] = await harness.agentServerVolumes();
     const { Labels } = await harness.docker.getVolume(complete).inspect();
@@ -89,13 +89,13 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     await backend.remove(launched?.id ?? '');
     await harness.docker.getVolume(`${complete}-ready`).remove();
     await harness.docker.getVolume(complete).remove();
-    // As somebody leaves it who dies before the mark.
+    // As left by a service that died before it set the mark.
     await harness.docker.createVolume({ Name: complete, Labels });
     expect((await (await started()).run('echo here')).stdout).toBe('here\n');
     expect(await harness.agentServerVolumes()).toHaveLength(3);
   });
 
-  it('go on where a start was cut off before anything ran', async () => {
+  it('continue a start that was interrupted before anything ran', async () => {
     const launch = harness.launch();
     const labels = { 'slipway.instance': harness.instanceId, 'slipway.sandbox-id': launch.id };
     await harness.docker.createContainer({
@@ -107,7 +107,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     expect((await (await started(launch)).run('echo x > "$HOME/file"')).exitCode).toBe(0);
   });
 
-  it('show tools the files of the agent server, and neither let them change these nor read its Node.js', async () => {
+  it('let tools see the files of the agent server, but neither change them nor read its Node.js', async () => {
     const client = await started();
     const { stdout } = await client.run(
       'ls /opt/slipway/agent-server/main.js; touch /opt/slipway/x 2>&1; cat /opt/slipway/bin/node 2>&1 | head -c 99',
@@ -120,7 +120,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     ]);
   });
 
-  it('are told what they lack where Node.js cannot run', async () => {
+  it('come with an explanation where Node.js cannot run', async () => {
     const registry = await FakeRegistry.start();
     const launch = harness.launch({ program: { kind: 'native', image: registry.image } });
     try {
@@ -137,7 +137,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     }
   });
 
-  it('need the image of our own', async () => {
+  it('need our own image', async () => {
     const without = harness.another({ defaultImage: 'slipway-never-built' });
     await expect(without.start(harness.launch(), SIGNAL)).rejects.toThrow(
       `the image ${plain.image} has no Slipway agent server, and the engine has no image slipway-never-built to take it from: build that with "npm run image:agent-server -- --tag slipway-never-built"`,
@@ -145,7 +145,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     expect(await backend.list()).toEqual([]);
   });
 
-  it('leave nothing of earlier agent servers behind that no container uses', async () => {
+  it('lose the copies of earlier agent servers that no container uses', async () => {
     const labels = (createdAt: number) => ({
       'slipway.instance': harness.instanceId,
       'slipway.agent-server-of': 'sha256:earlier',
@@ -165,7 +165,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
       HostConfig: { Mounts: [{ Type: 'volume' as const, Source: volume, Target: '/opt/slipway' }] },
     });
     const user = await harness.docker.createContainer(mounting(name('used'), {}));
-    // Of somebody who died while it filled a volume.
+    // Left by a service that died while it filled a volume.
     await harness.docker.createContainer(mounting(name('unused'), labels(1)));
     try {
       await harness.reopen();
@@ -176,7 +176,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
   });
 
   describe('and their tools', () => {
-    // One for all, as the copy takes a while.
+    // One harness for all tests, because the copy takes a while.
     let shared: DockerHarness;
 
     beforeAll(async () => {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { processHarness } from './process.sandbox-backend.harness.js';
 import { describeSandboxBackend } from './sandbox-backend.contract.js';
 
-/** The suite itself fails where bubblewrap is there and cannot be used; where it is not installed, it is not asked for. */
+/** Where bubblewrap is installed but unusable, the suite fails; where it is not installed, the suite does without. */
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
 describeSandboxBackend('process, not isolated', async () => await processHarness('none'), {

@@ -19,7 +19,7 @@ export interface ProcessHarness extends SandboxBackendHarness {
   backend: ProcessSandboxBackend;
   dataDir: string;
   options: ProcessBackendOptions;
-  /** @param changes as an operator may make them between two starts */
+  /** @param changes that an operator may make between two starts */
   reopen(changes?: Partial<ProcessBackendOptions>): Promise<ProcessSandboxBackend>;
 }
 
@@ -28,12 +28,12 @@ export async function processHarness(
   changes: Partial<ProcessBackendOptions> = {},
 ): Promise<ProcessHarness> {
   const dataDir = await realpath(await mkdtemp(path.join(tmpdir(), 'process-backend-')));
-  // As the service makes it.
+  // As the service creates it.
   await chmod(dataDir, 0o700);
   const home = path.join(dataDir, 'home-of-service');
   await mkdir(home);
   const hidden = { file: path.join(home, 'key'), text: 'a key of the service' };
-  // Readable for all, so that only hiding helps.
+  // World-readable, so that only hiding protects it.
   await writeFile(hidden.file, hidden.text, { mode: 0o644 });
   const options: ProcessBackendOptions = {
     ...PROCESS_BACKEND_DEFAULTS,
@@ -64,7 +64,7 @@ export async function processHarness(
       }),
     close: async () => {
       const backend = await reopen();
-      // Those too that carry no label.
+      // Also sandboxes without a label.
       const ids = await readdir(options.folder);
       await Promise.all(ids.map(async (id) => await backend.remove(id)));
       await rm(dataDir, { recursive: true, force: true });

@@ -41,13 +41,13 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     await until(async () => (await harness.backend.inspect(id)).state === 'stopped');
   }
 
-  it('says which isolation it has', async () => {
+  it('reports its isolation', async () => {
     expect(harness.backend.isolation).toBe(isolation);
     const [notice = ''] = (await harness.backend.prepare()).slice(-1);
     expect(notice).toContain(isolation === 'none' ? 'NOT ISOLATED' : 'bubblewrap');
   });
 
-  it('goes on when the service that started it is killed', async () => {
+  it('keeps running when the service that started it is killed', async () => {
     const launch = harness.launch();
     const service = spawnSync(process.execPath, ['--require', LOADER, STARTER], {
       env: inheritedEnvironment(),
@@ -62,12 +62,12 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(processesOf(launch.id)).toEqual([]);
     expect(await harness.backend.inspect(launch.id)).toMatchObject({
       state: 'stopped',
-      // Nobody waited for it but bubblewrap.
+      // Only bubblewrap waited for it.
       exit: isolation === 'bwrap' ? { code: 0, signal: null } : null,
     });
   });
 
-  it('leaves nothing behind of a program that ends by itself', async () => {
+  it('ends everything that an ended program leaves behind', async () => {
     const launch = shell('setsid sleep 1000 & (setsid sleep 1000 &) ; exit 0');
     await harness.backend.start(launch, SIGNAL);
     await stopped(launch.id);
@@ -75,7 +75,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(await harness.backend.inspect(launch.id)).toMatchObject({ exit: { code: 0 } });
   });
 
-  it('tells by which signal a program was ended', async () => {
+  it('reports the signal that ended a program', async () => {
     const launch = shell('kill -KILL $$');
     await harness.backend.start(launch, SIGNAL);
     await stopped(launch.id);
@@ -84,7 +84,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     });
   });
 
-  it('gives a program its time to end', async () => {
+  it('gives a program its grace time', async () => {
     const wait = 'echo ready > ready; while :; do sleep 0.01; done';
     const launch = shell(`trap "echo polite > end; exit 5" TERM; cd workspace; ${wait}`);
     await harness.backend.start(launch, SIGNAL);
@@ -94,7 +94,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', exit: { code: 5 } });
   });
 
-  it('ends a program that does not listen', async () => {
+  it('kills a program that ignores SIGTERM', async () => {
     await harness.close();
     harness = await processHarness(isolation, { graceMs: 50 });
     const launch = shell('trap "" TERM; while :; do sleep 0.01; done');
@@ -104,11 +104,11 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(processesOf(launch.id)).toEqual([]);
   });
 
-  it('takes no other process for its own', async () => {
+  it('mistakes no other process for its own', async () => {
     const launch = harness.launch();
     await harness.backend.start(launch, SIGNAL);
     await harness.backend.pause(launch.id);
-    // As if the pid were ours by now.
+    // As if the pid had been reused by this process.
     const record: object = JSON.parse(await readFile(at(launch.id, 'program.json'), 'utf8'));
     await writeFile(at(launch.id, 'program.json'), JSON.stringify({ ...record, pid: process.pid }));
     expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', address: null });
@@ -116,7 +116,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(existsSync(at(launch.id))).toBe(false);
   });
 
-  it('starts one program only, even if the first start was cut off before it was written down', async () => {
+  it('starts one program only, even if the first start was interrupted before it was recorded', async () => {
     const launch = harness.launch();
     await harness.backend.start(launch, SIGNAL);
     const first = await sandboxAnswers(harness.backend, launch);
@@ -127,7 +127,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(second.address).not.toBe(first.address);
   });
 
-  it('finishes a start that was cut off while the folder was made', async () => {
+  it('finishes a start that was interrupted while it created the folder', async () => {
     const launch = harness.launch();
     await mkdir(at(launch.id, 'box'), { recursive: true });
     expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'stopped', createdAt: null });
@@ -135,12 +135,12 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect((await (await sandboxAnswers(harness.backend, launch)).run('echo x > y')).exitCode).toBe(0);
   });
 
-  it('runs another program on a port that it chooses, with what that reads from variables', async () => {
-    const answer = `require('node:http')
+  it('runs another program on a port that it picks, with the variables that the program reads', async () => {
+    const script = `require('node:http')
       .createServer((request, response) => response.end(JSON.stringify(process.env)))
       .listen({port}, '127.0.0.1')`;
     const launch = sandboxLaunch({
-      program: { kind: 'command', command: process.execPath, args: ['-e', answer] },
+      program: { kind: 'command', command: process.execPath, args: ['-e', script] },
       env: { FROM_SPEC: '1' },
       callbackUrl: 'http://127.0.0.1:9/api/v1/webhooks',
     });
@@ -157,7 +157,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(env).not.toHaveProperty('DATABASE_URL');
   });
 
-  it('says what it cannot do, and refuses what it must not', async () => {
+  it('reports what it cannot apply, and refuses what it must not run', async () => {
     const { backend } = harness;
     const lines: string[] = [];
     const launch = shell('exit 0', { cpu: 2, onShortfall: (line) => lines.push(line) });
@@ -179,7 +179,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     expect(await backend.list()).toEqual([]);
   });
 
-  it('does not see the sandboxes of another installation or machine', async () => {
+  it('ignores the sandboxes of another installation or machine', async () => {
     const launch = harness.launch();
     await harness.backend.start(launch, SIGNAL);
     for (const other of [{ instanceId: 'another' }, { hostId: 'another' }]) {
@@ -198,16 +198,16 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     );
     const users = await Promise.all(clients.map(async (client) => (await client.run('id -u')).stdout.trim()));
     expect(users).not.toContain('0');
-    // Each its own where we may choose.
+    // Only root can give each sandbox a user of its own.
     expect(new Set(users).size).toBe(process.getuid?.() === 0 ? 2 : 1);
   });
 
-  it('refuses to be prepared where its programs cannot be reached', async () => {
+  it('refuses to prepare where its programs cannot be read', async () => {
     const agentServer = { node: process.execPath, entry: '/no/such/dist/agent-server/main.js', args: [] };
     await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
   });
 
-  it('stops and removes what has no files before it is prepared', async () => {
+  it('pauses and removes unknown ids before it is prepared', async () => {
     const unprepared = new ProcessSandboxBackend(harness.options);
     await expect(unprepared.pause('neverThere')).resolves.toBeUndefined();
     await expect(unprepared.remove('neverThere')).resolves.toBeUndefined();

@@ -10,15 +10,15 @@ import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.j
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-/** Whoever inherits the descriptor holds the lock for as long as it lives. */
+/** Every process that inherits the descriptor holds the lock until it ends. */
 const HOLD = 'exec 9> held; flock 9;';
 const IS_HELD = 'flock --nonblock held true && echo free || echo held';
-const FOR_EVER = 'while :; do sleep 0.01; done';
+const FOREVER = 'while :; do sleep 0.01; done';
 /** A web server at the port that the variable names. */
 const serve = (text: string): string =>
   `node -e "require('http').createServer((_, answer) => answer.end('page of ${text}')).listen(process.env.APP_2, process.env.LISTEN_HOST)"`;
 
-/** What every backend of sandboxes promises, whatever it runs them on. */
+/** The contract of every sandbox backend, whatever it runs sandboxes on. */
 export function describeSandboxBackend(
   name: string,
   makeHarness: () => Promise<SandboxBackendHarness>,
@@ -46,7 +46,7 @@ export function describeSandboxBackend(
     const states = async (from: SandboxBackend = backend) =>
       (await from.list()).map(({ id, state }) => `${id} ${state}`).toSorted();
 
-    it('knows nothing of what it never started', async () => {
+    it('reports nothing under an unknown id', async () => {
       const { id } = harness.launch();
       expect(await backend.inspect(id)).toEqual({
         id,
@@ -64,7 +64,7 @@ export function describeSandboxBackend(
       expect(await states()).toEqual([]);
     });
 
-    it('starts a program that answers at its address, and one only', async () => {
+    it('starts exactly one program, which answers at its address', async () => {
       const launch = harness.launch();
       const client = await started(launch);
       expect((await client.run('echo "$((6 * 7))"; exit 3')).exitCode).toBe(3);
@@ -78,7 +78,7 @@ export function describeSandboxBackend(
       expect(await states()).toEqual([`${launch.id} running`]);
     });
 
-    it('starts one program when it is asked twice at the same time', async () => {
+    it('starts one program for two calls at the same time', async () => {
       const launch = harness.launch();
       await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
       const client = await sandboxAnswers(backend, launch);
@@ -87,7 +87,7 @@ export function describeSandboxBackend(
       expect(await client.isAlive()).toBe(false);
     });
 
-    it('tells how full its disk is, or that it cannot know', async () => {
+    it('measures its disk, or reports that it cannot', async () => {
       const space = await backend.disk();
       if (space !== null) {
         expect(space.freeBytes).toBeGreaterThanOrEqual(0);
@@ -108,7 +108,7 @@ export function describeSandboxBackend(
       expect((await two.run('cat name')).exitCode).not.toBe(0);
     });
 
-    it('tells at once how a program ended that ends while it starts', async () => {
+    it('reports the exit of a program that ends while it starts', async () => {
       const launch = harness.brokenLaunch();
       await backend.start(launch, SIGNAL);
       await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
@@ -139,7 +139,7 @@ export function describeSandboxBackend(
       expect((await client.run('cat rounds')).stdout).toBe('1\n2\n');
     });
 
-    it('resumes with the session key that it is told then', async () => {
+    it('resumes with the session key of that launch', async () => {
       const launch = harness.launch();
       await started(launch);
       await backend.pause(launch.id);
@@ -161,13 +161,13 @@ export function describeSandboxBackend(
       expect((await (await started(launch)).run('cat file')).stdout).toBe('kept\n');
     });
 
-    it('ends with a pause all that the sandbox started, whatever that did to stay', async () => {
+    it('ends everything that the sandbox started when it pauses', async () => {
       const launch = harness.launch();
       const client = await started(launch);
-      // A command of our server ends what it leaves behind; this one is under way when the pause comes.
-      const underWay = client.run(`${HOLD} setsid bash -c '${FOR_EVER}' & ${FOR_EVER}`);
-      // It may be cut off.
-      underWay.catch(() => undefined);
+      // Our server ends what a finished command leaves behind; this one still runs when the pause comes.
+      const running = client.run(`${HOLD} setsid bash -c '${FOREVER}' & ${FOREVER}`);
+      // The pause may cut it off.
+      running.catch(() => undefined);
       await until(async () => (await client.run(IS_HELD)).stdout === 'held\n');
       await backend.pause(launch.id);
       await backend.resume(launch, SIGNAL);
@@ -175,12 +175,12 @@ export function describeSandboxBackend(
       expect((await resumed.run(IS_HELD)).stdout).toBe('free\n');
     });
 
-    it('reaches what tools start at the ports of the sandbox, and nothing of another one', async () => {
+    it('gives each sandbox ports of its own for what tools start', async () => {
       const launches = ['one', 'two'].map(() => harness.launch({ ports: { WORKER_1: 8011, APP_2: 8012 } }));
       const pages = await Promise.all(
         launches.map(async (launch) => {
           const client = await started(launch);
-          // Ended with the sandbox.
+          // It ends with the sandbox.
           client.run(serve(launch.id)).catch(() => undefined);
           const { ports } = await backend.inspect(launch.id);
           expect(Object.keys(ports).toSorted()).toEqual(['APP_2', 'WORKER_1']);
@@ -214,7 +214,7 @@ export function describeSandboxBackend(
       expect(await states()).toEqual([]);
     });
 
-    it('starts empty under an id that was removed', async () => {
+    it('starts empty under the id of a removed sandbox', async () => {
       const launch = harness.launch();
       const client = await started(launch);
       await client.run('echo old > file');
@@ -222,7 +222,7 @@ export function describeSandboxBackend(
       expect((await (await started(launch)).run('cat file')).exitCode).not.toBe(0);
     });
 
-    it('finds after a restart of the service what it started before', async () => {
+    it('finds its sandboxes after a restart of the service', async () => {
       const [running, paused] = [harness.launch(), harness.launch()];
       const client = await started(running);
       await client.run('echo kept > file');
@@ -245,7 +245,7 @@ export function describeSandboxBackend(
       expect(await states()).toEqual([]);
     });
 
-    it('starts nothing when it is told to give up before', async () => {
+    it('starts nothing when the signal is already aborted', async () => {
       const launch = harness.launch();
       await expect(backend.start(launch, AbortSignal.abort(new Error('given up')))).rejects.toThrow(
         'given up',

@@ -4,7 +4,7 @@ import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-back
 import type { SandboxClient } from '../support/sandbox-client.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
-/** Looks for a text, given backwards, in the memory of every process that may be read. */
+/** Searches the memory of every readable process for a text, given backwards. */
 const SEARCH_MEMORY = `
 import os, re, sys
 needle = sys.argv[1].encode()[::-1]
@@ -30,7 +30,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
 print('searched')
 `;
 
-/** What a backend promises about tools that look for what is not theirs. */
+/** The contract of a backend about tools that look for what is not theirs. */
 export function describeSandboxIsolation(
   harness: () => SandboxBackendHarness,
   started: (launch?: SandboxLaunch) => Promise<SandboxClient>,
@@ -49,7 +49,7 @@ export function describeSandboxIsolation(
     it('has the session key in no file that a tool can read', async () => {
       const launch = harness().launch();
       const client = await started(launch);
-      // In two parts, so that the command itself is no finding.
+      // In two parts, so that the command itself does not match.
       const [head, tail] = [launch.sessionKey.slice(0, 9), launch.sessionKey.slice(9)];
       const { stdout } = await client.run(
         `head=${head}; grep -rlF -- "\${head}${tail}" "$HOME" "$PWD" "\${TMPDIR:-/tmp}" 2>/dev/null; echo looked`,

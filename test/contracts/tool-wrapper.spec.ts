@@ -9,7 +9,7 @@ import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-fi
 
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
-/** The wrapper is the backend's, the shell the agent server's: here they meet. */
+/** Tests the backend's wrapper together with the agent server's shell. */
 (HAS_BUBBLEWRAP ? describe : describe.skip)('a terminal behind the wrapper of tools', () => {
   let folder: string;
   let files: SandboxFiles;
@@ -45,8 +45,8 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     expect(shell.workingDir).toBe(path.join(files.paths.workspace, 'sub'));
   });
 
-  it('ends with all that it started when its time is over', async () => {
-    // Whoever inherits the descriptor holds the lock for as long as it lives.
+  it('ends with everything that it started when it times out', async () => {
+    // Every process that inherits the descriptor holds the lock until it ends.
     const script = 'echo begun > begun; while :; do sleep 0.01; done';
     await run(`exec 9> held; flock 9; setsid env -i bash -c '${script}' & sleep 1000`, 2000);
     expect(await run('cat begun; flock --nonblock held true && echo free || echo held')).toBe(
@@ -54,7 +54,7 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     );
   });
 
-  it('sees only itself, and of the sandbox only what is the tools to see', async () => {
+  it('sees only itself, and of the sandbox only the folders of tools', async () => {
     expect(await run('cd /proc; seen=([0-9]*); echo "${#seen[@]}"')).toBe('2\n');
     expect(await run(`ls -A ${files.paths.box}`)).toBe('home\nworkspace\n');
     expect(await run(`echo 1 > ${files.paths.portFile} || echo refused`)).toContain('refused');

@@ -5,7 +5,7 @@ import {
   type SandboxFacts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
-/** For tests that are about something else: no sandbox can be started, and none is there. */
+/** For tests about something else: it has no sandboxes and starts none. */
 export class EmptySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly isolation = 'container';

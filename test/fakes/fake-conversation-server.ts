@@ -6,31 +6,31 @@ import { startListening } from '../support/start-listening.js';
 
 type Json = Record<string, unknown>;
 
-/** One conversation as the server tells it. */
+/** One conversation of the server. */
 interface FakeConversation {
   info: Json;
   events: Json[];
 }
 
 /**
- * The part of an agent server that tells of conversations, over real HTTP and WebSockets. A test says what is in the
- * logs, and what goes wrong.
+ * The part of an agent server that reports conversations, over real HTTP and WebSockets. A test writes the logs and sets
+ * what goes wrong.
  */
 export class FakeConversationServer {
-  /** Its sandbox's; each server has one of its own. */
+  /** The session key of its sandbox; every server has its own. */
   key: string = randomUUID();
   readonly conversations = new Map<string, FakeConversation>();
-  /** Paths with queries of all requests for events, in order. */
+  /** Paths and queries of all requests for events, in order. */
   readonly reads: string[] = [];
-  /** Method and path of all requests that change something, in order. */
+  /** Methods and paths of all other requests than GET, in order. */
   readonly calls: string[] = [];
-  /** Answers for the next requests: a status instead of an answer, or none at all. */
+  /** Faults of the next responses: a status, or no response at all. */
   readonly faults: ('hang' | 'reset' | number)[] = [];
-  /** Answers wait for it. */
+  /** Responses wait for it. */
   gate: Promise<void> = Promise.resolve();
-  /** Happens right before a conversation's state is told. */
+  /** Called right before a conversation's state is sent. */
   beforeState: () => void = () => undefined;
-  /** Whether sockets are accepted and hear of new events. */
+  /** Whether sockets are accepted and notified of new events. */
   socketsWork = true;
   private readonly sockets = new WebSocketServer({ noServer: true });
   private readonly clients = new Set<{ id: string; socket: WebSocket }>();
@@ -41,7 +41,7 @@ export class FakeConversationServer {
     const server = createServer();
     const fake = new FakeConversationServer(server);
     server.on('request', (request, response) => {
-      void fake.gate.then(() => fake.answer(request, response));
+      void fake.gate.then(() => fake.respond(request, response));
     });
     server.on('upgrade', (request, stream, head) => {
       const id = /^\/sockets\/events\/([0-9a-f-]+)$/.exec(request.url ?? '')?.[1] ?? '';
@@ -58,7 +58,7 @@ export class FakeConversationServer {
     return Object.assign(fake, { address: `http://127.0.0.1:${await startListening(server)}` });
   }
 
-  /** Sockets that are open right now. */
+  /** The number of open sockets. */
   get watchers(): number {
     return this.clients.size;
   }
@@ -67,7 +67,7 @@ export class FakeConversationServer {
     this.conversations.set(id, { info: { id, execution_status: 'idle', title: null, ...info }, events });
   }
 
-  /** Writes an event, and tells the sockets. Answers its id. */
+  /** Appends an event and notifies the sockets; returns its id. */
   append(id: string, event: Json = {}): string {
     const entry: Json = {
       kind: 'MessageEvent',
@@ -88,7 +88,7 @@ export class FakeConversationServer {
     return String(entry.id);
   }
 
-  /** Cuts the sockets off, like a network that fails. */
+  /** Drops the sockets, like a network that fails. */
   dropSockets(): void {
     this.clients.forEach(({ socket }) => socket.terminate());
   }
@@ -103,7 +103,7 @@ export class FakeConversationServer {
     });
   }
 
-  private answer(request: IncomingMessage, response: ServerResponse): void {
+  private respond(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? '/', 'http://fake');
     const [, id = '', rest = ''] = /^\/api\/conversations\/([^/]+)(.*)$/.exec(url.pathname) ?? [];
     const conversation = this.conversations.get(id);
@@ -141,7 +141,7 @@ export class FakeConversationServer {
   }
 }
 
-/** The page begins with the named event; with the first one when it is unknown. */
+/** The page begins with the named event, or with the first one when that is unknown. */
 function page(events: Json[], query: URLSearchParams): { items: Json[]; next_page_id: string | null } {
   const named = events.findIndex(({ id }) => id === query.get('page_id'));
   const first = Math.max(0, named);

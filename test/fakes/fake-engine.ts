@@ -8,11 +8,12 @@ import {
 } from '../../src/agent-server/engine/agent-engine.js';
 
 /**
- * An engine without a model: it does what the first word of the last message says.
+ * An engine without a model: the first word of the last message tells it what to do.
  *
- * `say X` answers X and finishes; `call X` calls a tool and hangs in it until it is aborted; `step` works until it shall
- * pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable, `length NAME` its length;
- * `settings` answers its settings; `spend` uses tokens and finishes; `read` finishes once there is a later message.
+ * `say X` answers X and finishes; `call X` calls a tool and hangs in it until it is aborted; `step` works until it is told
+ * to pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable,
+ * `length NAME` its length; `settings` answers its settings; `spend` uses tokens and finishes; `read` finishes once there
+ * is a later message.
  */
 export class FakeEngine extends AgentEngine {
   readonly confirmations: { accept: boolean; reason: string | null }[] = [];
@@ -62,7 +63,7 @@ export class FakeEngine extends AgentEngine {
         ) {
           await setImmediate();
         }
-        // As an engine does that had already decided to finish.
+        // Like an engine that had already decided to finish.
         await host.setStatus('finished');
         return;
       }

@@ -16,16 +16,16 @@ interface Box {
 }
 
 /**
- * Sandboxes whose agent servers, real ones with an engine that needs no model, listen in the process of the test. They
- * live as long as this object, which several applications may share like a machine. Tests have a key to each of them.
+ * Sandboxes whose agent servers, real ones with an engine that needs no model, listen in the test's own process. They live
+ * as long as this object, which several applications may share like a machine. Tests have a key to each of them.
  */
 export class InProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly isolation = 'container';
   readonly boxes = new Map<string, Box>();
-  /** What the next starts fail with. */
+  /** Makes the next starts fail with this message. */
   failure: string | null = null;
-  /** Holds starts back while it is closed. */
+  /** Starts wait while it is closed. */
   readonly gate = new Gate();
 
   override async prepare(): Promise<string[]> {

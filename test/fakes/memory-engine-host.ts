@@ -18,7 +18,7 @@ export class MemoryEngineHost implements EngineHost {
   /** Secrets of the conversation. */
   secrets: Record<string, string> = {};
   pause = false;
-  /** Called with each event that was written. */
+  /** Called with each event that is appended. */
   onAppend: (event: AgentEvent) => void = () => undefined;
   private iterations = 0;
 
@@ -35,10 +35,10 @@ export class MemoryEngineHost implements EngineHost {
   }
 
   async append(event: NewEvent): Promise<AgentEvent> {
-    const written = { ...event, id: randomUUID(), timestamp: new Date().toISOString().slice(0, -1) };
-    this.log.push(written);
-    this.onAppend(written);
-    return written;
+    const appended = { ...event, id: randomUUID(), timestamp: new Date().toISOString().slice(0, -1) };
+    this.log.push(appended);
+    this.onAppend(appended);
+    return appended;
   }
 
   toolEnvironment(): Record<string, string> {
@@ -65,7 +65,7 @@ export class MemoryEngineHost implements EngineHost {
     return this.pause;
   }
 
-  /** A message of the user; the count of steps starts anew. */
+  /** Appends a message of the user; the count of steps starts over. */
   async say(text: string): Promise<void> {
     this.iterations = 0;
     await this.append({
@@ -83,7 +83,7 @@ export class MemoryEngineHost implements EngineHost {
   }
 }
 
-/** Settings of a conversation that works in a folder with a model at an address; the rest as small as it goes. */
+/** Minimal settings of a conversation that works in a folder with a model at an address. */
 export function engineSettings(
   workingDir: string,
   baseUrl: string,

@@ -22,7 +22,7 @@ interface MemorySandbox {
   createdAt: number;
   launches: SandboxLaunch[];
   engines: FakeEngine[];
-  /** Null while it is stopped; being started, it has no address yet. */
+  /** Null while it is stopped; without an address while it starts. */
   server: RunningAgentServer | 'starting' | null;
   /** Of this machine, by name. */
   ports: Record<string, number>;
@@ -30,13 +30,13 @@ interface MemorySandbox {
   log: string[];
 }
 
-/** What outlives a backend object, as a machine outlives the service; tests reach in to see and to break things. */
+/** The state that outlives a backend object, as a machine outlives the service; tests inspect and break it. */
 export class MemoryMachine {
   readonly sandboxes = new Map<string, MemorySandbox>();
-  /** Called before a program is started: may wait, or throw to let the start fail. */
+  /** Called before a program starts: may wait, or throw to make the start fail. */
   beforeStart: (launch: SandboxLaunch) => Promise<void> = async () => undefined;
 
-  /** Ends a sandbox's agent server without asking it, as a crash does. */
+  /** Ends a sandbox's agent server abruptly. */
   async crash(id: string, exit: Partial<SandboxExit> = {}): Promise<void> {
     const sandbox = this.sandboxes.get(id);
     if (sandbox === undefined || sandbox.server === null || sandbox.server === 'starting') {
@@ -49,7 +49,7 @@ export class MemoryMachine {
     await server.stop();
   }
 
-  /** Ends everything. */
+  /** Removes every sandbox. */
   async close(): Promise<void> {
     const backend = new MemorySandboxBackend(this);
     await Promise.all([...this.sandboxes.keys()].map(async (id) => await backend.remove(id)));
@@ -57,12 +57,12 @@ export class MemoryMachine {
 }
 
 /**
- * Sandboxes without processes: each is our agent server in this very process, over real HTTP and a real folder, with
+ * Sandboxes without processes: each is our agent server in the test's own process, over real HTTP and a real folder, with
  * an engine that needs no model. A program of kind `command` prints its arguments and ends with exit code 7.
  */
 export class MemorySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
-  /** As the process backend tells it. */
+  /** As the process backend reports it. */
   isolation: 'bwrap' | 'none' = 'bwrap';
 
   constructor(readonly machine: MemoryMachine = new MemoryMachine()) {
@@ -103,12 +103,12 @@ export class MemorySandboxBackend extends SandboxBackend {
       return { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null };
     }
     const { server, exit, createdAt } = sandbox;
-    const reached = Object.entries(sandbox.ports).map(([name, port]) => [name, `http://127.0.0.1:${port}`]);
+    const addresses = Object.entries(sandbox.ports).map(([name, port]) => [name, `http://127.0.0.1:${port}`]);
     if (server === null) {
       return { id, state: 'stopped', address: null, ports: {}, exit, createdAt };
     }
     const address = server === 'starting' ? null : `http://127.0.0.1:${server.port}`;
-    return { id, state: 'running', address, ports: Object.fromEntries(reached), exit: null, createdAt };
+    return { id, state: 'running', address, ports: Object.fromEntries(addresses), exit: null, createdAt };
   }
 
   async logTail(id: string): Promise<string> {
@@ -165,7 +165,7 @@ export class MemorySandboxBackend extends SandboxBackend {
       }
       const server = await startServer(sandbox, launch);
       if (this.machine.sandboxes.get(launch.id) !== sandbox) {
-        // Removed meanwhile.
+        // The sandbox was removed meanwhile.
         await server.stop();
         await rm(sandbox.folder, { recursive: true, force: true });
         return;

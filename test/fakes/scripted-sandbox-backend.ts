@@ -15,44 +15,44 @@ export interface ScriptedBox {
   server: Server | null;
   exit: SandboxExit | null;
   createdAt: number;
-  /** How often its program was started. */
+  /** How many times its program was started. */
   starts: number;
-  /** What its agent server says of itself. */
+  /** What its agent server reports. */
   idleSeconds: number;
   conversationRuns: boolean;
   log: string;
 }
 
-/** What the next starts do. */
+/** What happens at the next starts. */
 export interface Script {
-  /** Fails with this. */
+  /** They fail with this message. */
   failure: string | null;
-  /** The program ends at once, like this. */
+  /** The program ends at once with this exit. */
   exit: SandboxExit | null;
-  /** The program lives and answers nothing. */
-  mute: boolean;
-  /** Starts wait for it. */
+  /** The program runs but never responds. */
+  unresponsive: boolean;
+  /** They wait for it. */
   gate: Promise<void> | null;
-  /** Lines of progress before anything else. */
+  /** Lines of progress that they report first. */
   progress: string[];
 }
 
-const CALM: Script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+const DEFAULT_SCRIPT: Script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
 
 /**
- * A machine for sandboxes that does what a test says: agent servers are tiny real HTTP servers. Several applications may
- * share it, as processes of one host do.
+ * A machine for sandboxes that follows the test's script: agent servers are tiny real HTTP servers. Several applications
+ * may share it, as processes of one host do.
  */
 export class ScriptedSandboxBackend extends SandboxBackend {
   readonly boxes = new Map<string, ScriptedBox>();
-  /** Calls in their order: `start ID`, `pause ID` … */
+  /** Calls in order: `start ID`, `pause ID` … */
   readonly calls: string[] = [];
-  script: Script = { ...CALM };
-  /** What `pause`, `remove` and `list` fail with. */
+  script: Script = { ...DEFAULT_SCRIPT };
+  /** Makes `pause`, `remove` and `list` fail with this message. */
   broken: string | null = null;
   /** `pause` waits for it. */
   pauseGate: Promise<void> | null = null;
-  /** What each start says it cannot have. */
+  /** Sentences that each start reports as shortfalls. */
   shortfalls: string[] = [];
 
   constructor(
@@ -88,7 +88,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       id,
       state: box.server ? 'running' : 'stopped',
       address: box.server ? addressOf(box.server) : null,
-      // What agents start answers like their server.
+      // Programs that agents start respond like their server.
       ports: Object.fromEntries(
         Object.keys(box.server ? box.launch.ports : {}).map((name) => [
           name,
@@ -106,20 +106,20 @@ export class ScriptedSandboxBackend extends SandboxBackend {
 
   override async pause(id: string): Promise<void> {
     this.calls.push(`pause ${id}`);
-    this.fail();
+    this.throwIfBroken();
     await this.pauseGate;
     await this.end(id, null);
   }
 
   override async remove(id: string): Promise<void> {
     this.calls.push(`remove ${id}`);
-    this.fail();
+    this.throwIfBroken();
     await this.end(id, null);
     this.boxes.delete(id);
   }
 
   override async list(): Promise<SandboxFacts[]> {
-    this.fail();
+    this.throwIfBroken();
     return Promise.all([...this.boxes.keys()].map((id) => this.inspect(id)));
   }
 
@@ -127,7 +127,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     return null;
   }
 
-  /** The program ends by itself. */
+  /** Ends the program, as if by itself. */
   async end(id: string, exit: SandboxExit | null): Promise<void> {
     const box = this.boxes.get(id);
     if (box?.server) {
@@ -139,19 +139,19 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** Its agent server listens somewhere else from now on. */
+  /** Moves its agent server to another address. */
   async move(id: string): Promise<string> {
     const box = this.box(id);
     const old = box.server;
-    // At no moment it does not run.
+    // The new one listens before the old one closes, so that it runs at every moment.
     box.server = await serve(box, false);
     old?.closeAllConnections();
     old?.close();
     return addressOf(box.server);
   }
 
-  /** Something that nobody's row knows. */
-  async stranger(launch: SandboxLaunch, createdAt: number): Promise<void> {
+  /** Starts a sandbox that has no row. */
+  async startUnknown(launch: SandboxLaunch, createdAt: number): Promise<void> {
     await this.run(launch, new AbortController().signal, createdAt);
   }
 
@@ -172,10 +172,10 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   }
 
   private async run(launch: SandboxLaunch, signal: AbortSignal, createdAt = Date.now()): Promise<void> {
-    const { failure, exit, mute, gate, progress } = this.script;
+    const { failure, exit, unresponsive, gate, progress } = this.script;
     progress.forEach((line) => launch.onProgress?.(line));
     this.shortfalls.forEach((sentence) => launch.onShortfall?.(sentence));
-    await until(gate, signal);
+    await waitFor(gate, signal);
     if (failure !== null) {
       throw new SandboxBackendError(failure);
     }
@@ -198,18 +198,18 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     }
     if (!box.server) {
       box.starts += 1;
-      box.server = await serve(box, mute);
+      box.server = await serve(box, unresponsive);
     }
   }
 
-  private fail(): void {
+  private throwIfBroken(): void {
     if (this.broken !== null) {
       throw new SandboxBackendError(this.broken);
     }
   }
 }
 
-async function until(gate: Promise<void> | null, signal: AbortSignal): Promise<void> {
+async function waitFor(gate: Promise<void> | null, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
@@ -224,20 +224,20 @@ function addressOf(server: Server): string {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function serve(box: ScriptedBox, mute: boolean): Promise<Server> {
+async function serve(box: ScriptedBox, unresponsive: boolean): Promise<Server> {
   const server = createServer((request, response) => {
-    if (!mute) {
-      answer(box, request, response);
+    if (!unresponsive) {
+      respond(box, request, response);
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return server;
 }
 
-function answer(box: ScriptedBox, request: IncomingMessage, response: ServerResponse): void {
+function respond(box: ScriptedBox, request: IncomingMessage, response: ServerResponse): void {
   const { pathname } = new URL(request.url ?? '/', 'http://fake');
   const authorized = request.headers['x-session-api-key'] === box.launch.sessionKey;
-  const answers: Record<string, unknown> = {
+  const bodies: Record<string, unknown> = {
     '/alive': { status: 'ok' },
     '/server_info': { uptime: 1, idle_time: box.idleSeconds },
     ...(authorized && {
@@ -247,8 +247,8 @@ function answer(box: ScriptedBox, request: IncomingMessage, response: ServerResp
       },
     }),
   };
-  const found = answers[pathname];
-  response.statusCode = found === undefined ? 401 : 200;
+  const body = bodies[pathname];
+  response.statusCode = body === undefined ? 401 : 200;
   response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(found ?? { detail: 'no' }));
+  response.end(JSON.stringify(body ?? { detail: 'no' }));
 }

@@ -3,7 +3,7 @@ import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/proc
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
-/* A service that starts one sandbox, as told on its standard input, and is killed right after. */
+/* A service that starts one sandbox, described on its standard input, and is killed right after. */
 const { options, launch }: { options: ProcessBackendOptions; launch: SandboxLaunch } = JSON.parse(
   await text(process.stdin),
 );
@@ -11,6 +11,6 @@ const backend = new ProcessSandboxBackend(options);
 await backend.prepare();
 await backend.start(launch, new AbortController().signal);
 while ((await backend.inspect(launch.id)).address === null) {
-  // Its key is on its way to it until it has read it.
+  // The key is still on its way until the program has read it.
 }
 process.kill(process.pid, 'SIGKILL');

@@ -25,7 +25,7 @@ interface Received {
 
 const LARGE = 3_000_000;
 
-describe('the way to an agent server through the service', () => {
+describe('the proxy of agent servers', () => {
   let app: TestApp;
   let agentServer: Server;
   let received: Received[];
@@ -79,7 +79,7 @@ describe('the way to an agent server through the service', () => {
     agentServer.close();
   });
 
-  it('passes a request on as it is, without what belongs to the service', async () => {
+  it('forwards a request unchanged, without credentials for the service', async () => {
     await insertSandbox('Proxied1', 'RUNNING', address);
     const body = 'x'.repeat(LARGE);
     const response = await fetch(
@@ -108,8 +108,8 @@ describe('the way to an agent server through the service', () => {
   });
 
   it.each([
-    ['does not count as use of the sandbox when it only looks', 'GET', 'Proxied6', false],
-    ['counts as use of the sandbox when it does something', 'POST', 'Proxied7', true],
+    ['does not count as use of the sandbox when it only reads', 'GET', 'Proxied6', false],
+    ['counts as use of the sandbox when it changes something', 'POST', 'Proxied7', true],
   ])('%s', async (_, method, id, counts) => {
     await insertSandbox(id, 'RUNNING', address);
     const trafficAt = async () =>
@@ -133,7 +133,7 @@ describe('the way to an agent server through the service', () => {
     ['paused', 'PAUSED'],
     ['starting', 'STARTING'],
     ['being removed', 'DELETING'],
-  ])('answers the same for a sandbox that is %s', async (_, status) => {
+  ])('responds alike for a sandbox that is %s', async (_, status) => {
     if (status !== null) {
       await insertSandbox('Proxied2', status, status === 'DELETING' ? address : null);
     }
@@ -145,7 +145,7 @@ describe('the way to an agent server through the service', () => {
     expect(received).toEqual([]);
   });
 
-  it('says when the agent server does not answer', async () => {
+  it('reports an agent server that does not answer', async () => {
     const gone = createServer().listen(0, '127.0.0.1');
     await once(gone, 'listening');
     const { port } = gone.address() as AddressInfo;
@@ -156,7 +156,7 @@ describe('the way to an agent server through the service', () => {
     expect(jsonText(await response.json(), 'code')).toBe('upstream_error');
   });
 
-  it('breaks an answer off that the agent server breaks off', async () => {
+  it('breaks a response off that the agent server breaks off', async () => {
     const breaking = createServer((_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half of it', () => response.destroy());
@@ -173,7 +173,7 @@ describe('the way to an agent server through the service', () => {
     breaking.close();
   });
 
-  it('lets no agent server speak to browsers in the name of the service', async () => {
+  it('drops headers that would speak for the service', async () => {
     const speaking = createServer((_request, response) => {
       response.setHeader('set-cookie', 'a=1');
       response.setHeader('content-security-policy', "script-src 'unsafe-inline'");
@@ -192,7 +192,7 @@ describe('the way to an agent server through the service', () => {
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  it('passes a WebSocket on, both ways, with the close code', async () => {
+  it('forwards a WebSocket both ways, with the close code', async () => {
     await insertSandbox('Proxied4', 'RUNNING', address);
     const socket = open('/api/v1/sandboxes/Proxied4/agent-server/sockets/events/1?resend_all=true');
     expect(await socket.next()).toBe('/sockets/events/1?resend_all=true');
@@ -211,7 +211,7 @@ describe('the way to an agent server through the service', () => {
     expect(error.message).toContain('404');
   });
 
-  it.each(['h2c', 'TLS/1.0, HTTP/2.0'])('answers those who offer %s as anybody else', async (upgrade) => {
+  it.each(['h2c', 'TLS/1.0, HTTP/2.0'])('responds normally to clients that offer %s', async (upgrade) => {
     const { hostname, port } = new URL(app.url);
     const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade, 'http2-settings': 'AAMAAABk' };
     const asked = request({ hostname, port, path: '/health/live', headers });
@@ -221,7 +221,7 @@ describe('the way to an agent server through the service', () => {
     expect(response.statusCode).toBe(200);
   });
 
-  it('ends open WebSockets when the service stops', async () => {
+  it('closes open WebSockets when the service stops', async () => {
     const second = await createTestApp({}, app.databaseUrl);
     await insertSandbox('Proxied5', 'RUNNING', address);
     const socket = open('/api/v1/sandboxes/Proxied5/agent-server/sockets/events/1', second.url);

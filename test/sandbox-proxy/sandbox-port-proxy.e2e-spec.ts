@@ -12,7 +12,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertReachableSandbox } from '../support/sandbox-rows.js';
 import { until } from '../support/until.js';
 
-interface Answer {
+interface PortResponse {
   status: number;
   headers: IncomingHttpHeaders;
   body: string;
@@ -29,7 +29,7 @@ const KEY = 'session-key-of-the-sandbox';
 const TOKEN = portToken(KEY);
 const PAGE = { accept: 'text/html,*/*' };
 
-describe('ports of what agents start, through the service', () => {
+describe('the proxy of sandbox ports', () => {
   let app: TestApp;
   let page: Server;
   let received: Received[];
@@ -66,7 +66,7 @@ describe('ports of what agents start, through the service', () => {
     page.close();
   });
 
-  it('names an address for each port that opens it', async () => {
+  it('lists an address for each port that opens it', async () => {
     await app.dataSource
       .getRepository(Sandbox)
       .update(
@@ -86,7 +86,7 @@ describe('ports of what agents start, through the service', () => {
       port: Number(port),
     });
     const opened = new URL(jsonText(urls[2], 'url') ?? '');
-    expect(await visit(opened.pathname + opened.search, {}, { host: opened.host })).toMatchObject({
+    expect(await ask(opened.pathname + opened.search, {}, { host: opened.host })).toMatchObject({
       status: 200,
       body: 'the page',
     });
@@ -94,8 +94,8 @@ describe('ports of what agents start, through the service', () => {
     expect(JSON.stringify(urls)).not.toContain(KEY);
   });
 
-  it('takes a browser that has the token to the page without it, and knows it from then on', async () => {
-    const first = await visit(`/a%2Fb?x=1&slipway_token=${TOKEN}&y=%20`, PAGE);
+  it('redirects a browser with the token to the page without it, and accepts its cookie from then on', async () => {
+    const first = await ask(`/a%2Fb?x=1&slipway_token=${TOKEN}&y=%20`, PAGE);
     expect(first.status).toBe(303);
     expect(first.headers.location).toBe(`http://${hostOf('WORKER_1')}/a%2Fb?x=1&y=%20`);
     expect(first.headers['cache-control']).toBe('no-store');
@@ -104,7 +104,7 @@ describe('ports of what agents start, through the service', () => {
     expect(received).toEqual([]);
 
     const opened = cookie.split(';', 1)[0] ?? '';
-    const second = await visit('/a%2Fb?x=1&y=%20', { ...PAGE, cookie: `of-the-app=1; ${opened}; z=2` });
+    const second = await ask('/a%2Fb?x=1&y=%20', { ...PAGE, cookie: `of-the-app=1; ${opened}; z=2` });
     expect(second).toMatchObject({ status: 200, body: 'the page' });
     expect(received).toMatchObject([{ method: 'GET', url: '/a%2Fb?x=1&y=%20' }]);
     expect(received[0]?.headers.cookie).toBe('of-the-app=1; z=2');
@@ -113,16 +113,16 @@ describe('ports of what agents start, through the service', () => {
   it.each([
     ['two slashes', `//evil.example/?slipway_token=${TOKEN}`, '//evil.example/'],
     ['a backslash', `/\\evil.example?slipway_token=${TOKEN}`, '/\\evil.example'],
-  ])('leads nowhere else: %s', async (_, path, rest) => {
-    const { headers } = await visit(path, PAGE);
+  ])('redirects to no other host: %s', async (_, path, rest) => {
+    const { headers } = await ask(path, PAGE);
     expect(headers.location).toBe(`http://${hostOf('WORKER_1')}${rest}`);
   });
 
   it.each([
     ['the token', `/data?slipway_token=${TOKEN}`, {}],
     ["the sandbox's key", '/data', { 'x-session-api-key': KEY }],
-  ])('answers a script with %s at once, and keeps it from what listens there', async (_, path, headers) => {
-    expect(await visit(path, { ...headers, authorization: "Bearer of-the-app's" })).toMatchObject({
+  ])('forwards a script with %s at once, without the credential', async (_, path, headers) => {
+    expect(await ask(path, { ...headers, authorization: "Bearer of-the-app's" })).toMatchObject({
       status: 200,
       body: 'the page',
     });
@@ -133,8 +133,8 @@ describe('ports of what agents start, through the service', () => {
     expect(JSON.stringify(request)).not.toContain(KEY);
   });
 
-  it('lets a site say what it likes of itself, and nothing of others', async () => {
-    const { headers } = await visit('/', { 'x-session-api-key': KEY });
+  it('keeps headers about the site itself and drops those about others', async () => {
+    const { headers } = await ask('/', { 'x-session-api-key': KEY });
     expect(headers['content-security-policy']).toBe("script-src 'self'");
     expect(headers['set-cookie']).toEqual(['of-the-app=1; Path=/']);
     expect(headers['strict-transport-security']).toBeUndefined();
@@ -148,8 +148,8 @@ describe('ports of what agents start, through the service', () => {
     ['an empty token', '/?slipway_token=', {}],
     ['a wrong cookie', '/', { cookie: 'slipway_port=x' }],
     ['a key in the query', `/?session_api_key=${KEY}`, {}],
-  ])('asks whoever has %s for the token', async (_, path, headers) => {
-    const answer = await visit(path, headers);
+  ])('asks a client with %s for the token', async (_, path, headers) => {
+    const answer = await ask(path, headers);
     expect(answer.status).toBe(401);
     const problem: unknown = JSON.parse(answer.body);
     expect(jsonText(problem, 'code')).toBe('unauthorized');
@@ -159,9 +159,9 @@ describe('ports of what agents start, through the service', () => {
   });
 
   it('serves nothing of the service there', async () => {
-    const answer = await visit('/api/v1/sandboxes/search', { 'x-session-api-key': KEY });
+    const answer = await ask('/api/v1/sandboxes/search', { 'x-session-api-key': KEY });
     expect(answer.body).toBe('the page');
-    expect((await visit('/health/live', {})).status).toBe(401);
+    expect((await ask('/health/live', {})).status).toBe(401);
   });
 
   it.each<[string, string, SandboxRowStatus]>([
@@ -169,28 +169,28 @@ describe('ports of what agents start, through the service', () => {
     ['a sandbox that is being removed', 'WORKER_1', 'DELETING'],
     ['a port that it does not have', 'WORKER_2', 'RUNNING'],
     ['a name that every object has', 'CONSTRUCTOR_1', 'RUNNING'],
-  ])('says that nothing is there: %s', async (_, name, status) => {
+  ])('responds with 404: %s', async (_, name, status) => {
     await app.dataSource.getRepository(Sandbox).update({ id: ID }, { status });
-    const answer = await visit('/', { 'x-session-api-key': KEY }, { host: hostOf(name) });
+    const answer = await ask('/', { 'x-session-api-key': KEY }, { host: hostOf(name) });
     expect(answer.status).toBe(404);
     expect(jsonText(JSON.parse(answer.body), 'code')).toBe('sandbox_not_running');
   });
 
-  it('says when nothing listens there yet', async () => {
+  it('reports that nothing listens there yet', async () => {
     const gone = createServer().listen(0, '127.0.0.1');
     await once(gone, 'listening');
     const portAddresses = { generation: 0, addresses: { WORKER_1: urlOf(gone) } };
     gone.close();
     await app.dataSource.getRepository(Sandbox).update({ id: ID }, { portAddresses });
-    const answer = await visit('/', { 'x-session-api-key': KEY });
+    const answer = await ask('/', { 'x-session-api-key': KEY });
     expect(answer.status).toBe(502);
     expect(jsonText(JSON.parse(answer.body), 'detail')).toContain('started one there yet');
   });
 
-  it('knows nothing of ports of an earlier start', async () => {
-    // As a replica of the version before leaves the row after a resume.
+  it('ignores ports of an earlier start', async () => {
+    // As a replica of the previous version leaves the row after a resume.
     await app.dataSource.getRepository(Sandbox).update({ id: ID }, { generation: 1 });
-    expect((await visit('/', { 'x-session-api-key': KEY })).status).toBe(404);
+    expect((await ask('/', { 'x-session-api-key': KEY })).status).toBe(404);
   });
 
   it.each([
@@ -199,29 +199,30 @@ describe('ports of what agents start, through the service', () => {
     ['with a final dot', (host: string) => host.replace(/:\d+$/, '.'), 200],
     ['in capitals', (host: string) => host.toUpperCase(), 200],
     ['of no port', () => 'www.localhost', 404],
-  ])('takes a host name %s for that of a port', async (_, change, status) => {
+  ])('recognizes a host name of a port %s', async (_, change, status) => {
     const host = change(hostOf('WORKER_1'));
-    expect((await visit('/health/live', { 'x-session-api-key': KEY }, { host })).status).toBe(status);
+    expect((await ask('/health/live', { 'x-session-api-key': KEY }, { host })).status).toBe(status);
   });
 
-  it('is the service itself at its own host name, even below that of the ports', async () => {
+  it('leaves the service its own host name, even below that of the ports', async () => {
     const below = await createTestApp(
       { SANDBOX_PORTS_URL: 'https://example.com', PUBLIC_URL: 'https://slipway.example.com' },
       app.databaseUrl,
     );
     try {
-      const ask = async (host: string) => (await visit('/health/live', {}, { host, url: below.url })).status;
-      expect(await ask('slipway.example.com')).toBe(200);
-      expect(await ask('example.com')).toBe(200);
-      expect(await ask('other.example.com')).toBe(404);
+      const statusAt = async (host: string) =>
+        (await ask('/health/live', {}, { host, url: below.url })).status;
+      expect(await statusAt('slipway.example.com')).toBe(200);
+      expect(await statusAt('example.com')).toBe(200);
+      expect(await statusAt('other.example.com')).toBe(404);
     } finally {
       await below.close();
     }
   });
 
-  it('lets no page of another sandbox use its cookie', async () => {
+  it('refuses its cookie from pages of other sandboxes', async () => {
     const cookie = `slipway_port=${TOKEN}`;
-    const answer = await visit('/', { cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' });
+    const answer = await ask('/', { cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' });
     expect(answer.status).toBe(403);
     const refused = open('/socket', { cookie, origin: `http://${hostOf('WORKER_1', 'Another')}` });
     const [error] = (await once(refused, 'error')) as [Error];
@@ -230,19 +231,19 @@ describe('ports of what agents start, through the service', () => {
   });
 
   it('counts as use of the sandbox', async () => {
-    // Of one that was used just now it is not written down again.
+    // A fresh sandbox, because recent use is not recorded again.
     const id = 'Port0fAnother';
     await insertSandbox({ WORKER_1: urlOf(page) }, id);
     const host = hostOf('WORKER_1', id);
     const trafficAt = async () =>
       (await app.dataSource.getRepository(Sandbox).findOneByOrFail({ id })).trafficAt;
-    await visit('/', {}, { host });
+    await ask('/', {}, { host });
     expect(await trafficAt()).toBeNull();
-    await visit('/', { 'x-session-api-key': `${KEY} of ${id}` }, { host });
+    await ask('/', { 'x-session-api-key': `${KEY} of ${id}` }, { host });
     await until(async () => (await trafficAt()) !== null);
   });
 
-  it('passes WebSockets on for whoever may', async () => {
+  it('forwards WebSockets of clients with the token or the cookie', async () => {
     const opened = open(`/socket?a=1&slipway_token=${TOKEN}`);
     expect(String((await once(opened, 'message'))[0])).toBe('/socket?a=1');
     opened.terminate();
@@ -260,14 +261,14 @@ describe('ports of what agents start, through the service', () => {
     expect(error.message).toContain(status);
   });
 
-  it('has the host names below the address that the operator chose, over TLS with a cookie of that host only', async () => {
+  it('uses host names below the configured address, over TLS with a cookie for that host only', async () => {
     const behindTls = await createTestApp(
       { SANDBOX_PORTS_URL: 'https://apps.example.com', PUBLIC_URL: 'https://slipway.example.com' },
       app.databaseUrl,
     );
     try {
       const host = `${toHostLabels(ID, ['WORKER_1']).join('')}.apps.example.com`;
-      const answer = await visit(`/?slipway_token=${TOKEN}`, PAGE, { host, url: behindTls.url });
+      const answer = await ask(`/?slipway_token=${TOKEN}`, PAGE, { host, url: behindTls.url });
       expect(answer.status).toBe(303);
       expect(answer.headers.location).toBe(`https://${host}/`);
       expect(answer.headers['set-cookie']).toEqual([
@@ -279,8 +280,8 @@ describe('ports of what agents start, through the service', () => {
   });
 
   it.each([
-    ['has no addresses for ports where no host name leads to it', { PUBLIC_URL: 'https://a.example' }, []],
-    ['names the ports themselves where clients get to them', { SANDBOX_EXPOSE: 'direct' }, ['direct']],
+    ['lists no addresses where no host name leads to the service', { PUBLIC_URL: 'https://a.example' }, []],
+    ['lists the ports themselves where clients reach them', { SANDBOX_EXPOSE: 'direct' }, ['direct']],
   ])('%s', async (_, environment, expected) => {
     const other = await createTestApp(environment, app.databaseUrl);
     try {
@@ -298,13 +299,13 @@ describe('ports of what agents start, through the service', () => {
     return `${toHostLabels(sandboxId, [name]).join('')}.localhost:${new URL(app.url).port}`;
   }
 
-  async function visit(
+  async function ask(
     path: string,
     headers: Record<string, string>,
     { host = hostOf('WORKER_1'), url = app.url } = {},
-  ): Promise<Answer> {
+  ): Promise<PortResponse> {
     const { hostname, port } = new URL(url);
-    // fetch would normalize the path, and takes no Host.
+    // fetch would normalize the path, and does not send a Host.
     const request = httpRequest({ hostname, port, path, headers: { ...headers, host } });
     request.end();
     const [response] = await once(request, 'response');

@@ -27,7 +27,7 @@ describe('the life of a sandbox', () => {
   });
 
   beforeEach(async () => {
-    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
     backend.broken = null;
     backend.pauseGate = null;
     me = new SandboxesClient(app.url, await app.createUser());
@@ -64,7 +64,7 @@ describe('the life of a sandbox', () => {
     });
 
     it('is an error that names the address when the agent server never answers, and stops the program', async () => {
-      backend.script.mute = true;
+      backend.script.unresponsive = true;
       const { id } = await me.create();
       await until(() => backend.boxes.has(id));
       app.clock.advance(61_000);
@@ -74,7 +74,7 @@ describe('the life of a sandbox', () => {
       await until(() => backend.box(id).server === null);
     });
 
-    it('shows progress, which prolongs the start', async () => {
+    it('shows progress, which extends the deadline', async () => {
       const gate = Promise.withResolvers<void>();
       backend.script.gate = gate.promise;
       backend.script.progress = ['Pulling mine:1: 10 of 40 MB'];
@@ -94,7 +94,7 @@ describe('the life of a sandbox', () => {
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('longer than 60 s');
     });
 
-    it('comes back from an error by a resume', async () => {
+    it('is possible again by a resume after an error', async () => {
       backend.script.failure = 'Not yet.';
       const { id } = await me.create();
       await me.reach(id, 'ERROR');
@@ -104,7 +104,7 @@ describe('the life of a sandbox', () => {
       expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
     });
 
-    it('says so when its files are gone', async () => {
+    it('is MISSING when its files are gone', async () => {
       const { id } = await me.running();
       await me.pause(id);
       await until(() => backend.box(id).server === null);
@@ -118,7 +118,7 @@ describe('the life of a sandbox', () => {
   });
 
   describe('stop', () => {
-    it('is asked for while it starts', async () => {
+    it('interrupts a start', async () => {
       backend.script.gate = new Promise<void>(() => undefined);
       const { id } = await me.create();
       await until(() => backend.callsOf(id).includes('start'));
@@ -132,7 +132,7 @@ describe('the life of a sandbox', () => {
       await me.reach(id, 'RUNNING');
     });
 
-    it('is overtaken by a resume', async () => {
+    it('is superseded by a resume', async () => {
       const { id } = await me.running();
       const gate = Promise.withResolvers<void>();
       backend.pauseGate = gate.promise;
@@ -146,7 +146,7 @@ describe('the life of a sandbox', () => {
       expect((await rowOf(id)).generation).toBe(2);
     });
 
-    it('is tried again when it fails, and is an error after its time', async () => {
+    it('is retried when it fails, and is an error after its deadline', async () => {
       const { id } = await me.running();
       backend.broken = 'The engine does not answer.';
       await me.pause(id);
@@ -158,7 +158,7 @@ describe('the life of a sandbox', () => {
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('could not be stopped: The engine');
     });
 
-    it('is told to listeners, before and after', async () => {
+    it('is announced to listeners, before and after', async () => {
       const { id } = await me.running();
       await me.pause(id);
       await until(() => heardOf(id).includes('stopped'));
@@ -168,7 +168,7 @@ describe('the life of a sandbox', () => {
   });
 
   describe('removal', () => {
-    it('works while it starts', async () => {
+    it('interrupts a start', async () => {
       backend.script.gate = new Promise<void>(() => undefined);
       const { id } = await me.create();
       await until(() => backend.callsOf(id).includes('start'));
@@ -207,7 +207,7 @@ describe('the life of a sandbox', () => {
       expect(backend.boxes.has(id)).toBe(false);
     });
 
-    it('is tried until it succeeds, and is out of sight meanwhile', async () => {
+    it('is retried until it succeeds, and hidden meanwhile', async () => {
       const { id } = await me.running();
       const key = backend.box(id).launch.sessionKey;
       backend.broken = 'The engine does not answer.';
@@ -225,7 +225,7 @@ describe('the life of a sandbox', () => {
     });
   });
 
-  describe('comparison with the backend', () => {
+  describe('reconciliation with the backend', () => {
     it('finds a program that ended by itself', async () => {
       const { id } = await me.running();
       await backend.end(id, { code: 137, signal: null, outOfMemory: true });
@@ -257,7 +257,7 @@ describe('the life of a sandbox', () => {
       await until(async () => (await me.get(id)) === null);
     });
 
-    it('finds a paused sandbox that is gone, and when it is there again', async () => {
+    it('finds a paused sandbox that is gone, and that it is back', async () => {
       const { id } = await me.running();
       await me.pause(id);
       await until(async () => (await rowOf(id)).status === 'PAUSED');
@@ -287,7 +287,7 @@ describe('the life of a sandbox', () => {
       });
     });
 
-    it('stops what runs although its row says otherwise', async () => {
+    it('stops what runs against its row', async () => {
       const { id } = await me.running();
       await me.pause(id);
       await until(async () => {
@@ -301,7 +301,7 @@ describe('the life of a sandbox', () => {
       expect((await rowOf(id)).lease_owner).toBeNull();
     });
 
-    it('finds a program that ended while another one that should not run is being stopped', async () => {
+    it('finds a program that ended while it stops a left-over one', async () => {
       const { id: stopping } = await me.running();
       const { id: ending } = await me.running();
       await me.pause(stopping);
@@ -327,8 +327,8 @@ describe('the life of a sandbox', () => {
       const { id: known } = await me.running();
       const [old, young] = [newSandboxId(), newSandboxId()];
       const { launch } = backend.box(known);
-      await backend.stranger({ ...launch, id: old }, app.clock.now() - 61_000);
-      await backend.stranger({ ...launch, id: young }, app.clock.now() - 1_000);
+      await backend.startUnknown({ ...launch, id: old }, app.clock.now() - 61_000);
+      await backend.startUnknown({ ...launch, id: young }, app.clock.now() - 1_000);
       await look();
 
       expect([backend.boxes.has(old), backend.boxes.has(young), backend.boxes.has(known)]).toEqual([

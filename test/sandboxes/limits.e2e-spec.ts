@@ -7,7 +7,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
 
-describe('limits of sandboxes', () => {
+describe('sandbox limits', () => {
   let backend: ScriptedSandboxBackend;
   let app: TestApp;
   let me: SandboxesClient;
@@ -22,15 +22,15 @@ describe('limits of sandboxes', () => {
     await backend.close();
   }
 
-  /** Nobody else's sandboxes, and nothing scripted. */
-  async function anew() {
-    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+  /** A user without sandboxes, and a backend without a script. */
+  async function reset() {
+    backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
     me = new SandboxesClient(app.url, await app.createUser());
   }
 
-  describe('of those that run', () => {
+  describe('on running sandboxes', () => {
     beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2' }));
-    beforeEach(anew);
+    beforeEach(reset);
     afterAll(stop);
 
     const statusOf = async (id: string) => (await me.get(id))?.status;
@@ -56,7 +56,7 @@ describe('limits of sandboxes', () => {
       await until(() => backend.box(first.id).server === null);
     });
 
-    it('spares one with a running conversation, a hold or a user at work', async () => {
+    it('spares one with a running conversation, a keep-alive or a user at work', async () => {
       const [first, second] = [await me.running(), await me.running()];
       backend.box(first.id).conversationRuns = true;
       const third = await me.running();
@@ -92,8 +92,8 @@ describe('limits of sandboxes', () => {
       expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
     });
 
-    it('refuses while an agent server does not say what it does', async () => {
-      backend.script.mute = false;
+    it('refuses while agent servers do not report their activity', async () => {
+      backend.script.unresponsive = false;
       const [first] = [await me.running(), await me.running()];
       for (const box of backend.boxes.values()) {
         box.launch = { ...box.launch, sessionKey: 'changed' };
@@ -103,17 +103,17 @@ describe('limits of sandboxes', () => {
       expect(await statusOf(first.id)).toBe('RUNNING');
     });
 
-    it('holds for requests at the same time', async () => {
+    it('applies to concurrent requests', async () => {
       backend.script.gate = new Promise<void>(() => undefined);
-      const answers = await Promise.all(Array.from({ length: 8 }, () => me.call('POST', '')));
+      const responses = await Promise.all(Array.from({ length: 8 }, () => me.call('POST', '')));
 
-      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
         200, 200, 429, 429, 429, 429, 429, 429,
       ]);
       expect(await counted()).toBe(2);
     });
 
-    it('holds for resumes at the same time', async () => {
+    it('applies to concurrent resumes', async () => {
       const ids: string[] = [];
       for (let count = 0; count < 4; count += 1) {
         const { id } = await me.running();
@@ -127,7 +127,7 @@ describe('limits of sandboxes', () => {
       expect(await counted()).toBe(2);
     });
 
-    it("counts a user's own only", async () => {
+    it("counts a user's own sandboxes only", async () => {
       await me.running();
       await me.running();
       const other = new SandboxesClient(app.url, await app.createUser());
@@ -136,12 +136,12 @@ describe('limits of sandboxes', () => {
       expect(await counted()).toBe(2);
     });
 
-    it('makes room for who asks, and tells how', async () => {
-      const places = app.app.get(SandboxQuota);
+    it('makes room for a caller, and returns what was paused', async () => {
+      const quota = app.app.get(SandboxQuota);
       const claim = async (exceptId: string | null = null) => {
-        const spare = await places.findEvictable(me.user.id, exceptId);
+        const evictable = await quota.findEvictable(me.user.id, exceptId);
         return await app.dataSource.transaction((manager) =>
-          places.claim(manager, me.user.id, spare, exceptId),
+          quota.claim(manager, me.user.id, evictable, exceptId),
         );
       };
       expect(await claim()).toEqual({ paused: [] });
@@ -156,10 +156,10 @@ describe('limits of sandboxes', () => {
     });
   });
 
-  describe('of idle ones', () => {
+  describe('on idle sandboxes', () => {
     const TIMEOUT_S = 1800;
     beforeAll(() => start({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S) }));
-    beforeEach(anew);
+    beforeEach(reset);
     afterAll(stop);
 
     const look = () => app.app.get(IdleReaper).look();
@@ -187,7 +187,7 @@ describe('limits of sandboxes', () => {
     it.each([
       ['a conversation runs', async (id: string) => void (backend.box(id).conversationRuns = true)],
       ['its agent server had something to do', async (id: string) => void (backend.box(id).idleSeconds = 5)],
-      ['it is held', (id: string) => app.app.get(SandboxActivityRepository).keepAlive(id, 60)],
+      ['it is kept alive', (id: string) => app.app.get(SandboxActivityRepository).keepAlive(id, 60)],
       [
         'its user is at work',
         async (id: string) => {
@@ -202,7 +202,7 @@ describe('limits of sandboxes', () => {
         },
       ],
       [
-        'it does not say, but answers',
+        'its agent server reports nothing, but is alive',
         async (id: string) => {
           const box = backend.box(id);
           box.launch = { ...box.launch, sessionKey: 'changed' };
@@ -217,7 +217,7 @@ describe('limits of sandboxes', () => {
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
     });
 
-    it('gives up one whose agent server has said nothing for long', async () => {
+    it('fails one whose agent server has been unresponsive for long', async () => {
       const { id } = await me.running();
       later(id);
       backend
@@ -238,7 +238,7 @@ describe('limits of sandboxes', () => {
       await until(() => backend.box(id).server === null);
     });
 
-    it('does not take questions about its status for activity', async () => {
+    it('does not count requests of its status as activity', async () => {
       const { id } = await me.running();
       later(id);
       await me.get(id);
@@ -251,10 +251,10 @@ describe('limits of sandboxes', () => {
 
   it('removes what has not run for the retention time, and nothing else', async () => {
     await start({ SANDBOX_RETENTION_SECONDS: '3600', SANDBOX_IDLE_TIMEOUT_SECONDS: '0' });
-    await anew();
+    await reset();
     const [paused, running] = [await me.running(), await me.running()];
     await me.pause(paused.id);
-    // The API says so while it is still being stopped.
+    // The API already says PAUSED while it is being stopped.
     await until(async () => {
       const [row] = await app.dataSource.query<{ status: string }[]>(
         'SELECT status FROM sandboxes WHERE id = $1',
@@ -281,7 +281,7 @@ describe('limits of sandboxes', () => {
 
     it('refuses a second user, and names the setting', async () => {
       await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await anew();
+      await reset();
       const other = new SandboxesClient(app.url, await app.createUser());
       await me.running();
       const { status, body } = await other.call('POST', '');
@@ -291,29 +291,29 @@ describe('limits of sandboxes', () => {
       expect((await me.call('POST', '')).status).toBe(200);
     });
 
-    it('lets one of two users in who come at the same time', async () => {
+    it('accepts one of two concurrent users', async () => {
       await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await anew();
+      await reset();
       const other = new SandboxesClient(app.url, await app.createUser());
-      const answers = await Promise.all([me.call('POST', ''), other.call('POST', '')]);
+      const responses = await Promise.all([me.call('POST', ''), other.call('POST', '')]);
 
-      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 403]);
+      expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 403]);
     });
 
-    it('lets a repeatable and a plain request of one user meet without locking each other out', async () => {
+    it('does not deadlock on a request with an idempotency key and one without', async () => {
       await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await anew();
+      await reset();
       const headers = { 'Idempotency-Key': 'once' };
-      const answers = await app.dataSource.transaction(async (manager) => {
+      const responses = await app.dataSource.transaction(async (manager) => {
         await manager.query('SELECT 1 FROM users WHERE id = $1 FOR UPDATE', [me.user.id]);
-        const repeatable = me.call('POST', '', { headers });
+        const idempotent = me.call('POST', '', { headers });
         await until(async () => (await blockedStatements()) === 1);
         const plain = me.call('POST', '');
         await until(async () => (await blockedStatements()) === 2);
-        return [repeatable, plain];
+        return [idempotent, plain];
       });
 
-      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+      expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 200]);
     });
 
     async function blockedStatements(): Promise<number> {
@@ -325,7 +325,7 @@ describe('limits of sandboxes', () => {
 
     it('allows it when the operator does', async () => {
       await start({ ALLOW_UNSANDBOXED: 'true' }, new ScriptedSandboxBackend('process', 'none'));
-      await anew();
+      await reset();
       const other = new SandboxesClient(app.url, await app.createUser());
       await me.running();
 

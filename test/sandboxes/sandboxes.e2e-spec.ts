@@ -27,7 +27,7 @@ describe('/api/v1/sandboxes', () => {
   });
 
   beforeEach(async () => {
-    backend.script = { failure: null, exit: null, mute: false, gate: null, progress: [] };
+    backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
     backend.shortfalls = [];
     me = new SandboxesClient(app.url, await app.createUser());
     other = new SandboxesClient(app.url, await app.createUser());
