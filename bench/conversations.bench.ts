@@ -1,41 +1,42 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonNumber, jsonText } from '../src/common/json-access.js';
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
-import { insertConversations, insertSandboxes } from './support/bench-rows.js';
+import {
+  insertConversations,
+  insertSandboxes,
+  removeSandboxes,
+  type SandboxService,
+  withSandboxService,
+} from './support/sandbox-service.js';
 import {
   postStart,
   type ReadyConversation,
-  sayTo,
+  sendMessage,
   untilFinished,
   untilReady,
 } from './support/conversation-starts.js';
-import { type EventStream, openEventStream } from './support/event-stream.js';
-import type { Outcome } from './support/outcome.js';
-import { pageOutcome } from './support/page-outcome.js';
-import { print } from './support/print.js';
-import { residentMemoryMb } from './support/resident-memory.js';
-import { removeSandboxes, type SandboxService, withSandboxService } from './support/sandbox-service.js';
-import { median, spread } from './support/statistics.js';
-import { treeMemory } from './support/tree-memory.js';
-import { untilTrue } from './support/until-true.js';
+import { type EventStream, openEventStream, pageOutcome } from './support/http-client.js';
+import { type Outcome, print, median, spread } from './support/report.js';
+import { residentMemoryMb, treeMemory } from './support/process-usage.js';
+import { untilTrue } from './support/fixtures.js';
 
 const STARTS = 12;
-/** A service that has just been started still compiles itself. */
+/** The just-in-time compiler of a new service is still at work. */
 const WARM_UP_STARTS = 10;
-/** What the removal of the last sandbox leaves to be done is over then. */
-const PAUSE_MS = 500;
-const MOST_ANSWER_MS = 15;
-const TALKS = 4;
-const MESSAGES = 4;
-const MOST_EVENT_MS = 50;
-const AT_ONCE = 20;
+/** By then the work that follows the removal of a sandbox is done. */
+const BETWEEN_STARTS_MS = 500;
+const MAX_RESPONSE_MS = 15;
+const CONVERSATIONS = 4;
+const MESSAGES_PER_CONVERSATION = 4;
+const MAX_EVENT_DELAY_MS = 50;
+const CONCURRENT_STARTS = 20;
 const SANDBOX_ROWS = 100;
 const CONVERSATION_ROWS = 1_000;
 
-/** Conversations in processes of this machine, with a script in the place of the model. */
+/** Conversations in sandboxes that are processes of this machine, with a script in place of the model. */
 export async function benchConversations(): Promise<Outcome[]> {
   const llm = await ScriptedLlm.start(() => say('It is done.'));
   try {
@@ -43,15 +44,15 @@ export async function benchConversations(): Promise<Outcome[]> {
       const [client, reader] = service.clients;
       const settings = { llm_model: 'openai/scripted', llm_api_key: 'sk-bench', llm_base_url: llm.url };
       await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(settings) });
-      const answering = await answerOutcome(service);
-      const streaming = await streamOutcome(service);
-      const together = await togetherOutcome(service);
+      const response = await responseOutcome(service);
+      const stream = await streamOutcome(service);
+      const concurrent = await concurrentOutcome(service);
       await insertConversations(service, await insertSandboxes(service, SANDBOX_ROWS), CONVERSATION_ROWS);
       const search = '/api/v1/app-conversations/search?limit=100';
       return [
-        answering,
-        streaming,
-        together,
+        response,
+        stream,
+        concurrent,
         await pageOutcome(reader, 'a page of 100 out of 1,000 conversations', search),
       ];
     });
@@ -60,13 +61,13 @@ export async function benchConversations(): Promise<Outcome[]> {
   }
 }
 
-/** Each alone: the last one is READY before the next is asked for. */
-async function answerOutcome({ clients: [client], database }: SandboxService): Promise<Outcome> {
-  const answers: number[] = [];
+/** One start after the other: each is READY before the next is requested. */
+async function responseOutcome({ clients: [client], database }: SandboxService): Promise<Outcome> {
+  const responses: number[] = [];
   const ready: number[] = [];
   const nothing: number[] = [];
   for (let run = 1; run <= WARM_UP_STARTS + STARTS; run += 1) {
-    await wait(PAUSE_MS);
+    await delay(BETWEEN_STARTS_MS);
     const startedAt = performance.now();
     const { taskId, ms } = await postStart(client, null);
     await untilReady(client, [taskId]);
@@ -74,23 +75,23 @@ async function answerOutcome({ clients: [client], database }: SandboxService): P
     await removeSandboxes(client, database);
     const live = await client.expectOk({ method: 'GET', path: '/health/live' });
     if (run > WARM_UP_STARTS) {
-      answers.push(ms);
+      responses.push(ms);
       ready.push(readyMs);
       nothing.push(live.ms);
     }
   }
   print(
-    `  POST answers after ${spread(answers, 1)} ms, /health/live ${spread(nothing, 1)} ms; READY after ${spread(ready, 0)} ms`,
+    `  POST responds after ${spread(responses, 1)} ms, /health/live ${spread(nothing, 1)} ms; READY after ${spread(ready, 0)} ms`,
   );
   return {
-    what: 'POST /app-conversations answers, median (and against /health/live)',
-    target: `<= ${MOST_ANSWER_MS} ms`,
-    measured: `${spread(answers, 1)} ms (x${(median(answers) / median(nothing)).toFixed(1)})`,
-    reached: median(answers) <= MOST_ANSWER_MS,
+    what: 'response of POST /app-conversations, median (and against /health/live)',
+    target: `<= ${MAX_RESPONSE_MS} ms`,
+    measured: `${spread(responses, 1)} ms (x${(median(responses) / median(nothing)).toFixed(1)})`,
+    reached: median(responses) <= MAX_RESPONSE_MS,
   };
 }
 
-/** From the time that the agent server wrote into an event of the agent to its arrival at a reader of the stream. */
+/** From the timestamp that the agent server gives an event of the agent to its arrival at a reader of the stream. */
 async function streamOutcome({
   url,
   keys: [key],
@@ -99,19 +100,19 @@ async function streamOutcome({
 }: SandboxService): Promise<Outcome> {
   const first: number[] = [];
   const later: number[] = [];
-  for (let talk = 1; talk <= TALKS; talk += 1) {
+  for (let round = 1; round <= CONVERSATIONS; round += 1) {
     const { taskId } = await postStart(client, null);
     const [conversation] = await untilReady(client, [taskId]);
     if (!conversation) {
-      throw new Error('a conversation that is READY cannot be read');
+      throw new Error('failed to read a conversation that is READY');
     }
     const stream = await openEventStream(`${url}/api/v1/conversation/${conversation.id}/events/stream`, key);
-    for (let message = 1; message <= MESSAGES; message += 1) {
-      await sayTo(client, conversation, 'Go on.');
+    for (let message = 1; message <= MESSAGES_PER_CONVERSATION; message += 1) {
+      await sendMessage(client, conversation, 'Go on.');
       await untilTrue(() => agentDelays(stream).length >= message, 'an event of the agent');
     }
-    const [delay = NaN, ...others] = agentDelays(stream);
-    first.push(delay);
+    const [firstDelay = NaN, ...others] = agentDelays(stream);
+    first.push(firstDelay);
     later.push(...others);
     stream.close();
     await removeSandboxes(client, database);
@@ -121,22 +122,22 @@ async function streamOutcome({
   );
   return {
     what: 'first event of the agent on the stream, after it was written',
-    target: `<= ${MOST_EVENT_MS} ms`,
+    target: `<= ${MAX_EVENT_DELAY_MS} ms`,
     measured: `${spread(first, 0)} ms (later ones ${spread(later, 0)} ms)`,
-    reached: median(first) <= MOST_EVENT_MS,
+    reached: median(first) <= MAX_EVENT_DELAY_MS,
   };
 }
 
-/** How long the agent's messages took, milliseconds. */
+/** How long the agent's messages took to arrive, milliseconds. */
 function agentDelays({ events }: EventStream): number[] {
   return events.flatMap(({ data, at }) => {
-    const isAnswer = jsonText(data, 'source') === 'agent' && jsonText(data, 'kind') === 'MessageEvent';
+    const isAgentMessage = jsonText(data, 'source') === 'agent' && jsonText(data, 'kind') === 'MessageEvent';
     const writtenAt = Date.parse(`${jsonText(data, 'timestamp')?.slice(0, 23)}Z`);
-    return isAnswer ? [at - writtenAt] : [];
+    return isAgentMessage ? [at - writtenAt] : [];
   });
 }
 
-async function togetherOutcome(service: SandboxService): Promise<Outcome> {
+async function concurrentOutcome(service: SandboxService): Promise<Outcome> {
   const {
     clients: [client],
     database,
@@ -145,7 +146,7 @@ async function togetherOutcome(service: SandboxService): Promise<Outcome> {
   } = service;
   const alone = await readyAfter(service, 1);
   await removeSandboxes(client, database);
-  const { ms, conversations } = await readyAfter(service, AT_ONCE);
+  const { ms, conversations } = await readyAfter(service, CONCURRENT_STARTS);
   await untilFinished(client, conversations);
   const trees = await Promise.all(
     conversations.map(async ({ sandboxId }) => {
@@ -167,10 +168,10 @@ async function togetherOutcome(service: SandboxService): Promise<Outcome> {
   }
   await removeSandboxes(client, database);
   return {
-    what: `${AT_ONCE} conversations started at once are READY (and per start, against one alone)`,
+    what: `${CONCURRENT_STARTS} conversations started at once are READY (and per start, against one alone)`,
     target: 'all',
-    measured: `${conversations.length} after ${(ms / 1000).toFixed(1)} s (x${(ms / AT_ONCE / alone.ms).toFixed(2)} of ${(alone.ms / 1000).toFixed(1)} s)${known.length > 0 ? `, PSS ${median(known.map(({ pss }) => pss)).toFixed(0)} MB each` : ''}`,
-    reached: conversations.length === AT_ONCE,
+    measured: `${conversations.length} after ${(ms / 1000).toFixed(1)} s (x${(ms / CONCURRENT_STARTS / alone.ms).toFixed(2)} of ${(alone.ms / 1000).toFixed(1)} s)${known.length > 0 ? `, PSS ${median(known.map(({ pss }) => pss)).toFixed(0)} MB each` : ''}`,
+    reached: conversations.length === CONCURRENT_STARTS,
   };
 }
 

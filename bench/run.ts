@@ -3,10 +3,9 @@ import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
-import type { Outcome } from './support/outcome.js';
-import { print } from './support/print.js';
+import { type Outcome, print } from './support/report.js';
 
-/** By the name that `npm run bench -- NAME` takes. */
+/** By the name in `npm run bench -- NAME`. */
 const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,

@@ -1,21 +1,21 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { jsonText } from '../src/common/json-access.js';
-import { BareAgentServer } from './support/bare-agent-server.js';
-import { BareContainer } from './support/bare-container.js';
-import type { BareProgram } from './support/bare-program.js';
-import { insertSandboxes } from './support/bench-rows.js';
-import type { Outcome } from './support/outcome.js';
-import { pageOutcome } from './support/page-outcome.js';
-import { print } from './support/print.js';
-import { removeSandboxes, type SandboxService, withSandboxService } from './support/sandbox-service.js';
-import { SandboxStatuses } from './support/sandbox-statuses.js';
-import { median, spread } from './support/statistics.js';
+import { BareAgentServer, BareContainer, type BareProgram } from './support/bare-programs.js';
+import {
+  insertSandboxes,
+  removeSandboxes,
+  type SandboxService,
+  withSandboxService,
+  SandboxStatuses,
+} from './support/sandbox-service.js';
+import { type Outcome, print, median, spread } from './support/report.js';
+import { pageOutcome } from './support/http-client.js';
 
 const ROUNDS = 15;
-const MOST_OF_PROCESS = 2;
-const MOST_OF_CONTAINER = 1.5;
-const PAGE = 100;
-/** An agent server loads its routes after its first answer: one that is stopped meanwhile has to end that first. */
+const MAX_PROCESS_RATIO = 2;
+const MAX_CONTAINER_RATIO = 1.5;
+const PAGE_SIZE = 100;
+/** An agent server loads its routes after its first response, and cannot stop before it has loaded them. */
 const LOADED_MS = 1_500;
 const SANDBOXES = '/api/v1/sandboxes';
 
@@ -23,18 +23,18 @@ const PHASES = ['start', 'pause', 'resume'] as const;
 type Times = Record<(typeof PHASES)[number], number>;
 
 /**
- * The life of a sandbox against that of a program without the service, in turns; and the list of sandboxes.
- * SLIPWAY_BENCH_DOCKER=image measures containers of that image too (DOCKER_HOST as for the docker command).
+ * The life of a sandbox against that of the same program without the service, in turns, and a page of sandboxes.
+ * SLIPWAY_BENCH_DOCKER=image also measures containers of that image (DOCKER_HOST as for the docker command).
  */
 export async function benchSandboxes(): Promise<Outcome[]> {
   const outcomes = await withSandboxService({}, async (service) => {
     const makeBare = () => new BareAgentServer(service.dataDir);
-    const ofProcesses = await compare(service, 'process', MOST_OF_PROCESS, makeBare);
-    await insertSandboxes(service, PAGE);
+    const ofProcesses = await compare(service, 'process', MAX_PROCESS_RATIO, makeBare);
+    await insertSandboxes(service, PAGE_SIZE);
     const [, reader] = service.clients;
     return [
       ...ofProcesses,
-      await pageOutcome(reader, `a page of ${PAGE} sandboxes`, `${SANDBOXES}/search?limit=${PAGE}`),
+      await pageOutcome(reader, `a page of ${PAGE_SIZE} sandboxes`, `${SANDBOXES}/search?limit=${PAGE_SIZE}`),
     ];
   });
   const image = process.env['SLIPWAY_BENCH_DOCKER'];
@@ -45,7 +45,7 @@ export async function benchSandboxes(): Promise<Outcome[]> {
   const dockerHost = process.env['DOCKER_HOST'];
   const ofContainers = await withSandboxService(
     { SANDBOX_BACKEND: 'docker', ...(dockerHost !== undefined && { DOCKER_HOST: dockerHost }) },
-    (service) => compare(service, 'docker', MOST_OF_CONTAINER, () => new BareContainer(image)),
+    (service) => compare(service, 'docker', MAX_CONTAINER_RATIO, () => new BareContainer(image)),
   );
   return [...outcomes, ...ofContainers];
 }
@@ -53,11 +53,11 @@ export async function benchSandboxes(): Promise<Outcome[]> {
 async function compare(
   service: SandboxService,
   backend: string,
-  most: number,
+  maxRatio: number,
   makeBare: () => BareProgram,
 ): Promise<Outcome[]> {
   const statuses = await SandboxStatuses.watch(service.database);
-  // Once without counting: what is loaded at first use is loaded then.
+  // A first round that does not count loads what is loaded on first use.
   await ofService(service, statuses);
   await ofBare(makeBare());
   const ours: Times[] = [];
@@ -77,9 +77,9 @@ async function compare(
     const ms = median(ours.map((times) => times[phase])).toFixed(0);
     return {
       what: `${backend}: ${phase} of a sandbox against the bare program`,
-      target: `<= ${most}`,
+      target: `<= ${maxRatio}`,
       measured: `${spread(ratios, 2)}, ${ms} ms`,
-      reached: median(ratios) <= most,
+      reached: median(ratios) <= maxRatio,
     };
   });
 }
@@ -91,7 +91,7 @@ async function ofService(service: SandboxService, statuses: SandboxStatuses): Pr
     id = jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
     await statuses.until(id, 'RUNNING');
   });
-  await wait(LOADED_MS);
+  await delay(LOADED_MS);
   const pause = await timed(async () => {
     await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/pause` });
     await statuses.until(id, 'PAUSED');
@@ -107,7 +107,7 @@ async function ofService(service: SandboxService, statuses: SandboxStatuses): Pr
 async function ofBare(bare: BareProgram): Promise<Times> {
   try {
     const start = await timed(() => bare.start());
-    await wait(LOADED_MS);
+    await delay(LOADED_MS);
     const pause = await timed(() => bare.stop());
     const resume = await timed(() => bare.restart());
     return { start, pause, resume };

@@ -3,30 +3,26 @@ import path from 'node:path';
 import type { LoadRequest } from 'autocannon';
 import { connectionUrl, startEmbeddedPostgres } from '../src/database/embedded-postgres/embedded-postgres.js';
 import { startServiceProcess } from '../test/support/service-process.js';
-import { createBenchUsers } from './support/bench-users.js';
-import { answersPerSecond } from './support/load.js';
-import type { Outcome } from './support/outcome.js';
-import { print } from './support/print.js';
-import { processorTimeMs } from './support/processor-time.js';
-import { residentMemoryMb } from './support/resident-memory.js';
-import { settingsBody } from './support/settings-body.js';
-import { startBaseline } from './support/start-baseline.js';
-import { median, spread } from './support/statistics.js';
-import { withFolder } from './support/with-folder.js';
+import { createBenchUsers, settingsBody } from './support/bench-users.js';
+import { requestsPerSecond } from './support/http-client.js';
+import { type Outcome, print, median, spread } from './support/report.js';
+import { processorTimeMs, residentMemoryMb } from './support/process-usage.js';
+import { startBaseline } from './support/started-programs.js';
+import { withFolder } from './support/fixtures.js';
 
 const USERS = 500;
 const CONNECTIONS = 32;
-/** Many short rounds: what else the machine does hits both sides alike. */
+/** Many short rounds, so that other load of the machine hits both sides alike. */
 const ROUNDS = 10;
 const ROUND_SECONDS = 2;
-/** Until then the just-in-time compiler of either side is still at work. */
+/** By then the just-in-time compilers of both sides have done most of their work. */
 const WARM_UP_SECONDS = 8;
 const POOL_SIZE = '10';
-const LEAST_RATIO = { GET: 0.75, POST: 0.55 };
+const MIN_RATIO = { GET: 0.75, POST: 0.55 };
 
 /**
- * Settings over HTTP against the hand-written program, on one PostgreSQL, in turns. BENCH_PROFILE=folder leaves CPU
- * profiles of the service there.
+ * Settings over HTTP against the hand-written baseline, on the same PostgreSQL, in turns. BENCH_PROFILE=folder writes CPU
+ * profiles of the service to that folder.
  */
 export async function benchSettings(): Promise<Outcome[]> {
   return await withFolder(async (folder) => {
@@ -88,13 +84,13 @@ async function compare(sides: { service: Side; baseline: Side; keys: string[] })
     headers: { 'x-session-api-key': key },
   }));
   const outcomes: Outcome[] = [];
-  // POST first: it stores what GET shows.
+  // POST first: it stores what GET reads.
   for (const [method, requests] of [
     ['POST', posts],
     ['GET', gets],
   ] as const) {
     for (const { url } of [sides.service, sides.baseline]) {
-      await answersPerSecond(url, requests, { duration: WARM_UP_SECONDS, connections: CONNECTIONS });
+      await requestsPerSecond(url, requests, { duration: WARM_UP_SECONDS, connections: CONNECTIONS });
     }
     const ratios: number[] = [];
     const costs: number[] = [];
@@ -107,21 +103,21 @@ async function compare(sides: { service: Side; baseline: Side; keys: string[] })
         `  ${method} round ${round}: service ${ours.perSecond.toFixed(0)}/s, Express + pg ${theirs.perSecond.toFixed(0)}/s, ratio ${(ours.perSecond / theirs.perSecond).toFixed(2)}`,
       );
     }
-    print(`  ${method}: processor time of one answer against Express + pg: x${spread(costs, 2)}`);
+    print(`  ${method}: processor time of one response against Express + pg: x${spread(costs, 2)}`);
     outcomes.push({
       what: `${method} /api/settings against Express + pg, ${CONNECTIONS} connections`,
-      target: `>= ${LEAST_RATIO[method]}`,
+      target: `>= ${MIN_RATIO[method]}`,
       measured: spread(ratios, 2),
-      reached: median(ratios) >= LEAST_RATIO[method],
+      reached: median(ratios) >= MIN_RATIO[method],
     });
   }
   return outcomes;
 }
 
-/** One round; the processor time of an answer says more than the rate where the machine is shared. */
+/** One round. On a shared machine the processor time of a response says more than the rate. */
 async function measure(side: Side, requests: LoadRequest[]): Promise<{ perSecond: number; cpuMs: number }> {
   const before = processorTimeMs(side.pid);
-  const perSecond = await answersPerSecond(side.url, requests, {
+  const perSecond = await requestsPerSecond(side.url, requests, {
     duration: ROUND_SECONDS,
     connections: CONNECTIONS,
   });

@@ -1,26 +1,24 @@
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { npmStart } from './support/npm-start.js';
-import type { Outcome } from './support/outcome.js';
-import { print } from './support/print.js';
-import { residentMemoryMb } from './support/resident-memory.js';
-import { median, spread } from './support/statistics.js';
-import { withFolder } from './support/with-folder.js';
+import { npmStart } from './support/started-programs.js';
+import { type Outcome, print, median, spread } from './support/report.js';
+import { residentMemoryMb } from './support/process-usage.js';
+import { withFolder } from './support/fixtures.js';
 
 const RUNS = 5;
-const MOST_MS = 2_000;
-const MOST_IDLE_MB = 160;
-/** After this long without requests a service counts as idle. */
+const MAX_START_MS = 2_000;
+const MAX_IDLE_MB = 160;
+/** After this time without requests a service counts as idle. */
 const IDLE_MS = 5_000;
 
-/** From `npm start` to ready on a database that exists, in turns with npm running an empty program; and memory. */
+/** The time from `npm start` to ready on an existing database, in turns with npm running an empty program; and memory. */
 export async function benchStartUp(): Promise<Outcome[]> {
   return await withFolder(async (folder) => {
     const dataDir = path.join(folder, 'data');
     const first = await npmStart(dataDir);
     await first.stop();
-    print(`  first start (makes the database): ${first.readyMs.toFixed(0)} ms`);
+    print(`  first start (creates the database): ${first.readyMs.toFixed(0)} ms`);
     const ready: number[] = [];
     const bare: number[] = [];
     const idle: number[] = [];
@@ -40,15 +38,15 @@ export async function benchStartUp(): Promise<Outcome[]> {
     return [
       {
         what: 'npm start to ready (and against npm with an empty program)',
-        target: `<= ${MOST_MS} ms`,
+        target: `<= ${MAX_START_MS} ms`,
         measured: `${spread(ready, 0)} ms (x${(median(ready) / median(bare)).toFixed(1)})`,
-        reached: median(ready) <= MOST_MS,
+        reached: median(ready) <= MAX_START_MS,
       },
       {
         what: 'idle resident memory of the service',
-        target: `<= ${MOST_IDLE_MB} MB`,
+        target: `<= ${MAX_IDLE_MB} MB`,
         measured: `${spread(idle, 0)} MB`,
-        reached: median(idle) <= MOST_IDLE_MB,
+        reached: median(idle) <= MAX_IDLE_MB,
       },
     ];
   });

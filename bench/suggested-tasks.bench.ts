@@ -1,28 +1,31 @@
 import path from 'node:path';
 import { startServiceProcess } from '../test/support/service-process.js';
-import { type BenchHosts, type BenchProvider, PROVIDERS, startBenchHosts } from './support/bench-hosts.js';
+import {
+  type FakeGitHosts,
+  type BenchProvider,
+  PROVIDERS,
+  startFakeGitHosts,
+} from './support/fake-git-hosts.js';
 import { HttpClient } from './support/http-client.js';
-import type { Outcome } from './support/outcome.js';
-import { print } from './support/print.js';
-import { median, spread } from './support/statistics.js';
-import { withFolder } from './support/with-folder.js';
+import { type Outcome, print, median, spread } from './support/report.js';
+import { withFolder } from './support/fixtures.js';
 
 const LATENCY_MS = 150;
-/** Round trips on the critical path of a cold answer; Bitbucket's fourth is the redirect of `/conflicts`. */
+/** Round trips on the critical path of a cold response. Bitbucket's fourth is the redirect of `/conflicts`. */
 const ROUND_TRIPS: Record<BenchProvider, number> = { github: 1, gitlab: 1, bitbucket: 4 };
-const MOST_COLD_RATIO = 1.2;
-const MOST_WARM_MS = 3;
+const MAX_COLD_RATIO = 1.2;
+const MAX_WARM_MS = 3;
 const WARM_UPS = 2;
 const COLD_RUNS = 7;
 const WARM_RUNS = 400;
 const CALLERS = 50;
 const TASKS = '/api/user/suggested-tasks';
 
-/** Suggested tasks, cold and warm, with stand-ins that take 150 ms for every answer. */
+/** Suggested tasks, cold and warm, with fake git hosts that take 150 ms for every response. */
 export async function benchSuggestedTasks(): Promise<Outcome[]> {
   return await withFolder(async (folder) => {
     const apiKey = 'key-of-the-benchmark';
-    const hosts = await startBenchHosts(LATENCY_MS);
+    const hosts = await startFakeGitHosts(LATENCY_MS);
     try {
       const service = await startServiceProcess({
         cwd: folder,
@@ -51,24 +54,24 @@ export async function benchSuggestedTasks(): Promise<Outcome[]> {
   });
 }
 
-async function coldOutcomes(client: HttpClient, hosts: BenchHosts): Promise<Outcome[]> {
+async function coldOutcomes(client: HttpClient, hosts: FakeGitHosts): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const asked of [...PROVIDERS, PROVIDERS.join(',')]) {
-    const trips = Math.max(...asked.split(',').map((name) => tripsOf(name)));
+  for (const providers of [...PROVIDERS, PROVIDERS.join(',')]) {
+    const trips = Math.max(...providers.split(',').map((name) => tripsOf(name)));
     const ratios: number[] = [];
     for (let run = 1; run <= WARM_UPS + COLD_RUNS; run += 1) {
       await storeNewTokens(client, hosts);
-      const { ms } = await client.expectOk({ method: 'GET', path: `${TASKS}?providers=${asked}` });
+      const { ms } = await client.expectOk({ method: 'GET', path: `${TASKS}?providers=${providers}` });
       if (run > WARM_UPS) {
         ratios.push(ms / (trips * LATENCY_MS));
       }
     }
-    print(`  cold, ${asked}: ${trips} round trips of ${LATENCY_MS} ms, ratio ${spread(ratios, 2)}`);
+    print(`  cold, ${providers}: ${trips} round trips of ${LATENCY_MS} ms, ratio ${spread(ratios, 2)}`);
     outcomes.push({
-      what: `cold suggested tasks of ${asked} against ${trips} x ${LATENCY_MS} ms`,
-      target: `<= ${MOST_COLD_RATIO}`,
+      what: `cold suggested tasks of ${providers} against ${trips} x ${LATENCY_MS} ms`,
+      target: `<= ${MAX_COLD_RATIO}`,
       measured: spread(ratios, 2),
-      reached: median(ratios) <= MOST_COLD_RATIO,
+      reached: median(ratios) <= MAX_COLD_RATIO,
     });
   }
   return outcomes;
@@ -82,7 +85,7 @@ function tripsOf(name: string): number {
   return ROUND_TRIPS[provider];
 }
 
-/** Answers out of the cache, in turns with a route that does nothing. */
+/** Responses from the cache, in turns with a route that does nothing. */
 async function warmOutcome(client: HttpClient): Promise<Outcome> {
   const warm: number[] = [];
   const nothing: number[] = [];
@@ -96,14 +99,14 @@ async function warmOutcome(client: HttpClient): Promise<Outcome> {
   );
   return {
     what: 'warm suggested tasks, median (and against /health/live)',
-    target: `< ${MOST_WARM_MS} ms`,
+    target: `< ${MAX_WARM_MS} ms`,
     measured: `${median(warm).toFixed(2)} ms (x${ratio.toFixed(1)})`,
-    reached: median(warm) < MOST_WARM_MS,
+    reached: median(warm) < MAX_WARM_MS,
   };
 }
 
-/** Many cold callers at once must cost the hosts what one costs. */
-async function sharedOutcome(client: HttpClient, hosts: BenchHosts): Promise<Outcome> {
+/** Many cold callers at once must cost the hosts as many requests as one. */
+async function sharedOutcome(client: HttpClient, hosts: FakeGitHosts): Promise<Outcome> {
   await storeNewTokens(client, hosts);
   await client.expectOk({ method: 'GET', path: TASKS });
   const ofOne = total(hosts.takeCounts());
@@ -119,7 +122,7 @@ async function sharedOutcome(client: HttpClient, hosts: BenchHosts): Promise<Out
   };
 }
 
-async function storeNewTokens(client: HttpClient, hosts: BenchHosts): Promise<void> {
+async function storeNewTokens(client: HttpClient, hosts: FakeGitHosts): Promise<void> {
   await client.expectOk({ method: 'POST', path: '/api/add-git-providers', body: hosts.rotateTokens() });
   hosts.takeCounts();
 }

@@ -4,7 +4,7 @@ import type { ChatRequest } from '../test/fakes/scripted-llm.js';
 const COMMIT =
   'git commit --quiet --all --message "fix: try the address lookup twice" && git log --oneline -1';
 
-/** What the stand-in of a model does, one step for each result it has been shown since the last message. */
+/** What the script does: one step for each tool result since the user's last message. */
 const FIRST_TURN: ScriptedAnswer[] = [
   call('terminal', { command: 'ls && sh check.sh' }, { text: 'First I look at the failing check.' }),
   call(
@@ -24,7 +24,7 @@ const NEXT_TURN: ScriptedAnswer[] = [
   say('I changed one line of lookup.sh, and committed it under your name.'),
 ];
 
-/** A script in place of a model: it shows that everything around a model works, and nothing about models. */
+/** A script in place of a model. It shows that everything around a model works, and nothing about models. */
 export function demoModel({ messages }: ChatRequest): ScriptedAnswer {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   const steps = messages.slice(lastUser).filter(({ role }) => role === 'tool').length;

@@ -1,12 +1,40 @@
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 
+/** The repository of the demo's pull request: a retry that is off by one, and the check that fails for it. */
+export const DEMO_REPOSITORY = 'quayside/storefront';
+export const DEMO_ISSUE = 479;
+
+export const DEMO_FILES = {
+  'README.md': '# Storefront\n\n`sh check.sh` runs the checks.\n',
+  'AGENTS.md': 'Run `sh check.sh` before every commit.\n',
+  'lookup.sh': [
+    '# Looks an address up; the second try is for the hiccups of the postal service.',
+    'attempts=0',
+    'limit=1',
+    'while [ "$attempts" -lt "$limit" ]; do',
+    '  attempts=$((attempts + 1))',
+    'done',
+    'echo "$attempts"',
+    '',
+  ].join('\n'),
+  'check.sh': [
+    'tried=$(sh lookup.sh)',
+    'if [ "$tried" -ne 2 ]; then',
+    '  echo "FAIL: expected 2 attempts, got $tried"',
+    '  exit 1',
+    'fi',
+    'echo "ok: 2 attempts"',
+    '',
+  ].join('\n'),
+};
+
 const HOUR_MS = 3_600_000;
 
 /**
- * What Nadia, a developer of a small shipping company, has open on three hosts: the apps on GitHub, the platform on
+ * The open work of Nadia, a developer at a small shipping company, on three hosts: the apps on GitHub, the platform on
  * GitLab, and what is left of the old system on Bitbucket.
  *
- * @param now the hour that everything in it is some hours before, milliseconds since 1970
+ * @param now epoch milliseconds; all times are some hours before it
  */
 export function demoWorld(now: number): { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld } {
   const ago = (hours: number) => new Date(now - hours * HOUR_MS).toISOString();

@@ -1,16 +1,15 @@
 import { startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
-import { tellConversation } from './tell-conversation.js';
-import { tellStory } from './tell-story.js';
+import { tellConversation, tellStory } from './story.js';
 
-/** Not at a terminal, or asked for it: end after the story. */
+/** Ends after the story, which is the default without a terminal. */
 const once = process.argv.includes('--once') || !process.stdout.isTTY;
 const print = (text: string) => {
   process.stdout.write(text);
 };
 
-const asked = new Promise<void>((resolve) => {
-  // Nobody reads any more (`npm run demo | head`).
+const stopRequested = new Promise<void>((resolve) => {
+  // The reader has gone (`npm run demo | head`).
   process.stdout.on('error', () => {
     resolve();
   });
@@ -22,7 +21,7 @@ const asked = new Promise<void>((resolve) => {
 });
 
 print(
-  '\n  Slipway with stand-ins of GitHub, GitLab, Bitbucket and a model, all on this machine. No account is needed.\n',
+  '\n  Slipway with fakes of GitHub, GitLab, Bitbucket and a model, all on this machine. You need no account.\n',
 );
 const demo = await startDemo();
 try {
@@ -31,12 +30,14 @@ try {
     await tellStory(demo, teller);
     await tellConversation(demo, teller);
   };
-  await Promise.race([story(), asked]);
+  await Promise.race([story(), stopRequested]);
   if (once) {
-    print(`\nWithout --once, at a terminal, it keeps running, with every request to try at /docs.\n`);
+    print(
+      `\nAt a terminal and without --once, the demo keeps running, and you can try every request at /docs.\n`,
+    );
   } else {
     print(`\nTry every request at ${demo.url}/docs (authorize with ${demo.apiKey}). Ctrl-C ends the demo.\n`);
-    await asked;
+    await stopRequested;
   }
 } finally {
   await demo.close();

@@ -1,8 +1,12 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import ipaddr from 'ipaddr.js';
 import { jsonList, jsonText } from '../src/common/json-access.js';
+import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/container.js';
+import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
@@ -11,31 +15,39 @@ import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { startServiceProcess } from '../test/support/service-process.js';
-import { demoBackend } from './demo-backend.js';
 import { demoModel } from './demo-model.js';
-import { DEMO_FILES, DEMO_REPOSITORY } from './demo-repository.js';
-import { demoWorld } from './demo-world.js';
+import { DEMO_FILES, DEMO_REPOSITORY, demoWorld } from './demo-world.js';
 
-/** How long the stand-ins take for an answer: about what the real ones take. */
+/** How long the fakes take for a response: about as long as the real hosts. */
 const LATENCY_MS = 120;
-/** Between two pieces of the model's answers. */
+/** Between two chunks of the model's responses. */
 const MODEL_PAUSE_MS = 15;
-const REMOVAL_MS = 10_000;
+const REMOVAL_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
 
-/** The service and the three git hosts that it knows. */
+/** The service and the three git hosts that it uses. */
 export interface Demo {
   /** `http://127.0.0.1:PORT`. */
   url: string;
   apiKey: string;
   worlds: { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld };
   gitlab: FakeServer;
-  /** `llm_base_url` of the script that stands in for a model. */
+  /** `llm_base_url` of the script in place of a model. */
   modelUrl: string;
   close(): Promise<void>;
 }
 
-/** Starts everything on this machine, on an embedded database in a folder that is removed at the end. */
+/** Where the sandboxes of the demo run. */
+interface DemoBackend {
+  /** Environment variables of the service. */
+  environment: Record<string, string>;
+  /** An address of this machine that sandboxes can reach. */
+  host: string;
+  /** How many sandboxes remain, running or not. */
+  remaining(dataDir: string): Promise<number>;
+}
+
+/** Starts everything on this machine, with an embedded database in a folder that is removed at the end. */
 export async function startDemo(): Promise<Demo> {
   const backend = await demoBackend();
   const apiKey = 'demo-key-of-nadia';
@@ -55,7 +67,7 @@ export async function startDemo(): Promise<Demo> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    // Under root PostgreSQL runs as another user, who has to get in.
+    // Under root PostgreSQL runs as another user, who has to pass through.
     await chmod(folder, 0o711);
     const service = await startServiceProcess({
       cwd: folder,
@@ -77,8 +89,8 @@ export async function startDemo(): Promise<Demo> {
       gitlab,
       modelUrl: model.url,
       close: async () => {
-        // They outlive the service, and would outlive the demonstration.
-        await removeSandboxes(service.url, apiKey, () => backend.left(path.join(folder, 'data')));
+        // Sandboxes outlive the service, and would outlive the demo.
+        await removeSandboxes(service.url, apiKey, () => backend.remaining(path.join(folder, 'data')));
         await service.stop();
         await closeRest();
       },
@@ -89,14 +101,72 @@ export async function startDemo(): Promise<Demo> {
   }
 }
 
-async function removeSandboxes(url: string, apiKey: string, left: () => Promise<number>): Promise<void> {
+async function removeSandboxes(url: string, apiKey: string, remaining: () => Promise<number>): Promise<void> {
   const headers = { 'X-Session-API-Key': apiKey };
   const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search`, { headers })).json();
   for (const sandbox of jsonList(page, 'items')) {
     await fetch(`${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`, { method: 'DELETE', headers });
   }
-  // A removed one is gone from the list at once, and everything else of it a moment later.
-  for (let waited = 0; (await left()) > 0 && waited < REMOVAL_MS; waited += POLL_MS) {
-    await wait(POLL_MS);
+  // A removed sandbox leaves the list at once, and everything else of it is gone a moment later.
+  for (let waited = 0; (await remaining()) > 0 && waited < REMOVAL_TIMEOUT_MS; waited += POLL_MS) {
+    await delay(POLL_MS);
   }
+}
+
+/**
+ * The backend that `SANDBOX_BACKEND` names, `process` by default.
+ *
+ * @throws Error when containers could not reach this machine
+ */
+async function demoBackend(): Promise<DemoBackend> {
+  return process.env['SANDBOX_BACKEND'] === 'docker' ? await containers() : processes();
+}
+
+function processes(): DemoBackend {
+  return {
+    environment: {},
+    host: '127.0.0.1',
+    remaining: async (dataDir) => {
+      const folder = path.join(dataDir, 'sandboxes');
+      return existsSync(folder) ? (await readdir(folder)).length : 0;
+    },
+  };
+}
+
+async function containers(): Promise<DemoBackend> {
+  const dockerHost = process.env['DOCKER_HOST'] ?? null;
+  const engine = connectEngine(dockerHost);
+  const bridge: unknown = await engine.getNetwork('bridge').inspect();
+  const host = hostAddress(jsonList(bridge, 'IPAM', 'Config')[0]);
+  if (host === null) {
+    throw new Error(
+      'SANDBOX_BACKEND=docker: containers could not reach the fakes; the demo needs a Docker engine on this machine, with its default network',
+    );
+  }
+  const instance = `slipway-demo-${process.pid}`;
+  return {
+    environment: {
+      SANDBOX_BACKEND: 'docker',
+      INSTANCE_ID: instance,
+      ...(dockerHost !== null && { DOCKER_HOST: dockerHost }),
+    },
+    host,
+    remaining: async () => {
+      const filters = { label: [`${INSTANCE_LABEL}=${instance}`] };
+      const found = await engine.listContainers({ all: true, filters });
+      const { Volumes: volumes } = await engine.listVolumes({ filters: JSON.stringify(filters) });
+      return found.length + volumes.length;
+    },
+  };
+}
+
+/** The address of this machine in a network of the engine: its gateway, by default the first address. */
+function hostAddress(config: unknown): string | null {
+  const subnet = jsonText(config, 'Subnet') ?? '';
+  const gateway = jsonText(config, 'Gateway');
+  if (gateway !== null || !ipaddr.IPv4.isValidCIDR(subnet)) {
+    return gateway;
+  }
+  const octets = ipaddr.IPv4.networkAddressFromCIDR(subnet).octets;
+  return octets.with(3, (octets[3] ?? 0) + 1).join('.');
 }

@@ -1,8 +1,10 @@
 import { STATUS_CODES } from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
-import { type ServerSentEvent, serverSentEvents } from './server-sent-events.js';
+import { setTimeout as delay } from 'node:timers/promises';
 
-export interface ShownRequest {
+const POLL_MS = 100;
+const TIMEOUT_MS = 60_000;
+
+interface ShownRequest {
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
   /** Sent as JSON. */
@@ -11,11 +13,13 @@ export interface ShownRequest {
   sandboxKey?: string;
 }
 
-/** Asked this often for something that takes a while. */
-const POLL_MS = 100;
-const PATIENCE_MS = 60_000;
+export interface ServerSentEvent {
+  id: string;
+  event: string;
+  data: unknown;
+}
 
-/** Sends requests and prints each as the line that a person would type, with what came back. */
+/** Sends requests, and prints each as the line that a person would type, with the response. */
 export class Storyteller {
   private readonly url: string;
   private readonly apiKey: string;
@@ -32,20 +36,20 @@ export class Storyteller {
     this.print(`\n${text}\n\n`);
   }
 
-  /** Says what the following lines use. */
+  /** Prints the variable that the following lines use. */
   introduceKey(): void {
     this.print(`  $ KEY=${this.apiKey}\n`);
   }
 
-  /** Says what requests to an agent server use. */
+  /** Prints the variable that requests to an agent server use. */
   introduceSandboxKey(key: string): void {
     this.print(`  $ SANDBOX_KEY=${key}\n`);
   }
 
   /**
-   * Sends the request, prints it and the answer; `show` turns the body into lines.
+   * Sends the request, and prints it and the response. `show` turns the body into lines.
    *
-   * @throws Error for an answer that is none of success
+   * @throws Error for an unsuccessful response
    */
   async request(request: ShownRequest, show: (body: unknown) => string[]): Promise<unknown> {
     this.print(`${curlLine(this.url, request)}\n`);
@@ -61,12 +65,12 @@ export class Storyteller {
     ];
     this.print(`${lines.map((line) => `  ${line}`).join('\n')}\n`);
     if (!response.ok) {
-      throw new Error(`${request.path} answered ${response.status}: ${JSON.stringify(body)}`);
+      throw new Error(`${request.path} responded ${response.status}: ${JSON.stringify(body)}`);
     }
     return body;
   }
 
-  /** Repeats a GET until its answer is as hoped for; prints the request once and what `show` says whenever that is new. */
+  /** Repeats a GET until `isDone`. Prints the request once, and the result of `show` whenever it changes. */
   async follow(
     path: string,
     show: (body: unknown) => string,
@@ -87,14 +91,14 @@ export class Storyteller {
       if (isDone(body)) {
         return body;
       }
-      if (ms > PATIENCE_MS) {
-        throw new Error(`${path} is still at: ${line}`);
+      if (ms > TIMEOUT_MS) {
+        throw new Error(`${path} timed out at: ${line}`);
       }
-      await wait(POLL_MS);
+      await delay(POLL_MS);
     }
   }
 
-  /** Reads a stream of server-sent events, printing what `show` makes of each (null: nothing), until `isLast`. */
+  /** Reads server-sent events until `isLast`, and prints the result of `show` for each, unless that is null. */
   async stream(
     path: string,
     show: (event: ServerSentEvent) => string | null,
@@ -108,7 +112,7 @@ export class Storyteller {
         'X-Session-API-Key': this.apiKey,
         ...(lastEventId !== null && { 'Last-Event-ID': lastEventId }),
       },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     for await (const event of serverSentEvents(response)) {
       const line = show(event);
@@ -137,7 +141,7 @@ export class Storyteller {
 function curlLine(url: string, { method, path, body, sandboxKey }: ShownRequest): string {
   const parts = [
     'curl -i',
-    // With a body curl sends POST by itself.
+    // With a body curl uses POST by itself.
     ...(method === 'GET' || body !== undefined ? [] : [`-X ${method}`]),
     `-H "X-Session-API-Key: ${sandboxKey === undefined ? '$KEY' : '$SANDBOX_KEY'}"`,
     ...(body === undefined ? [] : [`-H 'Content-Type: application/json'`]),
@@ -145,4 +149,28 @@ function curlLine(url: string, { method, path, body, sandboxKey }: ShownRequest)
   ];
   const data = body === undefined ? '' : ` \\\n      -d '${JSON.stringify(body)}'`;
   return `  $ ${parts.join(' ')}${data}`;
+}
+
+/** The events of a stream. Reads only the part of the format that ours use: one line each of id, event and data. */
+async function* serverSentEvents(response: Response): AsyncGenerator<ServerSentEvent> {
+  if (response.status !== 200 || !response.body) {
+    throw new Error(`the stream responded ${response.status}: ${await response.text()}`);
+  }
+  let text = '';
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    const frames = text.split('\n\n');
+    text = frames.pop() ?? '';
+    for (const frame of frames) {
+      const data = field(frame, 'data');
+      if (data !== null) {
+        yield { id: field(frame, 'id') ?? '', event: field(frame, 'event') ?? '', data: JSON.parse(data) };
+      }
+    }
+  }
+}
+
+function field(frame: string, name: string): string | null {
+  const line = frame.split('\n').find((candidate) => candidate.startsWith(`${name}:`));
+  return line === undefined ? null : line.slice(name.length + 1).trimStart();
 }

@@ -13,12 +13,12 @@ import { LOAD_SETTINGS, settingsUpsert } from '../../src/settings/settings.repos
 import { toStoredSettingsDto } from '../../src/settings/stored-settings.dto.js';
 
 /**
- * What one would write by hand for the two settings routes: Express and pg, the same key check and the same statements
- * by name, the same encryption; no validation, no framework, no log. Run with DATABASE_URL, DATABASE_POOL_SIZE and
- * ENCRYPTION_KEY (base64); prints the port it listens on.
+ * What one would write by hand for the two settings routes: Express and pg with the same key check, named statements and
+ * encryption, but no validation, framework or log. Needs DATABASE_URL, DATABASE_POOL_SIZE and ENCRYPTION_KEY (base64).
+ * Prints the port that it listens on.
  */
 
-const BELIEVED_MS = 3_000;
+const KEY_CACHE_MS = 3_000;
 const LAST_USED_MS = 60_000;
 const FIND_KEY = `
   SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
@@ -39,7 +39,7 @@ const pool = new pg.Pool({
   max: Number(process.env['DATABASE_POOL_SIZE']),
 });
 const encryptionKey = Buffer.from(process.env['ENCRYPTION_KEY'] ?? '', 'base64');
-const believed = new Map<string, { userId: string; at: number }>();
+const verifiedKeys = new Map<string, { userId: string; at: number }>();
 
 async function userOf(presented: string | undefined): Promise<string | null> {
   const parsed = parseApiKey(presented ?? '');
@@ -48,8 +48,8 @@ async function userOf(presented: string | undefined): Promise<string | null> {
   }
   const now = Date.now();
   const cacheKey = `${parsed.id}.${parsed.secretHash.toString('base64')}`;
-  const known = believed.get(cacheKey);
-  if (known && now - known.at < BELIEVED_MS) {
+  const known = verifiedKeys.get(cacheKey);
+  if (known && now - known.at < KEY_CACHE_MS) {
     return known.userId;
   }
   const { rows } = await pool.query<KeyRow>(FIND_KEY, [parsed.id]);
@@ -60,7 +60,7 @@ async function userOf(presented: string | undefined): Promise<string | null> {
   if ((row.expires_at?.getTime() ?? Infinity) <= now) {
     return null;
   }
-  believed.set(cacheKey, { userId: row.user_id, at: now });
+  verifiedKeys.set(cacheKey, { userId: row.user_id, at: now });
   if (now - (row.last_used_at?.getTime() ?? 0) >= LAST_USED_MS) {
     await pool.query(TOUCH_KEY, [parsed.id, new Date(now)]);
   }
@@ -89,7 +89,7 @@ async function storeSettings(request: Request, response: Response): Promise<void
   const userId = String(response.locals['userId']);
   const body: Record<string, unknown> | undefined = request.body;
   if (!body) {
-    // The client is gone already.
+    // The client has disconnected.
     response.status(400).end();
     return;
   }

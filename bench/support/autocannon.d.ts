@@ -1,4 +1,4 @@
-/** The part of autocannon 8 that is used here; it comes without types. */
+/** The part of autocannon 8 that we use. The package has no types. */
 declare module 'autocannon' {
   interface LoadRequest {
     method: string;

@@ -1,10 +1,10 @@
 import { jsonList, jsonText } from '../../src/common/json-access.js';
 import type { HttpClient } from './http-client.js';
-import { untilTrue } from './until-true.js';
+import { untilTrue } from './fixtures.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 
-/** A conversation that can be talked in. */
+/** A conversation that accepts messages. */
 export interface ReadyConversation {
   id: string;
   sandboxId: string;
@@ -12,7 +12,7 @@ export interface ReadyConversation {
   sessionKey: string;
 }
 
-/** Sends the request; answers the start task's id, and how long the answer took in milliseconds. */
+/** Requests a start. Returns the start task's id and the response time in milliseconds. */
 export async function postStart(
   client: HttpClient,
   message: string | null,
@@ -21,8 +21,8 @@ export async function postStart(
   const body = JSON.stringify(
     message === null ? {} : { initial_message: { role: 'user', content, run: true } },
   );
-  const answer = await client.expectOk({ method: 'POST', path: CONVERSATIONS, body });
-  return { taskId: jsonText(JSON.parse(answer.body), 'id') ?? '', ms: answer.ms };
+  const response = await client.expectOk({ method: 'POST', path: CONVERSATIONS, body });
+  return { taskId: jsonText(JSON.parse(response.body), 'id') ?? '', ms: response.ms };
 }
 
 /** @throws Error with the cause when a start fails */
@@ -56,8 +56,8 @@ export async function untilFinished(
   }, 'the end of all runs');
 }
 
-/** Says something to the agent, which takes it up. */
-export async function sayTo(client: HttpClient, to: ReadyConversation, text: string): Promise<void> {
+/** Sends a message to the agent and runs it. */
+export async function sendMessage(client: HttpClient, to: ReadyConversation, text: string): Promise<void> {
   await client.expectOk({
     method: 'POST',
     path: `/api/v1/sandboxes/${to.sandboxId}/agent-server/api/conversations/${to.id}/events`,

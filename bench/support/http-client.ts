@@ -1,21 +1,48 @@
-import { Agent, request } from 'node:http';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import autocannon from 'autocannon';
+import { jsonList } from '../../src/common/json-access.js';
+import { median, type Outcome, print, spread } from './report.js';
 
-export interface ClientRequest {
+const WARM_UPS = 40;
+const RUNS = 100;
+const MAX_PAGE_MS = 10;
+
+interface ClientRequest {
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
   body?: string;
-  /** In the place of the client's own: the key of a sandbox. */
+  /** The key of a sandbox, instead of the client's own. */
   key?: string;
 }
 
-export interface TimedAnswer {
+interface TimedResponse {
   status: number;
   body: string;
   /** From sending to the last byte, milliseconds. */
   ms: number;
 }
 
-/** A client with as little work of its own as Node allows; connections are kept. */
+interface LoadOptions {
+  /** Seconds. */
+  duration: number;
+  connections: number;
+}
+
+/** An event of a stream. */
+interface StreamedEvent {
+  data: unknown;
+  /** Epoch milliseconds of its arrival, by the same clock as the agent server's. */
+  at: number;
+}
+
+export interface EventStream {
+  /** Grows while the stream is open. */
+  events: StreamedEvent[];
+  close(): void;
+}
+
+/** A client with as little overhead as Node allows. It keeps its connections. */
 export class HttpClient {
   private readonly agent = new Agent({ keepAlive: true });
   private readonly url: string;
@@ -26,7 +53,7 @@ export class HttpClient {
     this.apiKey = apiKey;
   }
 
-  async send({ method, path, body, key = this.apiKey }: ClientRequest): Promise<TimedAnswer> {
+  async send({ method, path, body, key = this.apiKey }: ClientRequest): Promise<TimedResponse> {
     return await new Promise((resolve, reject) => {
       const startedAt = performance.now();
       const sent = request(`${this.url}${path}`, {
@@ -51,16 +78,16 @@ export class HttpClient {
     });
   }
 
-  /** {@link send} for what must succeed: anything but 2xx throws. */
-  async expectOk(given: ClientRequest): Promise<TimedAnswer> {
-    const answer = await this.send(given);
-    if (answer.status < 200 || answer.status > 299) {
-      throw new Error(`${given.method} ${given.path} answered ${answer.status}: ${answer.body}`);
+  /** {@link send} for requests that must succeed: throws for any status but 2xx. */
+  async expectOk(given: ClientRequest): Promise<TimedResponse> {
+    const response = await this.send(given);
+    if (response.status < 200 || response.status > 299) {
+      throw new Error(`${given.method} ${given.path} responded ${response.status}: ${response.body}`);
     }
-    return answer;
+    return response;
   }
 
-  /** {@link expectOk}, with the answer read as JSON. */
+  /** {@link expectOk}, with the body parsed as JSON. */
   async json(given: ClientRequest): Promise<unknown> {
     return JSON.parse((await this.expectOk(given)).body);
   }
@@ -68,4 +95,83 @@ export class HttpClient {
   close(): void {
     this.agent.destroy();
   }
+}
+
+/**
+ * Repeats the requests. Each connection begins elsewhere in the list, so that they do not all work on the same rows at
+ * once.
+ *
+ * @returns responses per second
+ * @throws Error when a request failed, since the number would mean nothing
+ */
+export async function requestsPerSecond(
+  url: string,
+  requests: autocannon.LoadRequest[],
+  { duration, connections }: LoadOptions,
+): Promise<number> {
+  let clients = 0;
+  const result = await autocannon({
+    url,
+    connections,
+    duration,
+    setupClient: (client) => {
+      const start = Math.floor((clients * requests.length) / connections);
+      clients += 1;
+      client.setRequests([...requests.slice(start), ...requests.slice(0, start)]);
+    },
+  });
+  const { errors, timeouts, non2xx } = result;
+  if (errors + timeouts + non2xx > 0) {
+    throw new Error(`${url}: ${errors} errors, ${timeouts} timeouts, ${non2xx} responses other than 2xx`);
+  }
+  return result.requests.average;
+}
+
+/** Reads a page of a hundred items, in turns with a route that does nothing. */
+export async function pageOutcome(client: HttpClient, what: string, path: string): Promise<Outcome> {
+  const page: number[] = [];
+  const nothing: number[] = [];
+  for (let run = 1; run <= WARM_UPS + RUNS; run += 1) {
+    const response = await client.expectOk({ method: 'GET', path });
+    const live = await client.expectOk({ method: 'GET', path: '/health/live' });
+    if (run === 1 && jsonList(JSON.parse(response.body), 'items').length !== 100) {
+      throw new Error(`${path} did not return a hundred items`);
+    }
+    if (run > WARM_UPS) {
+      page.push(response.ms);
+      nothing.push(live.ms);
+    }
+  }
+  const ratio = median(page) / median(nothing);
+  print(`  ${what}: ${spread(page, 1)} ms, /health/live ${spread(nothing, 1)} ms`);
+  return {
+    what: `${what}, median (and against /health/live)`,
+    target: `<= ${MAX_PAGE_MS} ms`,
+    measured: `${median(page).toFixed(1)} ms (x${ratio.toFixed(1)})`,
+    reached: median(page) <= MAX_PAGE_MS,
+  };
+}
+
+/** Reads server-sent events until it is closed. */
+export async function openEventStream(url: string, key: string): Promise<EventStream> {
+  const outgoing = request(url, { headers: { 'x-session-api-key': key }, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  if (response.statusCode !== 200) {
+    throw new Error(`${url} responded ${response.statusCode}`);
+  }
+  response.setEncoding('utf8');
+  const events: StreamedEvent[] = [];
+  let rest = '';
+  response.on('data', (chunk: string) => {
+    const at = Date.now();
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines.filter((text) => text.startsWith('data: '))) {
+      events.push({ data: JSON.parse(line.slice('data: '.length)), at });
+    }
+  });
+  // `close` breaks the connection.
+  response.on('error', () => undefined);
+  return { events, close: () => response.destroy() };
 }

@@ -6,17 +6,17 @@ import type { FakeWorld } from '../../test/fakes/fake-world.js';
 export const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
 export type BenchProvider = (typeof PROVIDERS)[number];
 
-/** Stand-ins of the three hosts, each with six change requests whose state is known. */
-export interface BenchHosts {
+/** Fakes of the three git hosts, each with six change requests whose state is known. */
+export interface FakeGitHosts {
   environment: Record<string, string>;
-  /** Gives the user new tokens, which nothing is cached under; returns the body that stores them. */
+  /** Gives the user new tokens, for which nothing is cached, and returns the request body that stores them. */
   rotateTokens(): string;
   /** Requests since the last call, by host. */
   takeCounts(): Record<BenchProvider, number>;
   close(): Promise<void>;
 }
 
-export async function startBenchHosts(latencyMs: number): Promise<BenchHosts> {
+export async function startFakeGitHosts(latencyMs: number): Promise<FakeGitHosts> {
   const worlds = { github: benchWorld(), gitlab: benchWorld(), bitbucket: benchWorld() };
   const servers = {
     github: await startFakeGithub(worlds.github, { latencyMs }),

@@ -4,17 +4,26 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { inheritedEnvironment } from '../../test/support/service-process.js';
-import { freePort } from './free-port.js';
+import { freePort } from './fixtures.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const RUNNER = fileURLToPath(new URL('../../scripts/run-typescript.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../baseline/express-pg.ts', import.meta.url));
 const POLL_MS = 5;
 
-/** A service started as a person does it. */
-export interface NpmStart {
+/** A service started by `npm start`. */
+interface NpmStart {
   /** From the spawn of npm to the first 200 of `/health/ready`, milliseconds. */
   readyMs: number;
   /** The service's own process. */
   pid: number;
+  stop(): Promise<void>;
+}
+
+/** The hand-written baseline, as a process of its own. */
+interface Baseline {
+  pid: number;
+  url: string;
   stop(): Promise<void>;
 }
 
@@ -43,7 +52,7 @@ export async function npmStart(dataDir: string): Promise<NpmStart> {
   const readyMs = performance.now() - startedAt;
   return {
     readyMs,
-    // npm's shell has replaced itself with the service.
+    // npm's shell has replaced itself by the service.
     pid: Number(execFileSync('pgrep', ['-P', `${npm.pid}`], { encoding: 'utf8' })),
     stop: async () => {
       npm.kill('SIGTERM');
@@ -60,10 +69,35 @@ async function isReady(port: number): Promise<boolean> {
     await response.arrayBuffer();
     return response.status === 200;
   } catch (error) {
-    // fetch's own word for a connection that was refused.
+    // fetch's error for a refused connection.
     if (error instanceof TypeError) {
       return false;
     }
     throw error;
   }
+}
+
+/** Starts the baseline and waits until it listens. */
+export async function startBaseline(environment: Record<string, string>): Promise<Baseline> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RUNNER, PROGRAM], {
+    env: { ...inheritedEnvironment(), ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const killChild = () => child.kill();
+  process.once('exit', killChild);
+  const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
+  const port = await Promise.race([
+    once(child.stdout, 'data').then(([chunk]) => String(chunk).trim()),
+    ended.then((): never => {
+      throw new Error('the baseline ended before it listened');
+    }),
+  ]);
+  return {
+    pid: child.pid ?? 0,
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
 }
