@@ -2,7 +2,7 @@ import type { AgentEvent } from './events.js';
 
 const ASCII = /^[ -~]*$/;
 
-/** A title made of the first thing the user wrote: its first line, cut between words; null before that. */
+/** A title from the first line of the user's first message, cut between words; null before there is one. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
   for (const event of events) {
     if (event.kind === 'MessageEvent' && event.source === 'user') {
@@ -27,7 +27,7 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
 }
 
 function shorten(line: string, maxLength: number): string {
-  // No letter has less than one unit.
+  // Every character has at least one UTF-16 unit.
   if (line.length <= maxLength) {
     return line;
   }
@@ -40,7 +40,7 @@ function shorten(line: string, maxLength: number): string {
   return `${space > cut.length / 2 ? cut.slice(0, space) : cut}…`;
 }
 
-/** What people take for one letter; the tables for other than plain ones cost 20 ms when they are used first. */
+/** Characters as people count them; loading the tables for other than ASCII costs 20 ms at the first use. */
 function lettersOf(line: string): string[] {
   return ASCII.test(line)
     ? line.split('')

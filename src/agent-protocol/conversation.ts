@@ -1,7 +1,7 @@
 import type { Content } from './events.js';
 import type { GitAccess } from './git.js';
 
-/** Values of `execution_status`; `deleting` is a moment's, while a conversation is removed. */
+/** Values of `execution_status`; `deleting` appears only while a conversation is being removed. */
 export const CONVERSATION_STATUSES = [
   'idle',
   'running',
@@ -13,15 +13,15 @@ export const CONVERSATION_STATUSES = [
   'deleting',
 ] as const;
 
-/** Which tool calls wait for the user. */
+/** Which tool calls the user must confirm. */
 export type ConfirmationPolicy =
   | { kind: 'NeverConfirm' }
   | { kind: 'AlwaysConfirm' }
   | {
       kind: 'ConfirmRisky';
-      /** Calls of this risk and above wait. */
+      /** Calls of this risk and above need confirmation. */
       threshold: 'LOW' | 'MEDIUM' | 'HIGH' | 'UNKNOWN';
-      /** Calls of unknown risk wait too. */
+      /** Whether calls of unknown risk need it too. */
       confirm_unknown: boolean;
     };
 
@@ -79,7 +79,7 @@ export interface ConversationInfo {
   blocked_messages: Record<string, string>;
   stats: ConversationStats;
   secret_registry: { secret_sources: Record<string, Record<string, unknown>> };
-  /** `was_running`: the server ended while the agent worked; `/run` goes on. */
+  /** `was_running`: the server stopped while the agent was running; `/run` resumes it. */
   agent_state: { was_running?: boolean };
   title: string | null;
   metrics: MetricsSnapshot;
@@ -88,7 +88,7 @@ export interface ConversationInfo {
   updated_at: string;
 }
 
-/** A tool server that is started as a child process and spoken to over its standard streams. */
+/** A tool server that runs as a child process and communicates over its standard streams. */
 interface StdioMcpServer {
   command: string;
   args?: string[];
@@ -104,7 +104,7 @@ interface RemoteMcpServer {
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;
 
-/** Tool servers by name; on the wire this stands below `agent.mcp_config.mcpServers`. */
+/** Tool servers by name; on the wire they are in `agent.mcp_config.mcpServers`. */
 export type McpServers = Record<string, McpServer>;
 
 /** A secret given by value. */
@@ -114,7 +114,7 @@ interface StaticSecret {
   value: string | null;
 }
 
-/** A secret that is fetched when it is needed, so that it may change. */
+/** A secret that is fetched when it is needed, because it may change. */
 interface LookupSecret {
   kind: 'LookupSecret';
   description?: string | null;
@@ -124,7 +124,7 @@ interface LookupSecret {
 
 export type SecretSource = StaticSecret | LookupSecret;
 
-/** A tool server as `mcpServers` lists it. */
+/** A tool server as `mcpServers` has it. */
 export interface McpServerEntry {
   command?: string;
   args?: string[];
@@ -137,7 +137,7 @@ export interface McpServerEntry {
   auth?: string;
 }
 
-/** The agent of a conversation. Further members are kept and shown again, but mean nothing to us. */
+/** The agent of a conversation. Further members are kept and returned, but ignored. */
 export interface AgentSpec {
   kind: 'Agent';
   llm: {
@@ -159,19 +159,19 @@ export interface AgentSpec {
   [member: string]: unknown;
 }
 
-/** What our own agent server understands beyond the published schema; others ignore it. */
+/** What our own agent server accepts beyond the published schema; others ignore it. */
 interface SlipwayExtension {
   /** USD per conversation. */
   max_budget?: number | null;
-  /** Language of the answers. */
+  /** Language of the agent's replies. */
   language?: string | null;
   search_api_key?: string | null;
   tavily_api_url?: string | null;
   /** USD per million tokens, by model name. */
   model_prices?: Record<string, { input: number; output: number }>;
-  /** Never written: see `CredentialsRequest`. */
+  /** Never written to disk: see `CredentialsRequest`. */
   git?: GitAccess | null;
-  /** Servers whose addresses users may give for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
+  /** Servers that users may name for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
   outbound_allowlist?: string[] | null;
 }
 
@@ -186,7 +186,7 @@ export interface SendMessageRequest {
 export interface StartConversationRequest {
   agent: AgentSpec;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
-  /** UUID; a known one answers the conversation that exists. */
+  /** UUID; if it exists already, the existing conversation is returned. */
   conversation_id?: string | null;
   confirmation_policy?: ConfirmationPolicy;
   security_analyzer?: SecurityAnalyzer | null;
@@ -198,18 +198,19 @@ export interface StartConversationRequest {
 }
 
 /**
- * Body of `POST /api/conversations/{id}/credentials` (ours alone): what a conversation lost when its server ended,
- * since no secret is ever written, and what may be another one by now. Only what is given is replaced.
+ * Body of `POST /api/conversations/{id}/credentials` (not in the published API): restores the secrets that a
+ * conversation loses when its server ends, because none is ever written to disk, and updates settings. Only the members
+ * that are given are replaced.
  */
 export interface CredentialsRequest {
   llm_api_key?: string | null;
-  /** There is a key, but for another server than the conversation's: it goes on needing its own. */
+  /** The user has a key, but for another server than the conversation's, which still needs its own. */
   llm_key_withheld?: boolean;
   search_api_key?: string | null;
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
-  /** These are kept, and used from the next step on. */
+  /** From here on: stored, and effective from the next step. */
   max_iterations?: number;
   /** USD per conversation; null: no limit. */
   max_budget?: number | null;

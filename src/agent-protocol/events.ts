@@ -45,13 +45,13 @@ export interface ThinkAction {
   thought: string;
 }
 
-/** A call of a tool server's tool, and of our own `web_search` and `create_pull_request`: the schemas know no nearer kind. */
+/** A call of a tool server's tool, or of a tool of ours for which the published schema has no kind of its own. */
 export interface MCPToolAction {
   kind: 'MCPToolAction';
   data: Record<string, unknown>;
 }
 
-/** What a tool was asked to do. */
+/** The arguments of a tool call. */
 export type Action =
   TerminalAction | FileEditorAction | TaskTrackerAction | FinishAction | ThinkAction | MCPToolAction;
 
@@ -62,7 +62,7 @@ interface TextContent {
   cache_prompt?: boolean;
 }
 
-/** Pictures in a message or a tool's result: http(s) or data URLs. */
+/** Images in a message or a tool's result: http(s) or data URLs. */
 interface ImageContent {
   type: 'image';
   image_urls: string[];
@@ -71,7 +71,7 @@ interface ImageContent {
 
 export type Content = TextContent | ImageContent;
 
-/** What the shell knew after a command; -1 means "not known". */
+/** What the shell reports after a command; -1 means "unknown". */
 interface CommandMetadata {
   exit_code: number;
   pid: number;
@@ -89,7 +89,7 @@ export interface TerminalObservation {
   is_error: boolean;
   command: string | null;
   exit_code?: number | null;
-  /** The command still ran when its time was over. */
+  /** The command timed out. */
   timeout: boolean;
   metadata: CommandMetadata;
   full_output_save_dir?: string | null;
@@ -126,7 +126,7 @@ export interface ThinkObservation {
   is_error: boolean;
 }
 
-/** Answer to an `MCPToolAction`. */
+/** Result of an `MCPToolAction`. */
 export interface MCPToolObservation {
   kind: 'MCPToolObservation';
   content: Content[];
@@ -134,7 +134,7 @@ export interface MCPToolObservation {
   tool_name: string;
 }
 
-/** What a tool answered. */
+/** The result of a tool call. */
 export type Observation =
   | TerminalObservation
   | FileEditorObservation
@@ -167,17 +167,17 @@ interface BuiltInToolDefinition extends ToolDefinitionBase {
   kind: 'TerminalTool' | 'FileEditorTool' | 'TaskTrackerTool' | 'FinishTool' | 'ThinkTool';
 }
 
-/** A tool server's tool, and our own `web_search` and `create_pull_request`. */
+/** A tool server's tool, or a tool of ours for which the published schema has no kind of its own. */
 export interface McpToolDefinition extends ToolDefinitionBase {
   kind: 'MCPToolDefinition';
   mcp_tool: { name: string; description?: string; inputSchema: Record<string, unknown> };
 }
 
-/** A tool that was offered to the model, as `SystemPromptEvent` lists it. */
+/** A tool that is offered to the model, as `SystemPromptEvent` lists it. */
 export type ToolDefinition = BuiltInToolDefinition | McpToolDefinition;
 
 /*
- * Clients parse events strictly: a member that is not in these types fails the whole event.
+ * Clients parse events strictly: a member that is not in these types makes them reject the whole event.
  */
 
 type EventSource = 'agent' | 'user' | 'environment';
@@ -230,7 +230,7 @@ export interface ActionEvent extends EventBase {
   thought: TextContent[];
   reasoning_content?: string | null;
   thinking_blocks: ThinkingBlock[];
-  /** Absent when the arguments could not be understood. */
+  /** Absent if the arguments are invalid. */
   action?: Action | null;
   tool_name: string;
   tool_call_id: string;
@@ -250,7 +250,7 @@ export interface ObservationEvent extends EventBase {
   action_id: string;
 }
 
-/** A tool call that was closed without an observation: arguments not understood, tool failed, run interrupted. */
+/** Closes a tool call without an observation: invalid arguments, a failed tool, an interrupted run. */
 export interface AgentErrorEvent extends EventBase {
   kind: 'AgentErrorEvent';
   source: 'agent';
@@ -286,7 +286,7 @@ interface ConversationErrorEvent extends EventBase {
   kind: 'ConversationErrorEvent';
   /** Machine code, for example `MaxIterationsReached`. */
   code: string;
-  /** One sentence that a person can act on. */
+  /** One sentence that the user can act on. */
   detail: string;
 }
 
@@ -298,13 +298,13 @@ export interface SystemPromptEvent extends EventBase {
   dynamic_context?: TextContent | null;
 }
 
-/** From here on the model sees the summary in place of the forgotten events. */
+/** From here on, the model sees the summary in place of the forgotten events. */
 export interface Condensation extends EventBase {
   kind: 'Condensation';
   source: 'environment';
   forgotten_event_ids: string[];
   summary?: string | null;
-  /** Where in the remaining events the summary stands. */
+  /** Position of the summary among the remaining events. */
   summary_offset?: number | null;
   llm_response_id: string;
 }
@@ -324,6 +324,6 @@ export type AgentEvent =
 
 export interface EventPage {
   items: AgentEvent[];
-  /** Id of the event that the next page begins with. */
+  /** Id of the first event of the next page. */
   next_page_id: string | null;
 }

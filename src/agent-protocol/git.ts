@@ -1,57 +1,57 @@
-/** How a git server lets a user in over http(s). */
+/** A user's credentials for a git server over http(s). */
 export interface GitCredential {
-  /** Scheme, host and port: `https://github.com`. It is given to no other server. */
+  /** Scheme, host and port: `https://github.com`. No other server gets the credentials. */
   origin: string;
   username: string;
   /** Token or password. */
   password: string;
 }
 
-/** Who commits. */
+/** The author of commits. */
 export interface GitIdentity {
   name: string;
   email: string;
 }
 
-/** What a conversation may do on git servers; kept in memory only. */
+/** What a conversation may do on git servers. Kept in memory only. */
 export interface GitAccess {
   credentials: GitCredential[];
   /**
-   * Whether tools get the credentials through git's credential helper. Otherwise only the agent server itself fetches,
-   * pushes and clones with them, when the agent asks it to.
+   * Whether tools get the credentials, through git's credential helper. Otherwise only the agent server uses them, to
+   * fetch, push and clone on behalf of the agent.
    */
   expose: boolean;
   identity: GitIdentity | null;
 }
 
-/** A file that differs from where the branch began. */
+/** A file that changed since the branch began. */
 export interface GitChange {
   status: 'MOVED' | 'ADDED' | 'DELETED' | 'UPDATED';
   /** Relative to the repository. */
   path: string;
 }
 
-/** Both sides of a file's change; null where there is none. */
+/** Both sides of a file's change; null where the file does not exist. */
 export interface GitDiff {
   modified: string | null;
   original: string | null;
 }
 
 /**
- * Body of `POST /api/git/prepare` (ours alone): makes a folder a repository that can be worked in. The answer comes
- * when that is done, so allow for the time that it takes. It may be asked again: a folder that is a repository already
- * is left as it is, and who asks while it is being made gets the answer of the one attempt.
+ * Body of `POST /api/git/prepare` (not in the published API): clones or creates a repository in a folder. The response
+ * comes when that is done, so allow for the time that it takes. The request can be repeated: a folder that is a
+ * repository already is left alone, and requests during an attempt share its result.
  */
 export interface GitPrepareRequest {
-  /** http(s) address without credentials; null: an empty repository is made. */
+  /** http(s) address without credentials; null: an empty repository is created. */
   url: string | null;
-  /** Absolute, or relative to the workspace; inside of it. It must not exist yet, or be empty. */
+  /** Absolute, or relative to the workspace, and inside of it. Must not exist yet, or be empty. */
   directory: string;
-  /** Branch of the remote that is checked out; null: its default branch. */
+  /** Branch of the remote to check out; null: its default branch. */
   branch: string | null;
-  /** Branch that is made then, from what is checked out. */
+  /** Branch to create from what was checked out. */
   new_branch?: string | null;
-  /** Both null: without credentials. They are kept no longer than the clone takes. */
+  /** Both null: no credentials. They are dropped after the clone. */
   username: string | null;
   password: string | null;
   /** Written into the configuration of this repository. */
@@ -60,11 +60,11 @@ export interface GitPrepareRequest {
   timeout?: number;
 }
 
-/** Why a repository could not be made; `failed`: see its output. */
+/** Why a repository could not be prepared; `failed`: see the output. */
 export type GitPrepareFailure =
-  /** The server refused the credentials, or wants some. */
+  /** The server rejected the credentials, or requires some. */
   | 'authentication'
-  /** No such repository, or none that these credentials may see. */
+  /** The repository does not exist, or these credentials may not see it. */
   | 'repository_not_found'
   | 'branch_not_found'
   /** The server's name or address cannot be reached. */
@@ -75,15 +75,15 @@ export type GitPrepareFailure =
   | 'timeout'
   | 'failed';
 
-/** Answer to a `GitPrepareRequest`, status 200 also when it failed. */
-export interface GitPrepareAnswer {
+/** Response to a `GitPrepareRequest`, with status 200 also if the preparation failed. */
+export interface GitPrepareResponse {
   ok: boolean;
-  /** null when all went well. */
+  /** null on success. */
   failure: GitPrepareFailure | null;
   /** The last lines that git wrote, secrets masked. */
   output: string;
-  /** Commit that is checked out; null in a repository without one. */
+  /** The commit that is checked out; null in a repository without commits. */
   head: string | null;
-  /** Branch that is checked out. */
+  /** The branch that is checked out. */
   branch: string | null;
 }

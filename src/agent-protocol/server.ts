@@ -16,7 +16,7 @@ export interface BashCommand {
   timeout: number;
 }
 
-/** A piece of a command's output; the last one has the exit code. */
+/** A piece of a command's output; only the last one has an exit code. */
 export interface BashOutput {
   kind: 'BashOutput';
   id: string;
@@ -24,7 +24,7 @@ export interface BashOutput {
   command_id: string;
   /** 0, 1, … within the command. */
   order: number;
-  /** -1: ended by us (time over, cleared, server ended). */
+  /** -1: the agent server ended the command (timeout, server stop). */
   exit_code: number | null;
   stdout: string | null;
   stderr: string | null;
@@ -35,12 +35,12 @@ export type BashEvent = BashCommand | BashOutput;
 export interface ServerInfo {
   /** Seconds. */
   uptime: number;
-  /** Seconds since something last ran or a user last did something; looking at state does not count. */
+  /** Seconds since something last ran or a user last did something; reading state does not count. */
   idle_time: number;
   title: string;
   version: string;
   docs: string;
   redoc: string;
-  /** UUID, another one after each start: what was only in the memory of the server before is lost. */
+  /** UUID of this start of the server: if it changes, everything that was only in memory is lost. */
   instance_id: string;
 }

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { GitCredential, GitPrepareAnswer, GitPrepareFailure } from '../../agent-protocol/git.js';
+import type { GitCredential, GitPrepareResponse, GitPrepareFailure } from '../../agent-protocol/git.js';
 import type { AllowedPaths } from '../files/allowed-paths.js';
 import { describeFailure } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -22,7 +22,7 @@ interface RepositoryPreparationOptions extends GitEnvironment {
 /** Prepares the repositories that clients ask for, each folder by one attempt at a time. */
 export class RepositoryPreparation {
   readonly #options: RepositoryPreparationOptions;
-  readonly #running = new Map<string, Promise<GitPrepareAnswer>>();
+  readonly #running = new Map<string, Promise<GitPrepareResponse>>();
   readonly #stopped = new AbortController();
 
   constructor(options: RepositoryPreparationOptions) {
@@ -38,7 +38,7 @@ export class RepositoryPreparation {
    *
    * @throws HttpError when the folder is not inside the workspace
    */
-  async prepare(request: PrepareRequest): Promise<GitPrepareAnswer> {
+  async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
     const { paths, workspace } = this.#options;
     const folder = await paths.resolve(path.resolve(workspace, request.directory));
     const running = this.#running.get(folder);
@@ -56,7 +56,7 @@ export class RepositoryPreparation {
     await Promise.allSettled(this.#running.values());
   }
 
-  async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareAnswer> {
+  async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareResponse> {
     const { url, username, password } = request;
     const credentials =
       url === null || password === null
@@ -99,7 +99,7 @@ interface RepositoryPlan {
 export async function prepareRepository(
   plan: RepositoryPlan,
   environment: GitEnvironment,
-): Promise<GitPrepareAnswer> {
+): Promise<GitPrepareResponse> {
   try {
     if (await exists(path.join(plan.folder, '.git'))) {
       return await succeeded(plan.folder, environment, '');
@@ -117,7 +117,7 @@ export async function prepareRepository(
 async function createRepository(
   plan: RepositoryPlan,
   environment: GitEnvironment,
-): Promise<GitPrepareAnswer> {
+): Promise<GitPrepareResponse> {
   const parent = path.dirname(plan.folder);
   const temporary = path.join(parent, `.new-${path.basename(plan.folder)}`);
   await mkdir(parent, { recursive: true });
@@ -186,7 +186,7 @@ async function succeeded(
   folder: string,
   { environment, wrapper }: GitEnvironment,
   output: string,
-): Promise<GitPrepareAnswer> {
+): Promise<GitPrepareResponse> {
   const ask = async (...args: string[]): Promise<string | null> =>
     (await runGit({ cwd: folder, environment, wrapper }, args))?.trim() || null;
   const [head, branch] = await Promise.all([
@@ -196,7 +196,7 @@ async function succeeded(
   return { ok: true, failure: null, output, head, branch };
 }
 
-function failed(failure: GitPrepareFailure, output: string): GitPrepareAnswer {
+function failed(failure: GitPrepareFailure, output: string): GitPrepareResponse {
   return { ok: false, failure, output, head: null, branch: null };
 }
 

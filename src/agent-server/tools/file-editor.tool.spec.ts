@@ -77,7 +77,7 @@ describe('the file editor', () => {
 
   it.each([
     [{ old_str: 'x', new_str: 'y' }, /more than once \(lines 1, 3\)/],
-    [{ old_str: 'nowhere', new_str: 'y' }, /does not stand in the file/],
+    [{ old_str: 'nowhere', new_str: 'y' }, /does not occur in the file/],
     [{ old_str: '', new_str: 'y' }, /empty/],
     [{ new_str: 'y' }, /needs old_str/],
   ])('does not replace %j', async (input, reason) => {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { GitPrepareAnswer, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
+import type { GitPrepareResponse, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
 import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
 
@@ -31,7 +31,7 @@ export class AgentServerGit {
     target: AgentServerTarget,
     body: GitPrepareRequest,
     signal: AbortSignal,
-  ): Promise<GitPrepareAnswer> {
+  ): Promise<GitPrepareResponse> {
     const response = await this.http.json(target, '/api/git/prepare', {
       method: 'POST',
       body,
