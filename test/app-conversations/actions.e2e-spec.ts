@@ -90,7 +90,7 @@ async function userTexts(id: string): Promise<unknown[]> {
 }
 
 describe('send-message', () => {
-  it('gives the agent the message, which works on it', async () => {
+  it('gives the message to the agent, which works on it', async () => {
     const { id, hex } = await begin();
 
     const { body } = await post(hex, 'send-message', {
@@ -112,7 +112,7 @@ describe('send-message', () => {
     ]);
   });
 
-  it('leaves the agent alone without run', async () => {
+  it('does not start the agent without run', async () => {
     const { id, hex } = await begin();
 
     await say(hex, 'say hello', false).expect(200);
@@ -121,7 +121,7 @@ describe('send-message', () => {
     expect(await userTexts(id)).toEqual([[{ type: 'text', text: 'say hello' }]]);
   });
 
-  it('is use of the sandbox', async () => {
+  it('counts as activity in the sandbox', async () => {
     const { hex } = await begin();
     expect(await hasTraffic()).toBe(false);
 
@@ -153,7 +153,7 @@ describe('send-message', () => {
     expect(detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type }]);
   });
 
-  it('refuses parts that are no objects', async () => {
+  it('refuses parts that are not objects', async () => {
     const { body } = await post(randomUUID(), 'send-message', { content: ['hello'] }).expect(422);
 
     expect(body.detail).toContainEqual({
@@ -198,7 +198,7 @@ describe('respond-to-confirmation', () => {
     expect(agent.engines.flatMap(({ confirmations }) => confirmations)).toEqual([expected]);
   });
 
-  it('says in the words of the agent server that nothing waits', async () => {
+  it('answers in the words of the agent server when nothing waits', async () => {
     const { hex } = await begin();
 
     const { body } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
@@ -217,7 +217,7 @@ describe('respond-to-confirmation', () => {
 });
 
 describe('pause and run', () => {
-  it('stop the agent and let it go on', async () => {
+  it('stop the agent and run it again', async () => {
     const { id, hex } = await begin();
     await say(hex, 'step').expect(200);
     await untilStatus(id, 'running');
@@ -243,7 +243,7 @@ describe('pause and run', () => {
     await untilStatus(id, 'paused');
   });
 
-  it('take an empty object as their body, as clients send it', async () => {
+  it('accept an empty object as their body, as clients send it', async () => {
     const { hex } = await begin();
 
     await post(hex, 'pause', {}).expect(200);
@@ -260,7 +260,7 @@ describe.each(ACTIONS)('%s', (action) => {
     ['ERROR', 503, /ERROR.*POST \/api\/v1\/sandboxes\/\w+\/resume/],
     ['DELETING', 410, /MISSING/],
     [null, 410, /MISSING/],
-  ])('with a sandbox that is %s answers %i and what to do', async (status, code, detail) => {
+  ])('with a sandbox that is %s answers %i and says what to do', async (status, code, detail) => {
     const found = status && (await rows.sandbox(user.id, { status }));
     const { hex } = await rows.conversation(user.id, found ? { sandboxId: found.id } : {});
 
@@ -277,12 +277,12 @@ describe.each(ACTIONS)('%s', (action) => {
     await act(failed).expect(404);
   });
 
-  it('answers 404 for what is no id, and for an unknown one', async () => {
+  it('answers 404 for invalid and unknown ids', async () => {
     expect((await act('nonsense').expect(404)).body.code).toBe('not_found');
     expect((await act(randomUUID()).expect(404)).body.code).toBe('not_found');
   });
 
-  it('answers 404 to others, and nothing happens', async () => {
+  it('answers 404 to other users, and does nothing', async () => {
     const { id, hex } = await begin();
 
     await act(hex, await app.createUser()).expect(404);
@@ -307,7 +307,7 @@ describe.each(ACTIONS)('%s', (action) => {
   });
 });
 
-describe('after a resume', () => {
+describe('after a sandbox was resumed', () => {
   it('an action waits until the conversation has its credentials again', async () => {
     const { id, hex } = await begin();
     await app.dataSource.query('UPDATE sandboxes SET generation = 2 WHERE id = $1', [sandbox.id]);
@@ -323,7 +323,7 @@ describe('after a resume', () => {
   });
 });
 
-describe('settings that were changed meanwhile', () => {
+describe('settings that have changed', () => {
   const SERVER = {
     llm_model: 'openai/other',
     llm_base_url: 'http://llm.example/v2',
@@ -354,7 +354,7 @@ describe('settings that were changed meanwhile', () => {
         },
       },
     ],
-  ])('are told to a conversation %s, with the next message', async (_, state) => {
+  ])('reach a conversation %s with the next message', async (_, state) => {
     const { id, hex } = await begin();
     await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
     await seen(id, state);
@@ -364,7 +364,7 @@ describe('settings that were changed meanwhile', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
   });
 
-  it('are not looked at by a pause', async () => {
+  it('are not read for a pause', async () => {
     const { id, hex } = await begin();
     await settings({ ...SERVER, max_budget_per_task: 5 });
     await seen(id, { executionStatus: 'error' });
@@ -376,7 +376,7 @@ describe('settings that were changed meanwhile', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: null });
   });
 
-  it('are not looked at when nothing is in the way', async () => {
+  it('are not read when nothing is in the way', async () => {
     const { id, hex } = await begin();
     await settings({ ...SERVER, max_budget_per_task: 5 });
 
@@ -395,7 +395,7 @@ describe('settings that were changed meanwhile', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, llm: { apiKey: '<secret-hidden>' } });
   });
 
-  it('are told to a conversation that refuses work without its key, which then does it', async () => {
+  it('reach a conversation that refuses to work without its key, which then works', async () => {
     const { id, hex } = await begin();
     await agent.restart();
     await app.dataSource.query('UPDATE sandboxes SET address = $2 WHERE id = $1', [
@@ -434,7 +434,7 @@ describe('titles', () => {
     extended_content: [],
   });
 
-  it('come from the first message, through the agent server, once the user said something', async () => {
+  it('come from the first message, through the agent server, once the user has said something', async () => {
     const { id, hex } = await begin();
     await app.dataSource.query('UPDATE app_conversations SET title = $2 WHERE id = $1', [
       id,
@@ -470,7 +470,7 @@ describe('titles', () => {
     expect(await titleOf(hex)).toBe('Mine');
   });
 
-  it('are not asked for again and again', async () => {
+  it('are asked for only once', async () => {
     const { id, hex } = await begin();
     await app.dataSource.query(`UPDATE app_conversations SET title = 'Found' WHERE id = $1`, [id]);
     await say(hex, 'say hello', false).expect(200);
@@ -485,7 +485,7 @@ describe('titles', () => {
     expect(await titleOf(hex)).toBe('Found');
   });
 
-  it('of users are told to the agent server', async () => {
+  it('of users reach the agent server', async () => {
     const { id, hex } = await begin();
 
     await request(app.url)
@@ -503,7 +503,7 @@ describe('the workspace', () => {
   const get = (hex: string, place: string, who: TestUser = user): request.Test =>
     request(app.url).get(`${CONVERSATIONS}/${hex}/${place}`).set(who.headers);
 
-  it('shows files as JSON strings, and nothing for one that is not there', async () => {
+  it('shows files as JSON strings, and an empty one for a missing file', async () => {
     const { hex } = await begin();
     await mkdir(path.join(agent.workspace, 'docs'), { recursive: true });
     await writeFile(path.join(agent.workspace, 'PLAN.md'), '# Plan "ä"\n');
@@ -517,7 +517,7 @@ describe('the workspace', () => {
     expect((await get(hex, 'file?file_path=none.txt').expect(200)).body).toBe('');
   });
 
-  it('ends at its own walls', async () => {
+  it('does not reach outside its folder', async () => {
     const { hex } = await begin();
 
     expect((await get(hex, 'file?file_path=/etc/passwd').expect(403)).body.code).toBe('forbidden');
@@ -549,12 +549,15 @@ describe('the workspace', () => {
     expect((await get(hex, 'git/diff?path=a.txt&ref=nowhere').expect(409)).body.detail).toMatch(/ref/);
   });
 
-  it.each(['file', 'git/changes?path=.', 'git/diff?path=a'])('of others is not there (%s)', async (place) => {
-    const { hex } = await begin();
-    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-    const resting = await rows.conversation(user.id, { sandboxId: paused.id });
+  it.each(['file', 'git/changes?path=.', 'git/diff?path=a'])(
+    'of other users is not found (%s)',
+    async (place) => {
+      const { hex } = await begin();
+      const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+      const resting = await rows.conversation(user.id, { sandboxId: paused.id });
 
-    await get(hex, place, await app.createUser()).expect(404);
-    expect((await get(resting.hex, place).expect(409)).body.code).toBe('sandbox_not_running');
-  });
+      await get(hex, place, await app.createUser()).expect(404);
+      expect((await get(resting.hex, place).expect(409)).body.code).toBe('sandbox_not_running');
+    },
+  );
 });

@@ -49,7 +49,7 @@ async function conversationWith(events: object[]): Promise<string> {
 }
 
 describe('the download of a conversation', () => {
-  it('has all its events, in order, and what it is, but no key', async () => {
+  it('has the conversation and all its events in order, but no key', async () => {
     const events = Array.from({ length: 230 }, (_, index) => ({
       id: `e-${index}`,
       kind: 'MessageEvent',
@@ -74,13 +74,13 @@ describe('the download of a conversation', () => {
     expect(Object.values(others).map((text) => JSON.parse(text))).toEqual(events);
   });
 
-  it('leads nowhere, whatever ids an agent server gave', async () => {
+  it('has harmless file names, whatever ids an agent server gave', async () => {
     const { files } = await download(await conversationWith([{ id: '../../evil', kind: 'MessageEvent' }]));
 
     expect(Object.keys(files)).toEqual(['meta.json', 'event_000000_______evil.json']);
   });
 
-  it('is only for who owns it', async () => {
+  it('is there for the owner only', async () => {
     const id = await conversationWith([]);
 
     expect((await download(id, await app.createUser())).status).toBe(404);

@@ -142,7 +142,7 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('is at the agent server itself where the operator exposes those', async () => {
+  it('has the address of its agent server where the operator exposes agent servers', async () => {
     const direct = await createTestApp({ SANDBOX_EXPOSE: 'direct' }, app.databaseUrl);
     try {
       const sandbox = await rows.sandbox(user.id, { address: 'http://127.0.0.1:41234' });
@@ -161,7 +161,7 @@ describe('a conversation', () => {
 });
 
 describe('GET /api/v1/app-conversations with ids', () => {
-  it('answers in the order asked for, with null for what is unknown, foreign or no id', async () => {
+  it('answers in the order asked for, with null for unknown, foreign and invalid ids', async () => {
     const first = await rows.conversation(user.id);
     const second = await rows.conversation(user.id);
     const foreign = await rows.conversation((await app.createUser()).id);
@@ -180,7 +180,7 @@ describe('GET /api/v1/app-conversations with ids', () => {
     ]);
   });
 
-  it('names the conversations that are part of one, its own only', async () => {
+  it("lists a conversation's own sub-conversations", async () => {
     const parent = await rows.conversation(user.id);
     const children = [
       await rows.conversation(user.id, { parentConversationId: parent.id, createdAt: new Date(1000) }),
@@ -193,7 +193,7 @@ describe('GET /api/v1/app-conversations with ids', () => {
     expect(body[0].sub_conversation_ids).toEqual(children.map(({ hex }) => hex));
   });
 
-  it('takes 100 ids and no more', async () => {
+  it('accepts 100 ids and no more', async () => {
     const ids = (count: number): string =>
       Array.from({ length: count }, () => `ids=${randomUUID()}`).join('&');
 
@@ -223,7 +223,7 @@ describe('lists of conversations', () => {
     expect(await titlesByPage(path)).toEqual([['five\\x', 'FOUR'], ['three_x', 'two 100% sure'], ['one']]);
   });
 
-  it('lose and repeat nothing where many are of the same moment, and when one is added meanwhile', async () => {
+  it('lose and repeat nothing when many were created at the same moment, and when one is added meanwhile', async () => {
     const other = await app.createUser();
     for (let index = 0; index < 7; index += 1) {
       await rows.conversation(other.id, { title: `t${index}`, createdAt: at(1) });
@@ -268,14 +268,14 @@ describe('lists of conversations', () => {
     ]);
   });
 
-  it('are those of one sandbox', async () => {
+  it('can be restricted to one sandbox', async () => {
     const sandbox = await rows.sandbox(user.id);
     await rows.conversation(user.id, { sandboxId: sandbox.id, title: 'there' });
 
     expect(await titlesByPage(`/search?sandbox_id__eq=${sandbox.id}`)).toEqual([['there']]);
   });
 
-  it('leave out parts of other conversations unless they are asked for; all are counted', async () => {
+  it('leave out sub-conversations unless they are asked for; all are counted', async () => {
     const other = await app.createUser();
     const parent = await rows.conversation(other.id, { title: 'parent', createdAt: at(1) });
     await rows.conversation(other.id, { title: 'part', parentConversationId: parent.id, createdAt: at(2) });
@@ -322,7 +322,7 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
   const patch = (id: string, body: object, who: TestUser = user): request.Test =>
     request(app.url).patch(`${CONVERSATIONS}/${id}`).set(who.headers).send(body);
 
-  it('changes what is given, and answers the conversation', async () => {
+  it('changes the given members, and answers with the conversation', async () => {
     const { hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
 
     const { body } = await patch(hex, {
@@ -343,7 +343,7 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
     expect((await get(`?ids=${hex}`)).body).toEqual([body]);
   });
 
-  it('clears with null, and then lets the title come by itself again', async () => {
+  it('clears members with null; a cleared title is generated again', async () => {
     const { id, hex } = await rows.conversation(user.id, {
       title: 'mine',
       titleIsUsers: true,
@@ -390,7 +390,7 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
     expect(body).toMatchObject({ code: 'not_found', detail: 'There is no conversation with this id.' });
   });
 
-  it("answers 404 for somebody else's, which stays as it was", async () => {
+  it("answers 404 for another user's conversation, and changes nothing", async () => {
     const stranger = await app.createUser();
     const { hex } = await rows.conversation(stranger.id, { title: 'theirs' });
 
@@ -399,7 +399,7 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
     expect((await get(`?ids=${hex}`, stranger)).body[0].title).toBe('theirs');
   });
 
-  it('says everything that is wrong at once', async () => {
+  it('reports all problems at once', async () => {
     const { hex } = await rows.conversation(user.id);
 
     const { body } = await patch(hex, {

@@ -89,7 +89,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
   });
 
   it.each(START_TASK_STATUSES.filter((status) => status !== 'READY'))(
-    'ends a start that is at %s',
+    'cancels a start that is %s',
     async (status) => {
       const sandbox = await rows.sandbox(user.id, { status: 'STARTING' });
       const task = await rows.startTask(user.id, { status, sandboxId: sandbox.id });
@@ -101,7 +101,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     },
   );
 
-  it('ends a start that has no sandbox yet', async () => {
+  it('cancels a start that has no sandbox yet', async () => {
     const task = await rows.startTask(user.id);
 
     await remove(task.appConversationId).expect(200);
@@ -109,7 +109,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(0);
   });
 
-  it('keeps a sandbox that another conversation uses, and goes from its agent server', async () => {
+  it('keeps a sandbox that another conversation uses, and removes the conversation from the agent server', async () => {
     const key = newSessionKey();
     const agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
     try {
@@ -152,13 +152,13 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
       Array.from({ length: 4 }, () => rows.conversation(user.id, { sandboxId: sandbox.id })),
     );
 
-    const answers = await Promise.all(conversations.map(({ hex }) => remove(hex)));
+    const responses = await Promise.all(conversations.map(({ hex }) => remove(hex)));
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
   });
 
-  it('lets the parts of a conversation stand on their own', async () => {
+  it('keeps sub-conversations, without a parent', async () => {
     const parent = await rows.conversation(user.id);
     const part = await rows.conversation(user.id, { parentConversationId: parent.id });
 
@@ -168,7 +168,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     expect(body.items).toEqual([expect.objectContaining({ id: part.hex, parent_conversation_id: null })]);
   });
 
-  it('takes dashed ids, and answers 404 for unknown ones and for what is no id', async () => {
+  it('accepts dashed ids, and answers 404 for unknown and invalid ones', async () => {
     const { id } = await rows.conversation(user.id);
 
     await remove(id).expect(200);
@@ -176,7 +176,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     await remove('nonsense').expect(404);
   });
 
-  it("answers 404 for somebody else's, which stays with its sandbox and its start", async () => {
+  it("answers 404 for another user's conversation, and keeps it with its sandbox and its start", async () => {
     const stranger = await app.createUser();
     const sandbox = await rows.sandbox(stranger.id);
     const { id, hex } = await rows.conversation(stranger.id, { sandboxId: sandbox.id });
@@ -190,7 +190,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     expect(await sandboxStatus(sandbox.id)).toBe('RUNNING');
   });
 
-  it("never removes somebody else's sandbox, even if a row names it", async () => {
+  it("never removes another user's sandbox, even if a row names it", async () => {
     const stranger = await app.createUser();
     const sandbox = await rows.sandbox(stranger.id);
     const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });

@@ -62,7 +62,7 @@ async function row(): Promise<Record<string, unknown>> {
 }
 
 describe('following a log', () => {
-  it('stores what is there, in order, and what comes', async () => {
+  it('stores the events that are there in order, and then new ones', async () => {
     const first = Array.from({ length: 250 }, () => agent.append(id));
     await openLog(service, service.user.id, sandbox, id);
     await untilCount(250);
@@ -104,7 +104,7 @@ describe('following a log', () => {
     expect(agent.reads.every((read) => read.includes(known) || read.includes(next))).toBe(true);
   });
 
-  it('takes a log that was cut from its start, and stores only what is new', async () => {
+  it('reads a truncated log from its start, and stores only what is new', async () => {
     const before = Array.from({ length: 120 }, () => agent.append(id));
     await openLog(service, service.user.id, sandbox, id);
     await untilCount(120);
@@ -119,11 +119,11 @@ describe('following a log', () => {
       ...idsIn(await get('/search')),
       ...idsIn(await get('/search?sort_order=TIMESTAMP_DESC&limit=26')).toReversed(),
     ]).toEqual([...before, ...after, later]);
-    // It knows again where it is.
+    // The position is known again.
     expect(agent.reads.every((read) => read.includes('page_id='))).toBe(true);
   });
 
-  it('keeps what PostgreSQL cannot, in another form, and kinds that are unknown', async () => {
+  it('stores unknown kinds, and replaces characters that PostgreSQL refuses', async () => {
     agent.append(id, {
       kind: 'EventOfTheFuture',
       id: 'nul\0',
@@ -171,10 +171,10 @@ describe('following a log', () => {
       key: 'stats',
       value: { usage_to_metrics: { agent: { model_name: 'm', accumulated_cost: 0.5 } } },
     });
-    const told: unknown[] = [];
+    const states: unknown[] = [];
     service.app.get(ConversationUpdates, { strict: false }).onState((conversation, state) => {
       if (conversation === id) {
-        told.push(state);
+        states.push(state);
       }
     });
     const stored: unknown[] = [];
@@ -192,7 +192,7 @@ describe('following a log', () => {
       execution_status: 'running',
       metrics: { model_name: 'm', accumulated_cost: 0.5 },
     });
-    expect(Object.assign({}, ...told)).toMatchObject({
+    expect(Object.assign({}, ...states)).toMatchObject({
       executionStatus: 'running',
       title: 'From the agent server',
     });
@@ -204,7 +204,7 @@ describe('following a log', () => {
     await until(async () => (await row())['execution_status'] === 'finished');
   });
 
-  it('gets along without the socket', async () => {
+  it('works without the socket', async () => {
     agent.socketsWork = false;
     await openLog(service, service.user.id, sandbox, id);
     const first = agent.append(id);
@@ -264,7 +264,7 @@ describe('following a log', () => {
     expect(await row()).toMatchObject({ id, follower: null });
   });
 
-  it('reads to the end before a sandbox is stopped, for as long as that takes at most', async () => {
+  it('reads the rest of a log before its sandbox is stopped', async () => {
     await openLog(service, service.user.id, sandbox, id);
     await until(() => agent.watchers === 1);
     agent.socketsWork = false;

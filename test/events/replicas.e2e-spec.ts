@@ -55,7 +55,7 @@ function numbers(count: number): number[] {
 }
 
 describe('several replicas', () => {
-  it('one of them follows, and each of them streams', async () => {
+  it('one replica follows a log, and each replica streams it', async () => {
     const before = await follower();
     const streams = [await listen(first), await listen(second)];
     numbers(20).forEach(() => agent.append(id));
@@ -69,7 +69,7 @@ describe('several replicas', () => {
     await first.app.close();
   });
 
-  it('another one follows when the first one stops, which an open stream does not delay', async () => {
+  it('another replica takes over when the first one stops, which an open stream does not delay', async () => {
     const stream = await listen(first);
     agent.append(id);
     await stream.untilCount(1);
@@ -84,7 +84,7 @@ describe('several replicas', () => {
     again.close();
   });
 
-  it('another one follows when the first one loses the database, and nothing is lost or stored twice', async () => {
+  it('another replica takes over when the first one loses the database, and nothing is lost or stored twice', async () => {
     const before = await follower();
     const stream = await listen(second);
     numbers(10).forEach(() => agent.append(id));

@@ -44,14 +44,14 @@ function named(...numbers: number[]): string[] {
 }
 
 describe('GET /api/v1/conversation/{id}/events/search', () => {
-  it('gives events as they came', async () => {
+  it('returns events as they came', async () => {
     expect(await get(`${id.replaceAll('-', '')}/events/search`)).toEqual({
       status: 200,
       body: { items: events, next_page_id: null },
     });
   });
 
-  it.each(['TIMESTAMP', 'TIMESTAMP_DESC'])('gives each of them once in pages (%s)', async (order) => {
+  it.each(['TIMESTAMP', 'TIMESTAMP_DESC'])('returns each event once in pages (%s)', async (order) => {
     const seen: unknown[] = [];
     let page = '';
     do {
@@ -77,11 +77,11 @@ describe('GET /api/v1/conversation/{id}/events/search', () => {
     ['limit=3&page_id=garbage', named(0, 1, 2)],
     ['limit=3&page_id=', named(0, 1, 2)],
     ['limit=2&sort_order=TIMESTAMP_DESC&kind__eq=MessageEvent', named(23, 22)],
-  ])('knows %s', async (query, expected) => {
+  ])('supports %s', async (query, expected) => {
     expect(await found(query)).toEqual(expected);
   });
 
-  it('cuts a page that would be too large, and goes on with the next one', async () => {
+  it('cuts a page that would be too large, and continues on the next one', async () => {
     const large = await openLog(service, service.user.id, 'a-sandbox-that-is-gone');
     const many = Array.from({ length: 6 }, (_none, index) =>
       messageEvent(`e${index}`, 'user', 'x'.repeat(1_500_000)),
@@ -122,14 +122,14 @@ describe('GET /api/v1/conversation/{id}/events/count', () => {
 });
 
 describe('GET /api/v1/conversation/{id}/events', () => {
-  it('gives events by id, in the order asked for, null for unknown ones', async () => {
+  it('returns events by id, in the order asked for, with null for unknown ones', async () => {
     expect(await get(`${id}/events?id=e3&id=nothing&id=e1&id=e3`)).toEqual({
       status: 200,
       body: [events[3], null, events[1], events[3]],
     });
   });
 
-  it('wants an id', async () => {
+  it('requires an id', async () => {
     expect(await get(`${id}/events`)).toMatchObject({
       status: 422,
       body: { detail: [{ loc: ['query', 'id'], type: 'missing' }] },
@@ -137,8 +137,8 @@ describe('GET /api/v1/conversation/{id}/events', () => {
   });
 });
 
-describe('events of others', () => {
-  it.each(['/search', '/count', '?id=e1', '/stream'])('are not there (%s)', async (path) => {
+describe('events of other users', () => {
+  it.each(['/search', '/count', '?id=e1', '/stream'])('are not found (%s)', async (path) => {
     const stranger = await service.createUser();
     const foreign = await get(`${id}/events${path}`, stranger);
     const unknown = await get(`${randomUUID()}/events${path}`);

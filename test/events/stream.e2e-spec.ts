@@ -63,7 +63,7 @@ function numbers(from: number, to: number): number[] {
 }
 
 describe('GET /api/v1/conversation/{id}/events/stream', () => {
-  it('begins with the first event and goes on with what happens', async () => {
+  it('begins with the first event and continues with new ones', async () => {
     agent.append(id);
     agent.append(id, { kind: 'PauseEvent' });
     const stream = await listen();
@@ -118,7 +118,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     });
   });
 
-  it('is there for the owner of the conversation only', async () => {
+  it("is there for the conversation's owner only", async () => {
     const stranger = await service.createUser();
     const statuses = await Promise.all(
       [
@@ -139,7 +139,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(await response.text()).toBe('');
   });
 
-  it('gives the whole sequence over any number of connections', async () => {
+  it('sends the whole sequence over any number of connections', async () => {
     const total = 400;
     const received: number[] = [];
     let last = '';
@@ -162,7 +162,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(received).toEqual(numbers(1, total));
   });
 
-  it('waits for slow clients, and lets nobody else wait', async () => {
+  it('waits for a slow client without holding up others', async () => {
     const slow = await listen();
     slow.response.pause();
     const fast = await listen();
@@ -186,7 +186,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect((await fetch(address(), { headers: service.user.headers })).status).toBe(404);
   });
 
-  it('ends when its key is revoked, and leaves others alone', async () => {
+  it('ends when its key is revoked; streams of other keys stay open', async () => {
     const issued = await fetch(`${service.url}/api/v1/api-keys`, {
       method: 'POST',
       headers: { ...service.user.headers, 'Content-Type': 'application/json' },
@@ -204,7 +204,7 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(other.ended).toBe(false);
   });
 
-  it('hears again after the connection for notifications was lost', async () => {
+  it('continues after the connection for notifications was lost', async () => {
     const stream = await listen();
     await service.dataSource.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -104,7 +104,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     },
   );
 
-  it('takes an id without dashes, the default branch, and the first provider', async () => {
+  it('accepts an id without dashes, the default branch, and the first provider', async () => {
     const id = await insertConversation('octo/library', null);
     const request = bodyFor(id.replaceAll('-', ''), { target_branch: null });
     await post(request).expect(201);
@@ -113,7 +113,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     expect(await numbersOf(id)).toEqual([13]);
   });
 
-  it('answers the same one again, and notes it once', async () => {
+  it('returns an open pull request again, and adds its number once', async () => {
     const id = await insertConversation();
     const first = await post(bodyFor(id)).expect(201);
     const second = await post(bodyFor(id)).expect(201);
@@ -123,7 +123,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     expect(count('github')).toBe(before.github + 1);
   });
 
-  it('keeps what was noted before', async () => {
+  it('keeps earlier numbers', async () => {
     const id = await insertConversation();
     await app.dataSource.query("UPDATE app_conversations SET pr_number = '{3}' WHERE id = $1", [id]);
     await post(bodyFor(id)).expect(201);
@@ -132,7 +132,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     expect(await numbersOf(id)).toEqual([3, 16, 17]);
   });
 
-  it('notes one number of two requests at once', async () => {
+  it('adds one number for two requests at once', async () => {
     const id = await insertConversation();
     const answers = await Promise.all([post(bodyFor(id)), post(bodyFor(id))]);
 
@@ -178,7 +178,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       });
     });
 
-    it('what breaks the rules, all of it together', async () => {
+    it('invalid members, and reports all of them', async () => {
       const { body } = await post({
         conversation_id: 'x',
         source_branch: '--force',
@@ -211,7 +211,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       expect(await numbersOf(id)).toEqual([]);
     });
 
-    it('that the repository is not to be seen', async () => {
+    it('that the repository is not visible', async () => {
       const { body } = await post(bodyFor(await insertConversation('octo/none'))).expect(409);
 
       expect(body.detail).toContain('does not exist, or the token may not see it');

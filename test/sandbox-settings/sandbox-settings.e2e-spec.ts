@@ -92,12 +92,12 @@ describe('GET /api/v1/users/me', () => {
     },
   );
 
-  it('lets no sandbox in with its key alone', async () => {
+  it('refuses the key of a sandbox alone', async () => {
     await request(app.url).get(ME).set(sandbox.headers).expect(401);
     await request(app.url).get(`${ME}?expose_secrets=true`).set(sandbox.headers).expect(401);
   });
 
-  it('takes true and false only', async () => {
+  it('accepts only true and false', async () => {
     const { body } = await request(app.url).get(`${ME}?expose_secrets=maybe`).set(user.headers).expect(422);
 
     expect(body.detail).toEqual([
@@ -141,7 +141,7 @@ describe('GET /api/v1/users/me', () => {
     });
 
     it.each(['STARTING', 'PAUSING', 'PAUSED', 'ERROR', 'DELETING'] as const)(
-      'needs it to run: %s',
+      'refuses a sandbox that is %s',
       async (status) => {
         await expose(both(user, await insertSandboxRow(app.dataSource, user.id, status))).expect(401);
       },
@@ -183,7 +183,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
   it.each([
     ['DEPLOY_KEY', () => 'deploy "value"\n日本'],
     ['GITHUB_TOKEN', () => hosts.worlds.github.token],
-  ])('gives %s as text', async (name, value) => {
+  ])('returns %s as text', async (name, value) => {
     const { text, headers } = await request(app.url)
       .get(pathOf(sandbox, `/${name}`))
       .set(sandbox.headers)
@@ -194,7 +194,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     expect(headers['cache-control']).toBe('no-store');
   });
 
-  it('gives an empty value too', async () => {
+  it('returns an empty value too', async () => {
     await request(app.url)
       .post('/api/secrets')
       .set(user.headers)
@@ -205,7 +205,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     expect(text).toBe('');
   });
 
-  it('answers problems as such', async () => {
+  it('answers with problem documents', async () => {
     const { body, headers } = await request(app.url)
       .get(pathOf(sandbox, '/NO_SUCH'))
       .set(sandbox.headers)
@@ -223,10 +223,13 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
       await request(app.url).get(pathOf(sandbox, name)).set({ 'X-Session-API-Key': 'nobody' }).expect(401);
     });
 
-    it.each(['STARTING', 'PAUSED', 'ERROR', 'DELETING'] as const)('needs it to run: %s', async (status) => {
-      const other = await insertSandboxRow(app.dataSource, user.id, status);
-      await request(app.url).get(pathOf(other, name)).set(other.headers).expect(401);
-    });
+    it.each(['STARTING', 'PAUSED', 'ERROR', 'DELETING'] as const)(
+      'refuses a sandbox that is %s',
+      async (status) => {
+        const other = await insertSandboxRow(app.dataSource, user.id, status);
+        await request(app.url).get(pathOf(other, name)).set(other.headers).expect(401);
+      },
+    );
 
     it('refuses the key of another sandbox', async () => {
       const other = await insertSandboxRow(app.dataSource, user.id);
@@ -240,7 +243,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     });
   });
 
-  it('never gives what belongs to another user', async () => {
+  it('never returns what belongs to another user', async () => {
     const theirs = await insertSandboxRow(app.dataSource, (await app.createUser()).id);
     const { body } = await request(app.url).get(pathOf(theirs)).set(theirs.headers).expect(200);
 

@@ -57,7 +57,7 @@ async function count(): Promise<unknown> {
 const ACCEPTED = { status: 200, body: { success: true } };
 
 describe('webhooks of agent servers', () => {
-  it('make the service read the log, which is what counts', async () => {
+  it('make the service read the log instead of trusting the body', async () => {
     agent.append(id);
     expect(await post(`events/${id.replaceAll('-', '')}`, [{ id: 'never happened' }])).toEqual(ACCEPTED);
     await until(async () => (await count()) === 1);
@@ -73,15 +73,18 @@ describe('webhooks of agent servers', () => {
     expect(await post('conversations', { id: unknown })).toEqual(ACCEPTED);
   });
 
-  it.each(['events', 'conversations'])('tell other sandboxes nothing of it (%s)', async (kind) => {
-    const key = randomUUID();
-    await insertRunningSandbox(service, service.user.id, { address: agent.address, key });
-    const answer = await post(kind === 'events' ? `events/${id}` : kind, kind === 'events' ? [] : { id }, {
-      'X-Session-API-Key': key,
-    });
+  it.each(['events', 'conversations'])(
+    'do not reveal conversations to other sandboxes (%s)',
+    async (kind) => {
+      const key = randomUUID();
+      await insertRunningSandbox(service, service.user.id, { address: agent.address, key });
+      const answer = await post(kind === 'events' ? `events/${id}` : kind, kind === 'events' ? [] : { id }, {
+        'X-Session-API-Key': key,
+      });
 
-    expect(answer).toEqual(ACCEPTED);
-  });
+      expect(answer).toEqual(ACCEPTED);
+    },
+  );
 
   it.each(['events/garbage', 'conversations'])(
     'know no conversation with a garbled id (%s)',
@@ -105,7 +108,7 @@ describe('webhooks of agent servers', () => {
     expect(await post(`events/${id}`, [], service.user.headers)).toMatchObject({ status: 401 });
   });
 
-  it('take large bodies with any text in them', async () => {
+  it('accept large bodies with any text in them', async () => {
     expect(await post(`events/${id}`, [{ text: 'x'.repeat(20_000_000), nul: '\0\uD800' }])).toEqual(ACCEPTED);
   });
 
@@ -129,7 +132,7 @@ describe('webhooks of agent servers', () => {
     expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc, type }] } });
   });
 
-  it('refuse what is no JSON', async () => {
+  it('refuse bodies that are not JSON', async () => {
     expect(
       await post(`events/${id}`, '[]', { 'Content-Type': 'text/plain', 'X-Session-API-Key': agent.key }),
     ).toMatchObject({ status: 415 });

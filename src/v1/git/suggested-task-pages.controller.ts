@@ -2,16 +2,16 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { toPage } from '../../common/pagination/page.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
 import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
-import { SearchSuggestedTasksQueryDto, type SuggestedTaskPageDto } from './suggested-task-pages.dto.js';
+import {
+  SearchSuggestedTasksQueryDto,
+  type SuggestedTaskPageDto,
+  toPageRange,
+} from './suggested-task-pages.dto.js';
 import { SearchSuggestedTasksOperation } from './suggested-task-pages.openapi.js';
-
-const DEFAULT_LIMIT = 30;
-/** The content of a page id: how many tasks come before the page. */
-const OFFSET = /^\d{1,4}$/;
 
 /** The suggested tasks page by page, as V1 clients of OpenHands read them. */
 @ApiTags('Suggested tasks')
@@ -24,11 +24,10 @@ export class SuggestedTaskPagesController {
   @SearchSuggestedTasksOperation()
   async search(
     @CurrentUser() user: AuthUser,
-    @Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto,
+    @Query() query: SearchSuggestedTasksQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuggestedTaskPageDto> {
-    const cursor = decodePageId(pageId) ?? '';
-    const offset = OFFSET.test(cursor) ? Number(cursor) : 0;
+    const { offset, limit } = toPageRange(query);
     const { tasks, statuses } = await this.suggestedTasks.find(user.id, { limit: offset + limit + 1 });
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));

@@ -1,8 +1,13 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { NextPageId } from '../../common/openapi/responses.js';
+import { decodePageId } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { SuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
+
+const DEFAULT_LIMIT = 30;
+/** The content of a page id: how many tasks come before the page. */
+const OFFSET = /^\d{1,4}$/;
 
 /** Query of `GET /api/v1/git/suggested-tasks/search`. */
 export class SearchSuggestedTasksQueryDto {
@@ -21,4 +26,13 @@ export class SuggestedTaskPageDto {
 
   @NextPageId()
   next_page_id: string | null;
+}
+
+/** An invalid page id means the first page. */
+export function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
+  offset: number;
+  limit: number;
+} {
+  const cursor = decodePageId(pageId) ?? '';
+  return { offset: OFFSET.test(cursor) ? Number(cursor) : 0, limit };
 }

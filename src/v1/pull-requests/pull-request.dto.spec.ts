@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { branchProblem } from './pull-request.dto.js';
+import { branchNameProblem } from './pull-request.dto.js';
 
 it.each([
   ['fix/parser', null],
@@ -8,5 +8,5 @@ it.each([
   ['--force', 'Expected the name of a branch such as fix/parser.'],
   ['a\n', 'Expected the name of a branch such as fix/parser.'],
 ])('a branch named %j: %s', (name, expected) => {
-  expect(branchProblem(name)).toBe(expected);
+  expect(branchNameProblem(name)).toBe(expected);
 });

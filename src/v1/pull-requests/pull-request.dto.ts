@@ -24,7 +24,7 @@ export class OpenPullRequestDto {
     description: 'The branch with the changes, pushed already.',
     example: 'fix/parser',
     form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchProblem,
+    rule: branchNameProblem,
   })
   source_branch: string;
 
@@ -33,7 +33,7 @@ export class OpenPullRequestDto {
     description: "Where the changes shall go; by default the repository's default branch.",
     example: 'main',
     form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchProblem,
+    rule: branchNameProblem,
   })
   target_branch?: string | null;
 
@@ -74,7 +74,7 @@ export class OpenedPullRequestDto implements OpenedChangeRequest {
 }
 
 /** Says what is wrong with the name of a branch; null when nothing is. */
-export function branchProblem(name: string): string | null {
+export function branchNameProblem(name: string): string | null {
   if (name === '' || name.length > MAX_BRANCH_LENGTH) {
     return `Expected the name of a branch, of 1 to ${MAX_BRANCH_LENGTH} characters.`;
   }

@@ -8,7 +8,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 
-/** A server that has no more routes than the published ones, and makes no titles when it is asked. */
+/** An agent server with the published routes only, which generates no titles on request. */
 describe('conversations of the stock agent server', () => {
   let app: TestApp;
   let rows: ConversationRows;
@@ -40,7 +40,7 @@ describe('conversations of the stock agent server', () => {
     await app.close();
   });
 
-  const restore = (): Promise<void> => app.app.get(ConversationResumeWorker).resume(sandbox.id);
+  const resume = (): Promise<void> => app.app.get(ConversationResumeWorker).resume(sandbox.id);
   const change = async (table: string, column: string, value: unknown, id: string): Promise<void> => {
     await app.dataSource.query(`UPDATE ${table} SET ${column} = $1 WHERE id = $2`, [value, id]);
   };
@@ -55,38 +55,38 @@ describe('conversations of the stock agent server', () => {
   };
 
   it.each([
-    ['goes on where it was running', 'running', 'error', true],
-    ['stays where it was paused', 'paused', 'paused', false],
-    ['stays where it had ended after all', 'running', 'finished', false],
-  ] as const)('after a resume %s', async (_name, seen, made, goesOn) => {
+    ['run when they were running', 'running', 'error', true],
+    ['stay paused when they were paused', 'paused', 'paused', false],
+    ['stay finished when they had finished after all', 'running', 'finished', false],
+  ] as const)('%s after the sandbox was resumed', async (_name, seen, made, runs) => {
     const { id } = await begin(seen);
     agent.open(id, { execution_status: made });
 
-    await restore();
+    await resume();
 
-    expect(agent.calls).toEqual(goesOn ? [`POST /api/conversations/${id}/run`] : []);
+    expect(agent.calls).toEqual(runs ? [`POST /api/conversations/${id}/run`] : []);
     expect(await of('sandbox_generation', id)).toBe(2);
   });
 
-  it('goes on with the next attempt, whatever the server says of itself by then', async () => {
+  it('run at the next attempt, whatever status the server reports by then', async () => {
     await change('sandboxes', 'address', 'http://127.0.0.1:1', sandbox.id);
     const { id } = await begin('running');
     agent.open(id, { execution_status: 'error' });
-    await restore();
+    await resume();
     expect(await of('sandbox_generation', id)).toBe(1);
     await change('followed_conversations', 'execution_status', 'error', id);
     await change('sandboxes', 'address', agent.address, sandbox.id);
 
-    await restore();
+    await resume();
 
     expect(agent.calls).toEqual([`POST /api/conversations/${id}/run`]);
   });
 
-  it('does not hold the start of a sandbox while the server hangs', async () => {
+  it('do not hold up the start of a sandbox while the server hangs', async () => {
     const { id } = await begin('running');
     agent.open(id, { execution_status: 'error' });
-    const { promise: answer, resolve } = Promise.withResolvers<void>();
-    agent.gate = answer;
+    const { promise: gate, resolve } = Promise.withResolvers<void>();
+    agent.gate = gate;
 
     await app.app.get(SandboxEvents).emitRunning(sandbox.id);
     expect(agent.calls).toEqual([]);
@@ -95,18 +95,18 @@ describe('conversations of the stock agent server', () => {
     await until(() => agent.calls.length > 0);
   });
 
-  it('one that cannot be restored keeps no other waiting', async () => {
+  it('do not hold up each other when one of them cannot be resumed', async () => {
     const [first, second] = [await begin('running'), await begin('running')];
     for (const { id } of [first, second]) {
       agent.open(id, { execution_status: id === second.id ? 'of no kind' : 'error' });
     }
 
-    await restore();
+    await resume();
 
     expect(agent.calls).toEqual([`POST /api/conversations/${first.id}/run`]);
   });
 
-  it('have titles of their first message, which the server is told', async () => {
+  it('get titles from their first message, which reach the server', async () => {
     const { id } = await rows.conversation(user.id, { sandboxId: sandbox.id, sandboxGeneration: 2 });
     await change('app_conversations', 'title', initialTitle(id), id);
     agent.open(id);
