@@ -10,25 +10,25 @@ import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import type { AgentDialect } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import {
-  RepositoryMaker,
-  type RepositoryPlan,
+  RepositoryCheckout,
+  type CheckoutPlan,
 } from '../../src/v1/app-conversations/start/repository-checkout.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 const run = promisify(execFile);
-const TOKEN = 'ghp_maker4217';
+const TOKEN = 'ghp_checkout4217';
 const PASSWORD = { username: 'x-access-token', password: TOKEN };
 
-describe('RepositoryMaker', () => {
+describe('RepositoryCheckout', () => {
   let git: GitHttpServer;
   let server: TestAgentServer;
   let head: string;
   let home: string;
   const http = new AgentServerHttp();
   const commands = new AgentServerCommands(http);
-  const maker = new RepositoryMaker(new AgentServerGit(http), commands, http);
+  const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
   const { signal } = new AbortController();
 
   beforeEach(async () => {
@@ -49,7 +49,7 @@ describe('RepositoryMaker', () => {
   });
 
   const target = () => ({ address: `http://127.0.0.1:${server.port}`, sessionKey: SESSION_KEY });
-  const plan = (given: Partial<RepositoryPlan> = {}): RepositoryPlan => ({
+  const plan = (given: Partial<CheckoutPlan> = {}): CheckoutPlan => ({
     provider: 'github',
     name: 'octo/app',
     url: `${git.origin}/octo/app.git`,
@@ -60,15 +60,15 @@ describe('RepositoryMaker', () => {
     identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
     ...given,
   });
-  const make = (dialect: AgentDialect, given?: Partial<RepositoryPlan>): Promise<void> =>
-    maker.make(target(), dialect, plan(given), signal);
+  const checkOut = (dialect: AgentDialect, given?: Partial<CheckoutPlan>): Promise<void> =>
+    checkout.run(target(), dialect, plan(given), signal);
   const inClone = async (...args: string[]): Promise<string> =>
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
 
   describe.each<[AgentDialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
     it('clones, makes the branch, says who commits, and leaves the token nowhere', async () => {
       const before = await readdir('/tmp');
-      await make(dialect);
+      await checkOut(dialect);
 
       expect(await inClone('rev-parse', 'HEAD')).toBe(head);
       expect(await inClone('branch', '--show-current')).toBe('work');
@@ -83,10 +83,10 @@ describe('RepositoryMaker', () => {
     });
 
     it('leaves a repository alone that is there', async () => {
-      await make(dialect);
+      await checkOut(dialect);
       await run('git', ['-C', path.join(server.workspace, 'app'), 'checkout', '-q', '-b', 'mine']);
 
-      await make(dialect);
+      await checkOut(dialect);
 
       expect(await inClone('branch', '--show-current')).toBe('mine');
     });
@@ -100,7 +100,7 @@ describe('RepositoryMaker', () => {
       ],
       ['no token', { credential: null }, /wants credentials/],
     ])('says what is wrong: %s', async (_, given, cause) => {
-      await expect(make(dialect, given)).rejects.toThrow(cause);
+      await expect(checkOut(dialect, given)).rejects.toThrow(cause);
       expect(await readdir(server.workspace)).toEqual([]);
     });
   });

@@ -1,30 +1,30 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { AbandonedStarts } from '../../src/v1/app-conversations/start/start.worker.js';
+import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/abandoned-starts.reaper.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { StartsClient } from '../support/starts-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
 
-/** Whose the sandboxes are that `insertSandboxRow` makes. */
+/** The host of the sandboxes that `insertSandboxRow` inserts. */
 const HOST = 'a-host-of-nobody';
-const PATIENCE_MS = 60_000;
+const GRACE_MS = 60_000;
 
-describe('a start whose host is gone', () => {
+describe('a start whose host is lost', () => {
   let app: TestApp;
   let client: StartsClient;
-  let starts: AbandonedStarts;
+  let reaper: AbandonedStartsReaper;
 
   beforeAll(async () => {
     app = await createTestApp();
-    starts = app.app.get(AbandonedStarts);
+    reaper = app.app.get(AbandonedStartsReaper);
   });
 
   beforeEach(async () => {
-    // What an earlier test was left with is no longer missed.
+    // The sweep forgets the hosts that earlier tests lost.
     await app.dataSource.query('DELETE FROM app_conversation_start_tasks');
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
-    await starts.look();
+    await reaper.sweep();
     client = new StartsClient(app, await app.createUser());
   });
 
@@ -32,7 +32,7 @@ describe('a start whose host is gone', () => {
     await app.close();
   });
 
-  /** A start in a sandbox of the host; its job is in a queue that nobody works on. */
+  /** A start in a sandbox of the host; its job is in a queue that no process works on. */
   const startThere = async (): Promise<StartTask> => {
     const { id } = await insertSandboxRow(app.dataSource, client.user.id, 'PAUSED');
     return client.start({ sandbox_id: id });
@@ -51,23 +51,23 @@ describe('a start whose host is gone', () => {
       [HOST, secondsAgo],
     );
   };
-  const lookAfter = async (milliseconds: number): Promise<void> => {
+  const sweepAfter = async (milliseconds: number): Promise<void> => {
     app.clock.advance(milliseconds);
-    await starts.look();
+    await reaper.sweep();
   };
   const statusOf = async ({ id }: StartTask): Promise<string> => (await client.read(id)).status;
 
   it('ends with that cause', async () => {
     const task = await startThere();
     await age(task);
-    await starts.look();
+    await reaper.sweep();
     expect(await statusOf(task)).toBe('WORKING');
 
-    await lookAfter(PATIENCE_MS);
+    await sweepAfter(GRACE_MS);
 
     expect(await client.read(task.id)).toMatchObject({
       status: 'ERROR',
-      detail: `Its host ${HOST} does nothing about it: no process of that host runs.`,
+      detail: `The start was abandoned: no process of its host ${HOST} is running.`,
     });
     expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'PAUSED' }]);
   });
@@ -80,8 +80,8 @@ describe('a start whose host is gone', () => {
       [task.id],
     );
     await age(task);
-    await starts.look();
-    await lookAfter(PATIENCE_MS);
+    await reaper.sweep();
+    await sweepAfter(GRACE_MS);
 
     expect(await statusOf(task)).toBe('ERROR');
     expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'DELETING' }]);
@@ -91,28 +91,28 @@ describe('a start whose host is gone', () => {
     const task = await startThere();
     await age(task, 3600);
     await seen(20);
-    await starts.look();
-    await lookAfter(PATIENCE_MS);
+    await reaper.sweep();
+    await sweepAfter(GRACE_MS);
     expect(await statusOf(task)).toBe('WORKING');
 
     await seen(61);
-    await starts.look();
-    await lookAfter(PATIENCE_MS);
+    await reaper.sweep();
+    await sweepAfter(GRACE_MS);
     expect(await statusOf(task)).toBe('ERROR');
   });
 
   it('is left alone when the host only stopped and came back', async () => {
     const task = await startThere();
     await age(task, 3600);
-    // One that stops says so by taking its row away.
-    await starts.look();
+    // A host that stops deletes its row.
+    await reaper.sweep();
     await seen(0);
-    await lookAfter(PATIENCE_MS);
+    await sweepAfter(GRACE_MS);
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
-    await lookAfter(PATIENCE_MS);
+    await sweepAfter(GRACE_MS);
     expect(await statusOf(task)).toBe('WORKING');
 
-    await lookAfter(PATIENCE_MS - 1_000);
+    await sweepAfter(GRACE_MS - 1_000);
     expect(await statusOf(task)).toBe('WORKING');
   });
 
@@ -121,8 +121,8 @@ describe('a start whose host is gone', () => {
     await age(old);
     const young = await startThere();
     await age(young, 20);
-    await starts.look();
-    await lookAfter(PATIENCE_MS);
+    await reaper.sweep();
+    await sweepAfter(GRACE_MS);
 
     expect([await statusOf(old), await statusOf(young)]).toEqual(['ERROR', 'WORKING']);
   });
@@ -133,15 +133,15 @@ describe('a start whose host is gone', () => {
   ])('is left alone when %s', async (_case, change, left) => {
     const task = await startThere();
     await age(task);
-    await starts.look();
+    await reaper.sweep();
 
-    let looking = Promise.resolve();
+    let sweeping = Promise.resolve();
     await app.dataSource.transaction(async (manager) => {
       await manager.query(`UPDATE app_conversation_start_tasks SET ${change} WHERE id = $1`, [task.id]);
-      looking = lookAfter(PATIENCE_MS);
+      sweeping = sweepAfter(GRACE_MS);
       await untilBlocked(app.dataSource);
     });
-    await looking;
+    await sweeping;
 
     expect(await statusOf(task)).toBe(left);
   });

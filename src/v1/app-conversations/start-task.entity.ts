@@ -10,9 +10,10 @@ import {
 } from 'typeorm';
 import type { Content } from '../../agent-protocol/events.js';
 import { User } from '../../auth/user.entity.js';
+import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
-/** The way of a start task, in this order; ERROR can follow each but READY. */
+/** The statuses of a start in their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -25,7 +26,14 @@ export const START_TASK_STATUSES = [
 ] as const;
 export type StartTaskStatus = (typeof START_TASK_STATUSES)[number];
 
-/** The first message of a conversation; the agent starts to work on it whatever `run` says. */
+/** A start in one of these is over. */
+export const FINISHED_STATUSES = ['READY', 'ERROR'] as const satisfies readonly StartTaskStatus[];
+
+export function isFinished(status: StartTaskStatus): status is (typeof FINISHED_STATUSES)[number] {
+  return (FINISHED_STATUSES as readonly StartTaskStatus[]).includes(status);
+}
+
+/** The first message of a conversation; the agent begins to work on it whatever `run` says. */
 export interface StartMessage {
   role: 'user';
   content: Content[];
@@ -33,22 +41,22 @@ export interface StartMessage {
 }
 
 /**
- * What a conversation is asked to begin with, checked as far as that needs no database. Named as on the wire, each
- * member there (null where it was not given): the row of the start task keeps it, answers echo it, and the worker
- * reads it back. A suggested task has been turned into `initial_message`, `trigger`, repository and provider already,
- * and stays for the echo.
+ * What a client asks a conversation to begin with, checked as far as that needs no database. Members are named as on the
+ * wire and always present (null where they were not given): the row of the start task stores them, responses echo them,
+ * and the worker reads them back. A suggested task has already become `initial_message`, `trigger`, repository and
+ * provider; it stays for the echo.
  */
 export interface StartRequest {
   sandbox_id: string | null;
-  /** Of the sandbox that is made when none is named; null: the default. */
+  /** Of the sandbox that is created when none is named; null: the default. */
   sandbox_spec_id: string | null;
-  /** UUID with dashes; null: chosen by us. */
+  /** UUID with dashes; null: the service chooses. */
   conversation_id: string | null;
   initial_message: StartMessage | null;
   system_message_suffix: string | null;
-  /** Null: the one of the settings. */
+  /** Null: the settings' model. */
   llm_model: string | null;
-  /** `owner/name` or a longer path; its form was checked. */
+  /** `owner/name` or a longer path, well-formed. */
   selected_repository: string | null;
   selected_branch: string | null;
   git_provider: ProviderType | null;
@@ -60,14 +68,14 @@ export interface StartRequest {
   parent_conversation_id: string | null;
   agent_type: 'default' | 'plan';
   public: boolean | null;
-  /** Values by name: the row keeps them encrypted beside the echo, in which they are masked. */
+  /** Values by name. The row stores them encrypted beside the request, in which they are masked. */
   secrets: Record<string, string> | null;
   tags: Record<string, string>;
-  /** Members that are echoed and have no effect (`processors`, `plugins`, `agent_profile_id`, …). */
+  /** Members that are echoed without an effect (`processors`, `plugins`, `agent_profile_id`, …). */
   [echoed: string]: unknown;
 }
 
-/** A conversation on its way: this row is the truth, the job that walks it only carries the id. */
+/** The start of a conversation: this row is the truth, its job only carries the id. */
 @Entity('app_conversation_start_tasks')
 @Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
@@ -92,19 +100,19 @@ export class StartTask {
   @Column('text', { nullable: true })
   detail: string | null;
 
-  /** Chosen with the task; clients see it from READY on. */
+  /** Chosen with the task; clients see it once the task is READY. */
   @Column('uuid', { name: 'app_conversation_id' })
   appConversationId: string;
 
-  /** Chosen with the task as well, unless the request names one. */
+  /** Also chosen with the task, unless the request names one. */
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;
 
-  /** Whose queue its job is in. */
+  /** The host whose queue has its job. */
   @Column('text', { name: 'host_id' })
   hostId: string;
 
-  /** The request as it is echoed and worked on; secrets in it are masked. */
+  /** Secrets in it are masked. */
   @Column('jsonb')
   request: StartRequest;
 
@@ -112,19 +120,22 @@ export class StartTask {
   @Column('text', { name: 'request_secrets', nullable: true })
   requestSecrets: string | null;
 
-  /** What could not be done as asked, or was done for it to others, for people; `detail` ends with it. */
+  /**
+   * For people: what could not be done as asked, or what was done to other sandboxes for it. Responses append it to
+   * `detail`.
+   */
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];
 
-  /** Its sandbox has been made, or was there before; one without a row is gone then. */
+  /** Its sandbox was created, or existed before: if it has no row, it is gone. */
   @Column('boolean', { name: 'sandbox_made', default: false })
   sandboxMade: boolean;
 
-  /** Where the agent works inside the sandbox; null until that is known. */
+  /** Folder in the sandbox that the agent works in; null until it is known. */
   @Column('text', { name: 'working_dir', nullable: true })
   workingDir: string | null;
 
-  /** Counts the workers that took it up: one that was given up for dead changes nothing any more. */
+  /** Counts the workers that took it up: an earlier one, taken for dead, changes nothing any more. */
   @Column('integer', { default: 0 })
   attempt: number;
 
@@ -133,4 +144,18 @@ export class StartTask {
 
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
+}
+
+/** Columns of start tasks that hold encrypted records. */
+export const START_TASK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'app_conversation_start_tasks',
+    column: 'request_secrets',
+    keyColumns: ['id'],
+    binding: ({ id = '' }) => requestSecretsBinding(id),
+  },
+];
+
+export function requestSecretsBinding(taskId: string): string {
+  return `app_conversation_start_tasks.request_secrets:${taskId}`;
 }

@@ -1,61 +1,5 @@
-import { Injectable } from '@nestjs/common';
-import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
-import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
-import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
-import { SettingsRepository } from '../../../settings/settings.repository.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
-
-/** All that a user has stored for agents, in clear. Never an answer, never a row, never a log. */
-interface AgentInputs {
-  settings: AgentSettings;
-  mcpConfig: ClearMcpConfig | null;
-  /** By name. */
-  secrets: ReadonlyMap<string, AgentSecret>;
-}
-
-/** Reads what a user has stored for agents, as it is now. */
-@Injectable()
-export class AgentInputsReader {
-  constructor(
-    private readonly settings: SettingsRepository,
-    private readonly mcpConfigs: McpConfigRepository,
-    private readonly secrets: AgentSecretsReader,
-  ) {}
-
-  /**
-   * @param given secrets of one conversation, which go before those of the user
-   * @throws SecretDecryptionError when something stored is not readable with the configured keys
-   */
-  async read(userId: string, given: ReadonlyMap<string, string>): Promise<AgentInputs> {
-    const [judged, own] = await Promise.all([this.readSettings(userId), this.secrets.forUser(userId)]);
-    const secrets = new Map(own);
-    for (const [name, value] of given) {
-      secrets.set(name, { value, description: null });
-    }
-    return { ...judged, secrets };
-  }
-
-  /** Without secrets: nobody but the database is asked. */
-  async readSettings(userId: string): Promise<Omit<AgentInputs, 'secrets'>> {
-    const [{ settings, keys }, mcpConfig] = await Promise.all([
-      this.settings.loadWithKeys(userId),
-      this.mcpConfigs.read(userId),
-    ]);
-    return { settings: agentSettings(settings, keys), mcpConfig };
-  }
-}
-
-/**
- * Which agent server is inside a sandbox: ours, which takes members and has routes that the published schema lacks, or
- * one that is told no more than the schema knows.
- */
-export type AgentDialect = 'slipway' | 'stock';
-
-/** @param spec null when it is not configured any more */
-export function agentDialect(spec: SandboxSpec | null): AgentDialect {
-  return spec?.program.kind === 'native' ? 'slipway' : 'stock';
-}
 
 /** The settings that say how an agent works, with their keys in clear. */
 export type AgentSettings = Pick<
@@ -74,7 +18,7 @@ export type AgentSettings = Pick<
 > &
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'>;
 
-/** Picks them from what is stored; everything is null for a user who stored nothing. */
+/** @param row null for a user who stored no settings: everything is null then */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,
@@ -98,18 +42,28 @@ export function agentSettings(
 
 const DEFAULT_MAX_ITERATIONS = 500;
 
-/** How far an agent may go, as agent servers are told it. */
+/** How far an agent may go, as agent servers take it. */
 interface AgentLimits {
-  /** Steps after a message. */
+  /** Steps per message. */
   max_iterations: number;
   /** USD per conversation; null: no limit. */
   max_budget: number | null;
 }
 
-/** Limits for a conversation that begins, or goes on, with these settings. */
 export function agentLimits({
   max_iterations: iterations,
   max_budget_per_task: budget,
 }: Pick<AgentSettings, 'max_iterations' | 'max_budget_per_task'>): AgentLimits {
   return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
+}
+
+/**
+ * Which agent server runs in a sandbox: ours, with members and routes that the published schema lacks, or a stock one,
+ * which gets what the schema knows and no more.
+ */
+export type AgentDialect = 'slipway' | 'stock';
+
+/** @param spec null when it is not configured any more */
+export function agentDialect(spec: SandboxSpec | null): AgentDialect {
+  return spec?.program.kind === 'native' ? 'slipway' : 'stock';
 }

@@ -1,11 +1,11 @@
 import { calcPrice } from '@pydantic/genai-prices';
 import type { ModelFacts } from './model-catalogue.js';
 
-/** Prices do not depend on how much is used here: those of the cheapest tier are taken. */
+/** Too little to leave the first tier: prices do not depend on the usage here. */
 const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
 
 /**
- * What the catalogue that comes with the service knows of a model.
+ * What the bundled catalogue knows of a model.
  *
  * @param name as in the settings: `gpt-4o`, `anthropic/claude-…`, `litellm_proxy/gpt-4o`
  */
@@ -26,7 +26,7 @@ export function catalogueFacts(name: string): ModelFacts {
   };
 }
 
-/** The name with its provider, then the rest of it wherever it is sold. */
+/** The model at its provider, the name as a whole, then the rest of the name, whoever sells it. */
 function candidates(name: string): { model: string; provider: string | null }[] {
   const slash = name.indexOf('/');
   const whole = { model: name, provider: null };

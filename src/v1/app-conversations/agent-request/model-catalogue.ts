@@ -7,34 +7,34 @@ export interface ModelPrice {
   output: number;
 }
 
-/** What is known of a model beside its name. */
+/** What the catalogue knows of a model. */
 export interface ModelFacts {
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   price: ModelPrice | null;
-  /** Tokens; null: nobody knows. */
+  /** Tokens; null: unknown. */
   contextWindow: number | null;
 }
 
-/** What models cost and how much they can read: the operator's list first, then the catalogue of the installation. */
+/** What models cost and how much they can read: by the operator's list of prices, or else by the bundled catalogue. */
 @Injectable()
 export class ModelCatalogue implements OnModuleInit {
   private prices = new Map<string, ModelPrice>();
 
   constructor(private readonly config: AppConfig) {}
 
-  /** @throws ConfigError for an operator's list that cannot be used */
+  /** @throws ConfigError for an invalid list */
   async onModuleInit(): Promise<void> {
     const { modelPricesFile: file } = this.config.agent;
     if (file !== null) {
-      // Only where there is one: the parsers take long to load.
+      // Imported only where there is a list: the parsers take long to load.
       const { readModelPrices } = await import('./model-prices.file.js');
       this.prices = await readModelPrices(file);
     }
   }
 
-  /** @param name as in the settings; the operator's list may name it with or without its provider */
+  /** @param name as in the settings; the operator's list may omit its provider */
   async facts(name: string): Promise<ModelFacts> {
-    // The catalogue is large, and needed by those who start conversations only.
+    // The catalogue is large, and only starts of conversations need it.
     const { catalogueFacts } = await import('./model-catalogue.data.js');
     const facts = catalogueFacts(name);
     const given = this.prices.get(name) ?? this.prices.get(name.slice(name.indexOf('/') + 1));

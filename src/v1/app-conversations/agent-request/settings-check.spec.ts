@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import { agentSettings } from './agent-settings.js';
-import { type JudgedSettings, settingsProblem } from './settings-check.js';
+import { type CheckedSettings, checkSettings } from './settings-check.js';
 
-const USABLE: JudgedSettings = {
+const USABLE: CheckedSettings = {
   model: 'openai/gpt-4o',
   settings: agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
   mcpConfig: null,
@@ -14,14 +14,14 @@ const ANYWHERE = new OutboundAddresses(null);
 const LISTED = new OutboundAddresses(['llm.example.com']);
 
 function settings(
-  change: Partial<JudgedSettings['settings']>,
-  rest: Partial<JudgedSettings> = {},
-): JudgedSettings {
+  change: Partial<CheckedSettings['settings']>,
+  rest: Partial<CheckedSettings> = {},
+): CheckedSettings {
   return { ...USABLE, ...rest, settings: { ...USABLE.settings, ...change } };
 }
 
-describe('settingsProblem', () => {
-  it.each([
+describe('checkSettings', () => {
+  it.each<[string, CheckedSettings]>([
     ['plain', USABLE],
     ['CodeActAgent', settings({ agent: 'CodeActAgent' })],
     ['a blank agent', settings({ agent: '' })],
@@ -37,8 +37,8 @@ describe('settingsProblem', () => {
     ],
     ['a provider that the stock server knows', settings({}, { model: 'mistral/large', dialect: 'stock' })],
     ['anthropic without an address', settings({}, { model: 'anthropic/claude-sonnet-4-5' })],
-  ])('has nothing against %s', (_, judged) => {
-    expect(settingsProblem(judged, ANYWHERE)).toBeNull();
+  ])('has nothing against %s', (_, checked) => {
+    expect(checkSettings(checked, ANYWHERE)).toEqual({ problem: null, model: checked.model });
   });
 
   it.each([
@@ -69,7 +69,7 @@ describe('settingsProblem', () => {
       ),
       'mcp_config',
     ],
-  ])('names what is wrong: %s', (_, judged, name) => {
-    expect(settingsProblem(judged, LISTED)).toContain(name);
+  ])('names what is wrong: %s', (_, checked, name) => {
+    expect(checkSettings(checked, LISTED).problem).toContain(name);
   });
 });

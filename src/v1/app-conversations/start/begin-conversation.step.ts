@@ -1,73 +1,71 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import type { StartConversationRequest } from '../../../agent-protocol/conversation.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
-import { AgentRequests } from '../agent-request/agent-request.js';
-import type { StartTask } from '../start-task.entity.js';
+import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { requestSecrets, StartTaskRepository } from '../start-task.repository.js';
-import { StartFailure } from './start-errors.js';
-import type { StartTarget } from './await-sandbox.js';
+import type { StartTask } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
+import type { StartContext } from './start-context.js';
+import { StartFailure } from './start-failure.js';
 
-/** STARTING_CONVERSATION: our rows first, then the agent server's half, which is got or made by the same id. */
+/** STARTING_CONVERSATION: stores our rows first, then has the agent server find or create its part by the same id. */
 @Injectable()
 export class BeginConversationStep {
   constructor(
     private readonly tasks: StartTaskRepository,
-    private readonly requests: AgentRequests,
-    private readonly rows: ConversationRepository,
+    private readonly conversations: ConversationRepository,
+    private readonly requests: AgentRequestBuilder,
     private readonly agentServers: AgentServerClient,
-    private readonly cipher: SecretCipher,
-    private readonly addresses: SandboxUrls,
+    private readonly urls: SandboxUrls,
   ) {}
 
-  /** @throws StartFailure, StartSuperseded, AgentServerError when trying again may help */
-  async run({ task: given, target, dialect }: StartTarget): Promise<StartTask> {
-    const workingDir = given.workingDir ?? '.';
+  /**
+   * @returns the task as it is then, in the same status
+   * @throws StartFailure, StartSuperseded; AgentServerError when another attempt may succeed
+   */
+  async run({ task, sandbox, dialect }: StartContext): Promise<StartTask> {
+    const workingDir = task.workingDir ?? '.';
     const request = await this.requests.build({
-      userId: given.userId,
-      conversationId: given.appConversationId,
+      userId: task.userId,
+      conversationId: task.appConversationId,
       workingDir,
-      ports: this.addresses.ports(target.sandboxId, target.ports),
-      request: given.request,
-      secrets: requestSecrets(given, this.cipher),
+      ports: this.urls.ports(sandbox.sandboxId, sandbox.ports),
+      request: task.request,
+      secrets: this.tasks.secretsOf(task),
       dialect,
     });
     if (request.problem !== null) {
       throw new StartFailure(request.problem);
     }
     const { body, model } = request;
-    const notes = [...new Set([...given.notes, ...request.notes])];
-    const task = await this.tasks.transaction(async (manager) => {
-      // Also holds a deletion of the task until its conversation is there to be deleted.
-      const noted = await this.tasks.lock(given, { notes }, manager);
-      await this.rows.insert(manager, noted, { model, workingDir });
-      return noted;
+    const notes = [...new Set([...task.notes, ...request.notes])];
+    const stored = await this.tasks.transaction(async (manager) => {
+      // The lock also keeps a deletion of the task waiting until its conversation exists and can be deleted.
+      const locked = await this.tasks.lock(task, { notes }, manager);
+      await this.conversations.insert(manager, locked, { model, workingDir });
+      return locked;
     });
-    await this.create(() => this.agentServers.startConversation(target, body));
-    return this.tasks.transaction(async (manager: EntityManager) => {
-      await this.rows.setGeneration(manager, task.appConversationId, target.generation);
-      return this.tasks.advance(task, 'READY', {}, manager);
-    });
+    await this.startRemotely({ sandbox }, body);
+    return stored;
   }
 
-  private async create(start: () => Promise<unknown>): Promise<void> {
+  private async startRemotely(
+    { sandbox }: Pick<StartContext, 'sandbox'>,
+    body: StartConversationRequest,
+  ): Promise<void> {
     try {
-      await start();
+      await this.agentServers.startConversation(sandbox, body);
     } catch (error) {
-      if (
+      const isRefusal =
         error instanceof AgentServerError &&
         error.status !== null &&
         error.status >= 400 &&
-        error.status < 500
-      ) {
-        throw new StartFailure(`The agent server refused the conversation: ${error.detail}`, {
-          cause: error,
-        });
-      }
-      throw error;
+        error.status < 500;
+      throw isRefusal
+        ? new StartFailure(`The agent server refused the conversation: ${error.detail}`, { cause: error })
+        : error;
     }
   }
 }

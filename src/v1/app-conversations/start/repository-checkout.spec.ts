@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import type { GitPrepareFailure } from '../../../agent-protocol/git.js';
-import { failureOfOutput, preparationFailure } from './repository-checkout.js';
+import { failureOfOutput, checkoutFailure } from './repository-checkout.js';
 
 const PLAN = { provider: 'github', name: 'octo/app', branch: 'dev', credential: null } as const;
 const WITH_TOKEN = { ...PLAN, credential: { username: 'x', password: 'ghp_secret' } };
 
-describe('preparationFailure', () => {
+describe('checkoutFailure', () => {
   it.each<[GitPrepareFailure, RegExp, RegExp]>([
     ['authentication', /store a token for github/, /refused the github token/],
     ['repository_not_found', /or store a token for github/, /whether the github token may see it/],
@@ -16,12 +16,12 @@ describe('preparationFailure', () => {
     ['timeout', /in time/, /in time/],
     ['failed', /could not be cloned\./, /could not be cloned\./],
   ])('says what to do: %s', (failure, anonymous, withToken) => {
-    expect(preparationFailure(PLAN, failure, '')).toMatch(anonymous);
-    expect(preparationFailure(WITH_TOKEN, failure, '')).toMatch(withToken);
+    expect(checkoutFailure(PLAN, failure, '')).toMatch(anonymous);
+    expect(checkoutFailure(WITH_TOKEN, failure, '')).toMatch(withToken);
   });
 
   it('ends with what git wrote, without the token', () => {
-    expect(preparationFailure(WITH_TOKEN, 'failed', 'fatal: ghp_secret is bad\n')).toBe(
+    expect(checkoutFailure(WITH_TOKEN, 'failed', 'fatal: ghp_secret is bad\n')).toBe(
       'The repository octo/app could not be cloned.\nfatal: ********** is bad',
     );
   });

@@ -1,35 +1,45 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
+import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
 import { AgentServerHttp, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
 import type { AgentDialect } from '../agent-request/agent-settings.js';
-import { StartFailure, tailOf } from './start-errors.js';
+import { StartFailure, tailOf } from './start-failure.js';
 
-/** A repository as it is to be in a sandbox. */
-export interface RepositoryPlan {
+/** What is to be checked out in a sandbox. */
+export interface CheckoutPlan {
   provider: ProviderType;
   /** As the user named it. */
   name: string;
   /** http(s), without credentials. */
   url: string;
   /** Null: anonymously. */
-  credential: { username: string; password: string } | null;
+  credential: GitCredential | null;
   /** Absolute. */
   folder: string;
-  /** Null: the default branch, from which a branch for the conversation's work is made. */
+  /** Null: the default branch. */
   branch: string | null;
+  /** Branch for the conversation's work, made from the other one; null: none. */
   newBranch: string | null;
+  /** Who commits there. */
   identity: GitIdentity;
 }
 
-const CLONE_SECONDS = 600;
+/** What came of it. */
+interface CheckoutResult {
+  ok: boolean;
+  failure: GitPrepareFailure | null;
+  /** The end of what git wrote. */
+  output: string;
+}
 
-/** Makes repositories inside of sandboxes; credentials reach no address, argument, configuration or log. */
+const CLONE_TIMEOUT_SECONDS = 600;
+
+/** Checks repositories out inside of sandboxes. Credentials reach no address, argument, configuration or log. */
 @Injectable()
-export class RepositoryMaker {
+export class RepositoryCheckout {
   constructor(
     private readonly git: AgentServerGit,
     private readonly commands: AgentServerCommands,
@@ -37,30 +47,31 @@ export class RepositoryMaker {
   ) {}
 
   /**
-   * Makes the repository, unless it is there.
+   * Does nothing where the repository exists.
    *
-   * @throws StartFailure with the last output
+   * @throws StartFailure with the end of git's output
    */
-  async make(
+  async run(
     target: AgentServerTarget,
     dialect: AgentDialect,
-    plan: RepositoryPlan,
+    plan: CheckoutPlan,
     signal: AbortSignal,
   ): Promise<void> {
     const { ok, failure, output } =
       dialect === 'slipway'
-        ? await this.byRoute(target, plan, signal)
-        : await this.byCommands(target, plan, signal);
+        ? await this.throughRoute(target, plan, signal)
+        : await this.withCommands(target, plan, signal);
     if (!ok) {
-      throw new StartFailure(preparationFailure(plan, failure ?? 'failed', output));
+      throw new StartFailure(checkoutFailure(plan, failure ?? 'failed', output));
     }
   }
 
-  private async byRoute(
+  /** Our agent server has a route for it. */
+  private async throughRoute(
     target: AgentServerTarget,
-    plan: RepositoryPlan,
+    plan: CheckoutPlan,
     signal: AbortSignal,
-  ): ReturnType<AgentServerGit['prepare']> {
+  ): Promise<CheckoutResult> {
     return this.git.prepare(
       target,
       {
@@ -71,54 +82,54 @@ export class RepositoryMaker {
         username: plan.credential?.username ?? null,
         password: plan.credential?.password ?? null,
         identity: plan.identity,
-        timeout: CLONE_SECONDS,
+        timeout: CLONE_TIMEOUT_SECONDS,
       },
       signal,
     );
   }
 
-  private async byCommands(
+  private async withCommands(
     target: AgentServerTarget,
-    plan: RepositoryPlan,
+    plan: CheckoutPlan,
     signal: AbortSignal,
-  ): Promise<Pick<Awaited<ReturnType<AgentServerGit['prepare']>>, 'ok' | 'failure' | 'output'>> {
+  ): Promise<CheckoutResult> {
     const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
     if (plan.credential && secretFile !== null) {
-      // A command's text is kept by the server; this file is gone before git starts.
+      // The agent server logs the text of commands; this file is gone before git starts.
       const { username, password } = plan.credential;
       await this.http.upload(target, secretFile, `${username}\n${password}\n`, signal);
     }
     const { exitCode, output } = await this.commands.run(target, {
       command: cloneScript(plan, secretFile),
       cwd: null,
-      timeoutSeconds: CLONE_SECONDS,
+      timeoutSeconds: CLONE_TIMEOUT_SECONDS,
       signal,
     });
     return { ok: exitCode === 0, failure: exitCode === 0 ? null : failureOfOutput(output), output };
   }
 }
 
-/** A text as one word of a POSIX shell. */
+/** Makes a text one word of a POSIX shell. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Answers git from the environment of this one command. */
-const HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
+/** Credential helper that takes its answer from the environment of this one command. */
+const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
 /**
- * Commands for bash that make a repository where an agent server has no route for that. It is made beside its folder
- * and then renamed, so it is there as a whole or not at all, and the script can be repeated.
+ * Commands for bash that clone a repository where an agent server has no route for it. The clone is made beside its
+ * folder and then renamed: it exists as a whole or not at all, and the script can be repeated.
  *
- * @param secretFile file with user name and password in a line each, which is removed before anything else; null:
+ * @param secretFile file with user name and password on a line each, which is removed before anything else; null: clones
  *   anonymously
  */
 function cloneScript(
-  { url, folder, branch, newBranch, identity }: Omit<RepositoryPlan, 'credential' | 'provider' | 'name'>,
+  { url, folder, branch, newBranch, identity }: Omit<CheckoutPlan, 'credential' | 'provider' | 'name'>,
   secretFile: string | null,
 ): string {
   const target = shellQuote(folder);
-  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(HELPER)}`;
+  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(CREDENTIAL_HELPER)}`;
   const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
   return [
     'set -e',
@@ -142,13 +153,13 @@ function cloneScript(
     `rmdir ${target} 2>/dev/null || true`,
     `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,
     `mv "$new" ${target}`,
-    // The folder's owner may be another user than the one who works in it.
+    // The folder may belong to another user than the one who works in it.
     `git config --global --get-all safe.directory | grep -Fqx -- ${target} || git config --global --add safe.directory ${target} || true`,
   ].join('\n');
 }
 
-/** What git, curl and the large servers write in English; the first match counts. */
-const SIGNS: readonly [RegExp, GitPrepareFailure][] = [
+/** What git, curl and the large git servers write in English; the first match counts. */
+const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
   [/no space left on device|disk quota exceeded/i, 'no_space'],
   [/remote branch .* not found|couldn't find remote ref/i, 'branch_not_found'],
   [
@@ -162,14 +173,14 @@ const SIGNS: readonly [RegExp, GitPrepareFailure][] = [
   ],
 ];
 
-/** Why a clone failed that ran as a command. */
+/** Why a clone failed, by its output. */
 export function failureOfOutput(output: string): GitPrepareFailure {
-  return SIGNS.find(([sign]) => sign.test(output))?.[1] ?? 'failed';
+  return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
 }
 
-/** What a user is told when a repository could not be made: what happened, what to do, and what git wrote last. */
-export function preparationFailure(
-  plan: Pick<RepositoryPlan, 'provider' | 'name' | 'branch' | 'credential'>,
+/** Explains a failure to the user: what happened, what to do, and the end of git's output. */
+export function checkoutFailure(
+  plan: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
   failure: GitPrepareFailure,
   output: string,
 ): string {
@@ -179,7 +190,7 @@ export function preparationFailure(
 }
 
 function sentence(
-  { provider, name, branch, credential }: Pick<RepositoryPlan, 'provider' | 'name' | 'branch' | 'credential'>,
+  { provider, name, branch, credential }: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
   failure: GitPrepareFailure,
 ): string {
   const repository = `The repository ${name}`;

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import type { StartTarget } from './await-sandbox.js';
-import { StartFailure, tailOf } from './start-errors.js';
+import type { StartContext } from './start-context.js';
+import { StartFailure, tailOf } from './start-failure.js';
 
 /**
- * Runs `.openhands/setup.sh` of the repository that is the current folder, unless it succeeded before. An attempt that
- * an earlier worker began is waited for: the script never runs twice at the same time.
+ * Runs `.openhands/setup.sh` of the repository in the current folder, unless it succeeded before. Waits for an attempt
+ * that an earlier worker began: the script never runs twice at the same time.
  */
 const SETUP_SCRIPT = `
 [ -f .openhands/setup.sh ] || exit 0
@@ -20,8 +20,8 @@ exit "$code"
 `;
 
 /**
- * Makes `.openhands/pre-commit.sh` of the repository that is the current folder its pre-commit hook. A hook that is there
- * already goes first. Repeatable.
+ * Makes `.openhands/pre-commit.sh` the pre-commit hook of the repository in the current folder. An existing hook runs
+ * first. Repeatable.
  */
 const PRE_COMMIT_HOOK = `
 [ -f .openhands/pre-commit.sh ] || exit 0
@@ -38,39 +38,39 @@ HOOK
 chmod 755 "$hook.new" && mv "$hook.new" "$hook"
 `;
 
-const SETUP_SECONDS = 600;
-const HOOK_SECONDS = 60;
-/** How agent servers say that they ended a command. */
+const SETUP_TIMEOUT_SECONDS = 600;
+const HOOK_TIMEOUT_SECONDS = 60;
+/** Exit code of a command that the agent server ended. */
 const ENDED = -1;
 
-/** RUNNING_SETUP_SCRIPT and SETTING_UP_GIT_HOOKS: what a repository asks for itself. Repeatable. */
+/** RUNNING_SETUP_SCRIPT and SETTING_UP_GIT_HOOKS: runs what the repository brings along. Repeatable. */
 @Injectable()
 export class SetUpStep {
   constructor(private readonly commands: AgentServerCommands) {}
 
   /** @throws StartFailure with the script's last output */
-  async runScript({ task, target }: StartTarget, signal: AbortSignal): Promise<void> {
-    const { exitCode, output } = await this.commands.run(target, {
+  async runScript({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {
+    const { exitCode, output } = await this.commands.run(sandbox, {
       command: SETUP_SCRIPT,
       cwd: task.workingDir,
-      timeoutSeconds: SETUP_SECONDS,
+      timeoutSeconds: SETUP_TIMEOUT_SECONDS,
       signal,
     });
     if (exitCode !== 0) {
       const what =
         exitCode === ENDED
-          ? `was ended: it may take ${SETUP_SECONDS / 60} minutes`
+          ? `was ended: it may take ${SETUP_TIMEOUT_SECONDS / 60} minutes`
           : `failed with exit code ${exitCode}`;
       throw new StartFailure(`The setup script .openhands/setup.sh ${what}.\n${tailOf(output)}`.trim());
     }
   }
 
   /** @throws StartFailure */
-  async installHook({ task, target }: StartTarget, signal: AbortSignal): Promise<void> {
-    const { exitCode, output } = await this.commands.run(target, {
+  async installHook({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {
+    const { exitCode, output } = await this.commands.run(sandbox, {
       command: PRE_COMMIT_HOOK,
       cwd: task.workingDir,
-      timeoutSeconds: HOOK_SECONDS,
+      timeoutSeconds: HOOK_TIMEOUT_SECONDS,
       signal,
     });
     if (exitCode !== 0) {

@@ -6,14 +6,14 @@ import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
 import type { JobQueue } from '../../../database/jobs/job-queue.worker.js';
 import type { StartTask } from '../start-task.entity.js';
 
-/** Much of a start is waiting: for a place, for a sandbox, for a clone. */
+/** Much of a start is waiting: for quota, for a sandbox, for a clone. */
 const CONCURRENCY = 100;
-/** Starts are announced; this is for announcements that were missed. */
+/** Jobs are announced; polling finds those whose announcement was lost. */
 const POLL_MS = 2_000;
 const DEAD_POLL_MS = 5_000;
-const NAME = /^[A-Za-z0-9._-]{1,100}$/;
+const PLAIN_HOST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 
-/** Starts that were given up. */
+/** Starts whose last attempt failed. */
 export const DEAD_STARTS: JobQueue = {
   name: 'conversation-start-dead',
   deadLetter: null,
@@ -24,8 +24,8 @@ export const DEAD_STARTS: JobQueue = {
 };
 
 /** The starts in sandboxes of one host. */
-export function startQueue(hostId: string): JobQueue {
-  const name = NAME.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');
+export function startQueueOf(hostId: string): JobQueue {
+  const name = PLAIN_HOST_ID.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');
   return {
     name: `conversation-start-${name}`,
     deadLetter: DEAD_STARTS.name,
@@ -36,33 +36,33 @@ export function startQueue(hostId: string): JobQueue {
   };
 }
 
-/** Sends the jobs of starts to the hosts of their sandboxes. */
-@Injectable()
-export class StartJobs {
-  constructor(private readonly jobs: DurableJobs) {}
-
-  /** To be called before the transaction of `send`: another host's queue may not be there yet. */
-  async prepare(hostId: string): Promise<void> {
-    await this.jobs.prepare(startQueue(hostId));
-  }
-
-  /** Has the task walked once the caller's transaction is committed, at once and until it is over. */
-  async send(manager: EntityManager, { id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
-    const job: StartJob = { taskId: id };
-    await this.jobs.send(manager, startQueue(hostId).name, job);
-  }
-}
-
-/** What the job of a start carries: the row is the truth, so only its id. */
+/** The row is the truth, so a job carries only its id. */
 interface StartJob {
   taskId: string;
 }
 
-/** @throws TypeError for something else, which only a fault of ours can send */
-export function readStartJob(data: unknown): StartJob {
+/** Sends the jobs of starts to the hosts of their sandboxes. */
+@Injectable()
+export class StartQueue {
+  constructor(private readonly jobs: DurableJobs) {}
+
+  /** To be called before the transaction of `send`: the queue of another host may not exist yet. */
+  async prepare(hostId: string): Promise<void> {
+    await this.jobs.prepare(startQueueOf(hostId));
+  }
+
+  /** Has the workflow run for the task as soon as the caller's transaction is committed, and until it is finished. */
+  async send(manager: EntityManager, { id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
+    const job: StartJob = { taskId: id };
+    await this.jobs.send(manager, startQueueOf(hostId).name, job);
+  }
+}
+
+/** @throws TypeError for other data, which only a bug can send */
+export function parseStartJob(data: unknown): StartJob {
   const taskId = jsonText(data, 'taskId');
   if (taskId === null) {
-    throw new TypeError('a job of a start names no task');
+    throw new TypeError('the job of a start has no task id');
   }
   return { taskId };
 }

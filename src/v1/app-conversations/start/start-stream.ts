@@ -3,56 +3,19 @@ import type { Response } from 'express';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationPresenter } from '../api/conversation.presenter.js';
-import { START_TASKS_CHANNEL, type StartTaskRow, StartTaskQueries } from '../start-task.repository.js';
+import { isFinished } from '../start-task.entity.js';
+import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
+import { START_TASKS_CHANNEL } from '../start-task.repository.js';
 
-/** A sleep that somebody else can end, also before it has begun. */
-export class Wakeup {
-  private isAwake = false;
-  private isOver = false;
-  private resolve: (() => void) | null = null;
-
-  /** The next (or current) wait is over at once. */
-  wake(): void {
-    this.isAwake = true;
-    this.resolve?.();
-  }
-
-  /** Every wait is over, and there is nothing more to wait for. */
-  end(): void {
-    this.isOver = true;
-    this.wake();
-  }
-
-  /**
-   * Waits until woken, at most for so long.
-   *
-   * @returns whether to go on
-   */
-  async wait(mostMs: number): Promise<boolean> {
-    if (!this.isAwake && !this.isOver) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, mostMs);
-        this.resolve = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.resolve = null;
-    this.isAwake = false;
-    return !this.isOver;
-  }
-}
-
-/** Notifications are hints: without one the row is looked at this often. */
-const LOOK_EVERY_MS = 1_000;
+/** Notifications may be lost: without one the row is read this often. */
+const POLL_MS = 1_000;
 
 interface OpenStream {
   taskId: string;
   wakeup: Wakeup;
 }
 
-/** Tells clients of start tasks as they go on, as one JSON array that is sent bit by bit. */
+/** Streams the progress of start tasks to clients, as one JSON array that is sent element by element. */
 @Injectable()
 export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger(StartStream.name);
@@ -60,8 +23,8 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private isStopping = false;
 
   constructor(
-    private readonly reader: StartTaskQueries,
-    private readonly answers: ConversationPresenter,
+    private readonly tasks: StartTaskQueries,
+    private readonly presenter: ConversationPresenter,
     private readonly notifications: DatabaseNotifications,
   ) {}
 
@@ -73,7 +36,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     );
   }
 
-  /** An open answer would hold the stop of the HTTP server. */
+  /** An open response would keep the HTTP server from stopping. */
   beforeApplicationShutdown(): void {
     this.isStopping = true;
     for (const { wakeup } of this.streams) {
@@ -82,8 +45,8 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   /**
-   * Sends the task now and at each change, until it is READY, ERROR or gone, the client hangs up or the service stops.
-   * The start itself goes on whatever becomes of the client.
+   * Sends the task now and after each change, until it is READY, ERROR or gone, the client hangs up or the service stops.
+   * The start itself goes on whatever happens to the client.
    */
   async send(first: StartTaskRow, response: Response): Promise<void> {
     const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
@@ -100,8 +63,8 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     try {
       await this.write(first, response, stream.wakeup);
     } catch (error) {
-      // The array that was begun is ended: the client has what is known, and asks for the rest.
-      this.logger.error('a stream of a start broke', errorStack(error));
+      // The array is closed all the same: the client keeps what it has, and asks for the rest.
+      this.logger.error('failed to stream a start', { task_id: first.id }, errorStack(error));
     } finally {
       this.streams.delete(stream);
       response.end('\n]');
@@ -111,21 +74,21 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private async write(first: StartTaskRow, response: Response, wakeup: Wakeup): Promise<void> {
     let next: StartTaskRow | undefined = first;
     let separator = '[\n';
-    let told = '';
+    let sent = '';
     while (next) {
       const task: StartTaskRow = next;
       const { status, detail } = task;
-      // `updated_at` changes without anything to tell, for example when another worker takes the task up.
+      // `updated_at` also changes when there is nothing new for the client, such as a takeover by another worker.
       const state = JSON.stringify([status, detail]);
-      if (state !== told) {
-        response.write(`${separator}${JSON.stringify(this.answers.startTask(task))}`);
+      if (state !== sent) {
+        response.write(`${separator}${JSON.stringify(this.presenter.startTask(task))}`);
         separator = ',\n';
-        told = state;
+        sent = state;
       }
-      if (status === 'READY' || status === 'ERROR' || !(await wakeup.wait(LOOK_EVERY_MS))) {
+      if (isFinished(status) || !(await wakeup.wait(POLL_MS))) {
         return;
       }
-      next = (await this.reader.findAll(task.user_id, [task.id])).get(task.id);
+      next = (await this.tasks.findAll(task.user_id, [task.id])).get(task.id);
     }
   }
 
@@ -135,5 +98,44 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
         stream.wakeup.wake();
       }
     }
+  }
+}
+
+/** A wait that others can end, also before it has begun. */
+export class Wakeup {
+  private isAwake = false;
+  private isOver = false;
+  private resolve: (() => void) | null = null;
+
+  /** Ends the current wait, or else the next one. */
+  wake(): void {
+    this.isAwake = true;
+    this.resolve?.();
+  }
+
+  /** Ends this wait and all later ones. */
+  end(): void {
+    this.isOver = true;
+    this.wake();
+  }
+
+  /**
+   * Waits until woken, or for so long.
+   *
+   * @returns whether to go on
+   */
+  async wait(timeoutMs: number): Promise<boolean> {
+    if (!this.isAwake && !this.isOver) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        this.resolve = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.resolve = null;
+    this.isAwake = false;
+    return !this.isOver;
   }
 }

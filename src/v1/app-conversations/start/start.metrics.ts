@@ -1,18 +1,12 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
-import { countRows, Metrics } from '../../../metrics/metrics.js';
+import { Metrics } from '../../../metrics/metrics.js';
+import { StartTaskQueries } from '../start-task.queries.js';
 
-const RECENT = `
-  SELECT status AS value, count(*)::int AS count FROM app_conversation_start_tasks
-  WHERE status NOT IN ('READY', 'ERROR') OR updated_at > now() - interval '1 hour'
-  GROUP BY status`;
-
-/** Tells how starts of conversations go. */
+/** Shows operators how starts of conversations are going. */
 @Injectable()
 export class StartMetrics implements OnModuleInit {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly tasks: StartTaskQueries,
     private readonly metrics: Metrics,
   ) {}
 
@@ -21,7 +15,7 @@ export class StartMetrics implements OnModuleInit {
       name: 'slipway_conversation_starts',
       help: 'Starts of conversations by status: those under way, and those that ended within the last hour',
       label: 'status',
-      read: () => countRows(this.dataSource, RECENT),
+      read: () => this.tasks.countRecentByStatus(),
     });
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
 import { type SuggestedTask, type TaskGitServer, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
-const FORGES: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
+const SERVERS: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
   github: {
     kind: 'github',
     apiUrl: 'https://api.github.com',
@@ -29,8 +29,8 @@ const FORGES: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_pr
   },
 };
 
-/** Of each forge: how a change is called, where it is, where checks, comments and issues are. */
-const PLACES: Record<
+/** For each server: how a change is called, where it is, where checks, comments and issues are. */
+const EXPECTED: Record<
   string,
   { change: string; url: string; checks: string; comments: string; issue: string }
 > = {
@@ -65,7 +65,7 @@ const PLACES: Record<
 };
 
 function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
-  const { task, ...forge } = FORGES[name] ?? {};
+  const { task, ...forge } = SERVERS[name] ?? {};
   return suggestedTaskPrompt(
     {
       ...(task as SuggestedTask),
@@ -77,19 +77,19 @@ function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
   );
 }
 
-describe.each(Object.keys(FORGES))('suggestedTaskPrompt at %s', (name) => {
-  const places = PLACES[name] ?? PLACES['github'];
-  const variable = FORGES[name]?.tokenVariable ?? '';
+describe.each(Object.keys(SERVERS))('suggestedTaskPrompt at %s', (name) => {
+  const expectedOf = EXPECTED[name] ?? EXPECTED['github'];
+  const variable = SERVERS[name]?.tokenVariable ?? '';
 
   it.each([
-    ['MERGE_CONFLICTS', ['conflict', places?.change, places?.url, 'same branch']],
-    ['FAILING_CHECKS', ['fail', places?.change, places?.url, places?.checks, 'same branch']],
+    ['MERGE_CONFLICTS', ['conflict', expectedOf?.change, expectedOf?.url, 'same branch']],
+    ['FAILING_CHECKS', ['fail', expectedOf?.change, expectedOf?.url, expectedOf?.checks, 'same branch']],
     [
       'UNRESOLVED_COMMENTS',
-      ['review comments', places?.change, places?.url, places?.comments, 'same branch'],
+      ['review comments', expectedOf?.change, expectedOf?.url, expectedOf?.comments, 'same branch'],
     ],
-    ['OPEN_PR', ['is open', places?.change, places?.url, places?.comments, 'same branch']],
-    ['OPEN_ISSUE', ['issue #7', places?.issue, 'new branch', 'create_pull_request']],
+    ['OPEN_PR', ['is open', expectedOf?.change, expectedOf?.url, expectedOf?.comments, 'same branch']],
+    ['OPEN_ISSUE', ['issue #7', expectedOf?.issue, 'new branch', 'create_pull_request']],
   ] as const)('%s says what to do, where to look, and how to ask there', (type, expected) => {
     const prompt = promptOf(name, type);
 
@@ -106,7 +106,7 @@ describe.each(Object.keys(FORGES))('suggestedTaskPrompt at %s', (name) => {
 
     expect(prompt).toContain('AGENTS.md');
     expect(prompt).toContain('create_pull_request');
-    expect(prompt).toContain(FORGES[name]?.task.repo);
+    expect(prompt).toContain(SERVERS[name]?.task.repo);
     expect(prompt).not.toMatch(/[#!]0|undefined/);
   });
 

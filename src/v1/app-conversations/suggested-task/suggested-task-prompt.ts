@@ -11,24 +11,24 @@ export interface SuggestedTask {
   title: string;
 }
 
-/** Where the work is done. */
+/** The git server of the repository. */
 export interface TaskGitServer {
   kind: GitServerKind;
-  /** Base address of the host's API, without a trailing slash. */
+  /** Base address of its REST API, without a trailing slash. */
   apiUrl: string;
-  /** The variable that the agent's tools find the token in; null where they get none. */
+  /** The environment variable with the token for the agent's tools; null where they get none. */
   tokenVariable: string | null;
 }
 
-/** How a git host's API tells what a task needs. */
+/** Where an agent finds what a task needs, and in which words. */
 interface GitServerHints {
-  /** What the host calls a change request. */
+  /** What the server calls a change request. */
   noun: 'pull request' | 'merge request';
   /** How people write one with its number. */
   change: string;
   /** Address of the change request: its branches, its state. */
   changeUrl: string;
-  /** Where the outcome of the checks is. */
+  /** Where the results of the checks are. */
   checks: string;
   /** Where the review comments are. */
   comments: string;
@@ -38,80 +38,15 @@ interface GitServerHints {
   authorization: string;
 }
 
-/** Hints for one task at its host. Nothing in them needs a command-line client of the host. */
-function gitServerHints(task: SuggestedTask, { kind, apiUrl, tokenVariable }: TaskGitServer): GitServerHints {
-  const number = task.issue_number;
-  const bearer = `the header \`Authorization: Bearer $${tokenVariable ?? ''}\``;
-  switch (kind) {
-    case 'github': {
-      const repository = `${apiUrl}/repos/${task.repo}`;
-      return {
-        noun: 'pull request',
-        change: `#${number}`,
-        changeUrl: `${repository}/pulls/${number}`,
-        checks:
-          `${repository}/commits/{sha}/check-runs and ${repository}/commits/{sha}/status with the sha of its last ` +
-          `commit; the log of a job is at ${repository}/actions/jobs/{id}/logs`,
-        comments:
-          `${repository}/pulls/${number}/comments, ${repository}/pulls/${number}/reviews and ` +
-          `${repository}/issues/${number}/comments`,
-        issueUrl: `${repository}/issues/${number}`,
-        authorization: bearer,
-      };
-    }
-    case 'gitlab': {
-      const project = `${apiUrl}/projects/${encodeURIComponent(task.repo)}`;
-      return {
-        noun: 'merge request',
-        change: `!${number}`,
-        changeUrl: `${project}/merge_requests/${number}`,
-        checks:
-          `${project}/merge_requests/${number}/pipelines, the jobs at ${project}/pipelines/{id}/jobs and the log of ` +
-          `one at ${project}/jobs/{id}/trace`,
-        comments: `${project}/merge_requests/${number}/discussions`,
-        issueUrl: `${project}/issues/${number}`,
-        authorization: bearer,
-      };
-    }
-    case 'bitbucket': {
-      const repository = `${apiUrl}/repositories/${task.repo}`;
-      return {
-        noun: 'pull request',
-        change: `#${number}`,
-        changeUrl: `${repository}/pullrequests/${number}`,
-        checks: `${repository}/pullrequests/${number}/statuses`,
-        comments: `${repository}/pullrequests/${number}/comments and ${repository}/pullrequests/${number}/tasks`,
-        issueUrl: `${repository}/issues/${number}`,
-        authorization:
-          `HTTP Basic (\`curl -u "$${tokenVariable ?? ''}"\`) when the variable holds an email address and a ` +
-          `token, else ${bearer}`,
-      };
-    }
-    case 'bitbucket_dc': {
-      const [project = '', slug = ''] = task.repo.split('/');
-      const change = `${apiUrl}/projects/${project}/repos/${slug}/pull-requests/${number}`;
-      return {
-        noun: 'pull request',
-        change: `#${number}`,
-        changeUrl: change,
-        checks: `${apiUrl.replace('/api/1.0', '')}/build-status/1.0/commits/{sha} with the sha of its last commit`,
-        comments: `${change}/activities`,
-        issueUrl: change,
-        authorization: bearer,
-      };
-    }
-  }
-}
-
 /**
  * The first message of a conversation about a suggested task. It names what is known (repository, number, title) and
- * where the rest is to be found: branches, logs and comments are the agent's to look up, since they change.
+ * where to find the rest: the agent looks up branches, logs and comments itself, since they change.
  */
-export function suggestedTaskPrompt(task: SuggestedTask, forge: TaskGitServer): string {
-  const hints = gitServerHints(task, forge);
+export function suggestedTaskPrompt(task: SuggestedTask, server: TaskGitServer): string {
+  const hints = gitServerHints(task, server);
   const paragraphs = [
     ...PARAGRAPHS[task.task_type](task, hints),
-    ...(task.task_type === 'CREATE_MICROAGENT' ? [] : [accessParagraph(forge, hints)]),
+    ...(task.task_type === 'CREATE_MICROAGENT' ? [] : [accessParagraph(server, hints)]),
   ];
   return paragraphs.join('\n\n');
 }
@@ -195,11 +130,76 @@ function accessParagraph(
     : `The token for ${apiUrl} is in the variable ${tokenVariable}; requests carry it as ${authorization}. Never print it.`;
 }
 
-/** Somebody else wrote the title: on one line, and told apart from the words around it. */
+/** Someone else wrote the title: it is put on one line, and set apart from the words around it. */
 function quoted(title: string): string {
   return `titled ${JSON.stringify(title.replace(/\s+/g, ' ').trim())}`;
 }
 
 function lowerFirst(text: string): string {
   return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+}
+
+/** Hints for one task on its server. None needs a command-line client of the server. */
+function gitServerHints(task: SuggestedTask, { kind, apiUrl, tokenVariable }: TaskGitServer): GitServerHints {
+  const number = task.issue_number;
+  const bearer = `the header \`Authorization: Bearer $${tokenVariable ?? ''}\``;
+  switch (kind) {
+    case 'github': {
+      const repository = `${apiUrl}/repos/${task.repo}`;
+      return {
+        noun: 'pull request',
+        change: `#${number}`,
+        changeUrl: `${repository}/pulls/${number}`,
+        checks:
+          `${repository}/commits/{sha}/check-runs and ${repository}/commits/{sha}/status with the sha of its last ` +
+          `commit; the log of a job is at ${repository}/actions/jobs/{id}/logs`,
+        comments:
+          `${repository}/pulls/${number}/comments, ${repository}/pulls/${number}/reviews and ` +
+          `${repository}/issues/${number}/comments`,
+        issueUrl: `${repository}/issues/${number}`,
+        authorization: bearer,
+      };
+    }
+    case 'gitlab': {
+      const project = `${apiUrl}/projects/${encodeURIComponent(task.repo)}`;
+      return {
+        noun: 'merge request',
+        change: `!${number}`,
+        changeUrl: `${project}/merge_requests/${number}`,
+        checks:
+          `${project}/merge_requests/${number}/pipelines, the jobs at ${project}/pipelines/{id}/jobs and the log of ` +
+          `one at ${project}/jobs/{id}/trace`,
+        comments: `${project}/merge_requests/${number}/discussions`,
+        issueUrl: `${project}/issues/${number}`,
+        authorization: bearer,
+      };
+    }
+    case 'bitbucket': {
+      const repository = `${apiUrl}/repositories/${task.repo}`;
+      return {
+        noun: 'pull request',
+        change: `#${number}`,
+        changeUrl: `${repository}/pullrequests/${number}`,
+        checks: `${repository}/pullrequests/${number}/statuses`,
+        comments: `${repository}/pullrequests/${number}/comments and ${repository}/pullrequests/${number}/tasks`,
+        issueUrl: `${repository}/issues/${number}`,
+        authorization:
+          `HTTP Basic (\`curl -u "$${tokenVariable ?? ''}"\`) when the variable holds an email address and a ` +
+          `token, else ${bearer}`,
+      };
+    }
+    case 'bitbucket_dc': {
+      const [project = '', slug = ''] = task.repo.split('/');
+      const change = `${apiUrl}/projects/${project}/repos/${slug}/pull-requests/${number}`;
+      return {
+        noun: 'pull request',
+        change: `#${number}`,
+        changeUrl: change,
+        checks: `${apiUrl.replace('/api/1.0', '')}/build-status/1.0/commits/{sha} with the sha of its last commit`,
+        comments: `${change}/activities`,
+        issueUrl: change,
+        authorization: bearer,
+      };
+    }
+  }
 }

@@ -1,52 +1,47 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import type { CredentialsRequest } from '../../../agent-protocol/conversation.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
-import { StartTask } from '../start-task.entity.js';
-import { requestSecrets } from '../start-task.repository.js';
-import { mcpServerEntries, secretSources } from './agent-request.js';
-import { AgentInputsReader, agentLimits } from './agent-settings.js';
-import { GitAccessReader } from './git-access.js';
+import { StartTaskRepository } from '../start-task.repository.js';
+import { AgentInputsReader } from './agent-inputs.reader.js';
+import { mcpServerEntries, secretSources } from './agent-request.mapper.js';
+import { agentLimits } from './agent-settings.js';
+import { GitAccessReader } from './git-access.reader.js';
 
 /**
- * What a conversation has to be given again when its agent server has been started anew, since no secret is ever written
- * there, and when something stopped it that may have been changed.
+ * Builds what gives a conversation its credentials again: after its agent server was restarted, since no secret is ever
+ * written there, and after something stopped it that its user may have changed.
  */
 @Injectable()
-export class AgentCredentials {
-  private readonly logger = new Logger(AgentCredentials.name);
+export class AgentCredentialsBuilder {
+  private readonly logger = new Logger(AgentCredentialsBuilder.name);
 
   constructor(
-    @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
-    private readonly cipher: SecretCipher,
+    private readonly tasks: StartTaskRepository,
     private readonly inputs: AgentInputsReader,
     private readonly git: GitAccessReader,
     private readonly config: AppConfig,
   ) {}
 
   /**
-   * As the user's settings are now, limits included, with the secrets that the conversation was started with.
+   * The user's settings as they are now, limits included, with the secrets that the conversation was started with.
    *
-   * @param model the conversation's own: a key for another server is not sent there, and the agent server is told so
+   * @param model the conversation's own: a key for another server is withheld, and the agent server is told so
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async build(
     { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
     model: NamedModel,
   ): Promise<CredentialsRequest> {
-    const task = await this.tasks.findOneBy({ appConversationId: id, userId });
-    const given = task ? requestSecrets(task, this.cipher) : new Map<string, string>();
-    const { settings, mcpConfig, secrets } = await this.inputs.read(userId, given);
+    const own = await this.tasks.secretsOfConversation(userId, id);
+    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own);
     const isForModel = isSameModelServer(model, {
       model: settings.llm_model,
       baseUrl: settings.llm_base_url,
     });
     if (!isForModel) {
       this.logger.warn(
-        'a conversation goes without a key: the settings name another model server than its own',
+        'key withheld from a conversation: the settings name another model server than its own',
         {
           conversation_id: id,
         },
@@ -57,7 +52,7 @@ export class AgentCredentials {
       search_api_key: settings.search_api_key,
       mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
       secrets: secretSources(secrets),
-      git: await this.git.find(userId, settings),
+      git: await this.git.read(userId, settings, credentials),
       ...agentLimits(settings),
       language: settings.language === '' ? null : settings.language,
       outbound_allowlist: this.config.outbound.allowlist,
@@ -72,12 +67,12 @@ interface NamedModel {
   baseUrl: string | null;
 }
 
-/** Of names that name none. */
+/** Of model names without a provider. */
 const DEFAULT_PROVIDER = 'openai';
 
 /**
- * Whether two models are at the same server, so that a key for one may be sent to the other. Without an address the
- * name says the provider (`anthropic/x`); a model that is not named at all may be anybody's.
+ * Whether two models are on the same server, so that a key for one may be sent to the other. Without an address the
+ * name tells the provider (`anthropic/x`). A model without a name may be anybody's: only the addresses are compared.
  */
 export function isSameModelServer(one: NamedModel, other: NamedModel): boolean {
   const [from, to] = [serverOf(one), serverOf(other)];

@@ -1,0 +1,139 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import {
+  decodePageId,
+  formatTimeCursor,
+  type Page,
+  parseTimeCursor,
+  toPage,
+} from '../../common/pagination/page.js';
+import { NamedStatement } from '../../database/named-statement.js';
+import { countRows } from '../../metrics/metrics.js';
+import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
+
+/** A start task with what is known of its sandbox. */
+export interface StartTaskRow {
+  id: string;
+  user_id: string;
+  status: StartTaskStatus;
+  detail: string | null;
+  app_conversation_id: string;
+  sandbox_id: string;
+  /** Secrets in it are masked. */
+  request: StartRequest;
+  notes: string[];
+  created_at: Date;
+  updated_at: Date;
+  sandbox_status: SandboxRowStatus | null;
+  address: string | null;
+  /** The moment that the list is ordered by, with microseconds. */
+  cursor_at: string;
+}
+
+export const START_TASK_ORDERS = ['CREATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT', 'UPDATED_AT_DESC'] as const;
+export type StartTaskOrder = (typeof START_TASK_ORDERS)[number];
+
+/** Which start tasks are wanted; an absent member restricts nothing. */
+export interface StartTaskFilter {
+  /** UUID with dashes. */
+  conversationId?: string;
+  createdFrom?: Date;
+}
+
+const COLUMNS = `
+  t.id, t.user_id, t.status, t.detail, t.app_conversation_id, t.sandbox_id, t.request, t.notes, t.created_at,
+  t.updated_at, s.status AS sandbox_status, s.address`;
+
+const TABLES = `
+  app_conversation_start_tasks t LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id = t.user_id`;
+
+const FILTER = `
+  t.user_id = $1
+  AND ($2::uuid IS NULL OR t.app_conversation_id = $2)
+  AND ($3::timestamptz IS NULL OR t.created_at >= $3)`;
+
+/** Not named, like the searches: one plan for any combination of filters would read all rows of the user. */
+const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
+
+const FIND = new NamedStatement<StartTaskRow>(
+  'start_tasks_find',
+  `SELECT ${COLUMNS}, '' AS cursor_at FROM ${TABLES} WHERE t.user_id = $1 AND t.id = ANY ($2::uuid[])`,
+);
+
+const SEARCHES = {
+  CREATED_AT: searchBy('created_at', 'asc'),
+  CREATED_AT_DESC: searchBy('created_at', 'desc'),
+  UPDATED_AT: searchBy('updated_at', 'asc'),
+  UPDATED_AT_DESC: searchBy('updated_at', 'desc'),
+} satisfies Record<StartTaskOrder, string>;
+
+const COUNT_RECENT_BY_STATUS = `
+  SELECT status AS value, count(*)::int AS count FROM app_conversation_start_tasks
+  WHERE status NOT IN ('READY', 'ERROR') OR updated_at > now() - interval '1 hour'
+  GROUP BY status`;
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Reads start tasks for clients, each list with one statement, and counts them for operators. */
+@Injectable()
+export class StartTaskQueries {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** A page id that is not ours means the first page. */
+  async search(
+    userId: string,
+    filter: StartTaskFilter,
+    { order, limit, pageId }: { order: StartTaskOrder; limit: number; pageId?: string },
+  ): Promise<Page<StartTaskRow>> {
+    const beginning = order.endsWith('_DESC')
+      ? { at: 'infinity', id: LAST_ID }
+      : { at: '-infinity', id: FIRST_ID };
+    const after = parseTimeCursor(decodePageId(pageId)) ?? beginning;
+    const rows = await this.dataSource.query<StartTaskRow[]>(SEARCHES[order], [
+      userId,
+      ...filterValues(filter),
+      after.at,
+      after.id,
+      limit + 1,
+    ]);
+    return toPage(rows, limit, (row) => formatTimeCursor({ at: row.cursor_at, id: row.id }));
+  }
+
+  async count(userId: string, filter: StartTaskFilter): Promise<number> {
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
+    return row?.count ?? 0;
+  }
+
+  /** By id, without those that are unknown or another user's. */
+  async findAll(userId: string, ids: readonly string[]): Promise<Map<string, StartTaskRow>> {
+    const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Of all users: the unfinished starts, and those that finished within the last hour. */
+  async countRecentByStatus(): Promise<Map<string, number>> {
+    return countRows(this.dataSource, COUNT_RECENT_BY_STATUS);
+  }
+}
+
+function searchBy(column: 'created_at' | 'updated_at', direction: 'asc' | 'desc'): string {
+  const beyond = direction === 'desc' ? '<' : '>';
+  return `
+    SELECT ${COLUMNS}, to_char(t.${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
+    FROM ${TABLES}
+    WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($4::timestamptz, $5::uuid)
+    ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $6`;
+}
+
+function filterValues({ conversationId, createdFrom }: StartTaskFilter): unknown[] {
+  return [conversationId ?? null, createdFrom ?? null];
+}
+
+/** An SQL condition: the conversation whose id the column holds has an unfinished start. */
+export function hasUnfinishedStart(column: string): string {
+  return `EXISTS (SELECT FROM app_conversation_start_tasks t
+    WHERE t.app_conversation_id = ${column} AND t.status NOT IN ('READY', 'ERROR'))`;
+}

@@ -1,0 +1,81 @@
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { RepeatedWork } from '../../../common/async.js';
+import { Clock } from '../../../common/clock.js';
+import { errorStack } from '../../../common/errors/error-message.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
+import type { StartTask } from '../start-task.entity.js';
+import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
+import { StartFailureHandler } from './start-failure.handler.js';
+
+const SWEEP_MS = 30_000;
+/** How long a host may be lost: one that is restarted goes on with its starts. */
+const GRACE_SECONDS = 60;
+
+/** Fails the starts of lost hosts: their jobs are in queues that no process works on any more. */
+@Injectable()
+export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger(AbandonedStartsReaper.name);
+  private readonly loop = new RepeatedWork(
+    SWEEP_MS,
+    () => this.reap(),
+    (error) => {
+      this.logger.error('failed to look for abandoned starts', errorStack(error));
+    },
+  );
+
+  /**
+   * When this process first found each lost host lost, epoch milliseconds. A single sweep proves nothing: a host that
+   * stops deletes its heartbeat, and after an outage of the database the heartbeats of all hosts are old.
+   */
+  private lostSince = new Map<string, number>();
+
+  constructor(
+    private readonly tasks: StartTaskRepository,
+    private readonly failures: StartFailureHandler,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.loop.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.loop.stop();
+  }
+
+  /** Sweeps now instead of within half a minute. */
+  async sweep(): Promise<void> {
+    await this.loop.now();
+  }
+
+  private async reap(): Promise<void> {
+    const lostBefore = this.lostSince;
+    // A sweep that fails finds no host lost.
+    this.lostSince = new Map();
+    const tasks = await this.tasks.abandoned(this.host.id, GRACE_SECONDS);
+    const now = this.clock.now();
+    tasks.forEach(({ hostId }) => this.lostSince.set(hostId, lostBefore.get(hostId) ?? now));
+    const isOverdue = ({ hostId }: StartTask): boolean =>
+      now - (this.lostSince.get(hostId) ?? now) >= GRACE_SECONDS * 1000;
+    await Promise.all(tasks.filter(isOverdue).map((task) => this.fail(task)));
+  }
+
+  /** Only if it is unchanged: another process may have failed it meanwhile, or its host be back. */
+  private async fail(task: StartTask): Promise<void> {
+    const { id, hostId } = task;
+    try {
+      await this.failures.fail(task, `The start was abandoned: no process of its host ${hostId} is running.`);
+      this.logger.warn('failed an abandoned start of a lost host', { task_id: id, host_id: hostId });
+    } catch (error) {
+      if (!(error instanceof StartSuperseded)) {
+        throw error;
+      }
+    }
+  }
+}

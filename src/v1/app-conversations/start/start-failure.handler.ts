@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { ConversationRepository } from '../conversation.repository.js';
+import { SandboxRemovalService } from '../sandbox-removal.service.js';
+import type { StartTask } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
+
+/** Ends starts in ERROR. Nothing is left of them but the task, which says why. */
+@Injectable()
+export class StartFailureHandler {
+  constructor(
+    private readonly tasks: StartTaskRepository,
+    private readonly conversations: ConversationRepository,
+    private readonly sandboxes: SandboxRemovalService,
+    private readonly worker: SandboxWorkerSignal,
+  ) {}
+
+  /** @throws StartSuperseded */
+  async fail(task: StartTask, detail: string): Promise<void> {
+    const isSandboxRemoved = await this.tasks.transaction(async (manager) => {
+      await this.tasks.advance(task, 'ERROR', { detail }, manager);
+      if (task.status === 'STARTING_CONVERSATION') {
+        await this.conversations.remove(manager, task.appConversationId);
+      }
+      // A sandbox that was created for this conversation has no other use; the detail says what went wrong in it.
+      return (
+        task.request.sandbox_id === null &&
+        (await this.sandboxes.removeIfUnused(manager, task.userId, task.sandboxId))
+      );
+    });
+    if (isSandboxRemoved) {
+      this.worker.wake();
+    }
+  }
+
+  /** Fails a task after its last attempt, unless it is finished or gone. */
+  async giveUp(id: string, detail: string): Promise<void> {
+    const task = await this.tasks.takeUp(id);
+    if (task) {
+      await this.fail(task, detail);
+    }
+  }
+}
