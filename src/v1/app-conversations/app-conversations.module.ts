@@ -30,6 +30,7 @@ import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
+import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
@@ -55,7 +56,6 @@ import { StartStream } from './start/start-stream.js';
 import { StartTargetResolver } from './start/start-target.resolver.js';
 import { StartTasksService } from './start/start-tasks.service.js';
 import { StartWorkflow } from './start/start-workflow.js';
-import { StartMetrics } from './start/start.metrics.js';
 import { StartWorker } from './start/start.worker.js';
 import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver.js';
 
@@ -91,6 +91,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationWorkspaceService,
     ConversationExportService,
     ConversationTitlesService,
+    ConversationMetrics,
     ConversationResumeWorker,
     ConversationResumeService,
     CredentialRefreshService,
@@ -112,16 +113,15 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     SetUpStep,
     StartContextReader,
     StartFailureHandler,
-    StartMetrics,
     StartQueue,
     StartSandboxProvisioner,
+    StartStream,
     StartTargetResolver,
     StartTaskQueries,
     StartTaskRepository,
+    StartTasksService,
     StartWorker,
     StartWorkflow,
-    StartStream,
-    StartTasksService,
     TaskGitServerResolver,
   ],
   exports: [ConversationRepository],

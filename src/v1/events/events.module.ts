@@ -2,14 +2,12 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
-import { MetricsModule } from '../../metrics/metrics.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
 import { ConversationUpdates } from './conversation-updates.js';
 import { EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
-import { ConversationMetrics } from './follow/conversation.metrics.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
 import { FollowersService } from './follow/followers.service.js';
 import { LogDrain } from './follow/log-drain.js';
@@ -28,13 +26,11 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
     AuthModule,
     DatabaseNotificationsModule,
-    MetricsModule,
     AgentServersModule,
     SandboxesModule,
   ],
   controllers: [EventsController],
   providers: [
-    ConversationMetrics,
     ConversationUpdates,
     EventQueries,
     EventRepository,
