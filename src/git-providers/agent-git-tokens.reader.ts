@@ -2,11 +2,11 @@ import { Injectable, Logger } from '@nestjs/common';
 import { GitProviderError, type GitProvider, type GitServerKind } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import { ProviderCalls } from './repository-access.service.js';
+import { ProviderCalls } from './provider-calls.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
-/** The names under which tools look for tokens. */
-const VARIABLES: Record<GitServerKind, string> = {
+/** The environment variables in which tools look for tokens. */
+export const TOKEN_VARIABLES: Record<GitServerKind, string> = {
   github: 'GITHUB_TOKEN',
   gitlab: 'GITLAB_TOKEN',
   bitbucket: 'BITBUCKET_TOKEN',
@@ -14,6 +14,13 @@ const VARIABLES: Record<GitServerKind, string> = {
 };
 
 const DEADLINE_MS = 12_000;
+
+/** A git token in clear: for agents only, never for a log or a response. */
+interface AgentGitToken {
+  value: string;
+  /** A sentence about it. */
+  description: string;
+}
 
 interface Source {
   credential: StoredCredential;
@@ -33,7 +40,7 @@ export class AgentGitTokensReader {
 
   /** Names, with a sentence about each. */
   async describe(userId: string): Promise<Map<string, string>> {
-    const sources = await this.sources(userId);
+    const sources = await this.sources(await this.reader.list(userId));
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
   }
 
@@ -43,21 +50,27 @@ export class AgentGitTokensReader {
    * @throws DomainError when it has to be asked for and is not told
    */
   async find(userId: string, name: string): Promise<string | null> {
-    const source = (await this.sources(userId)).get(name);
+    const source = (await this.sources(await this.reader.list(userId))).get(name);
     return source ? await this.read(userId, source) : null;
   }
 
-  /** All tokens that can be had; the others are logged and left out: an agent can do much without them. */
-  async list(userId: string): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
-    for (const [name, source] of await this.sources(userId)) {
+  /**
+   * The tokens among a user's credentials, by the name of their variable. One that is not available is logged and left
+   * out: an agent can do much without it.
+   *
+   * @param credentials all of the user's, from `ProviderTokenRepository.list`
+   */
+  async list(userId: string, credentials: readonly StoredCredential[]): Promise<Map<string, AgentGitToken>> {
+    const found = new Map<string, AgentGitToken>();
+    for (const [name, source] of await this.sources(credentials)) {
       try {
-        found.set(name, await this.askFor(userId, source));
+        const value = await this.askFor(userId, source);
+        found.set(name, { value, description: describeToken(source.credential) });
       } catch (error) {
         if (!(error instanceof GitProviderError)) {
           throw error;
         }
-        this.logger.warn('an agent goes without a git token', {
+        this.logger.warn('failed to get a git token for an agent', {
           provider: source.credential.provider,
           code: error.code,
         });
@@ -75,17 +88,17 @@ export class AgentGitTokensReader {
   }
 
   private async askFor(userId: string, { credential, adapter }: Source): Promise<string> {
-    return await adapter.apiToken(credential, this.calls.within(DEADLINE_MS, userId, credential));
+    return await adapter.apiToken(credential, this.calls.withStored(DEADLINE_MS, userId, credential));
   }
 
   /** Of two tokens for one kind of server the user's own wins over the one of enterprise_sso. */
-  private async sources(userId: string): Promise<Map<string, Source>> {
+  private async sources(credentials: readonly StoredCredential[]): Promise<Map<string, Source>> {
     const sources = new Map<string, Source>();
-    for (const credential of await this.reader.list(userId)) {
+    for (const credential of credentials) {
       const isKnown = credential.provider !== 'enterprise_sso' || this.registry.enterpriseSsoConfigured;
       if (isKnown) {
-        const adapter = this.registry.providerFor(credential.provider, credential.host);
-        const name = VARIABLES[adapter.kind];
+        const adapter = await this.registry.providerFor(credential.provider, credential.host);
+        const name = TOKEN_VARIABLES[adapter.kind];
         if (!sources.has(name)) {
           sources.set(name, { credential, adapter });
         }

@@ -10,44 +10,9 @@ import {
 import {
   providerErrorFromResponse,
   providerErrorFromUpstream,
-  providerReason,
   type ProviderResponseHead,
-  type RetryTiming,
-  timeLeft,
-} from './provider-http.js';
-
-const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
-
-/**
- * What it means that a change was answered with something else than success. A refusal (any 4xx without a meaning of
- * its own) is `unsupported` with a `reason`, a missing permission `insufficient_scope` with one.
- *
- * @param reason what the provider said, fit to show
- * @param nowMs epoch milliseconds
- */
-export function changeRefusal(
-  response: ProviderResponseHead,
-  reason: string | null,
-  nowMs: number,
-  bodyText = '',
-): GitProviderError {
-  const failure = providerErrorFromResponse(response, nowMs, bodyText);
-  if (failure?.code === 'insufficient_scope') {
-    return new GitProviderError('insufficient_scope', { reason: reason ?? 'the permission is missing' });
-  }
-  if (failure) {
-    return failure;
-  }
-  const because = response.status === 404 ? NOT_FOUND : `answered with ${response.status}`;
-  return new GitProviderError('unsupported', {
-    reason: reason === null ? because : response.status === 404 ? `${NOT_FOUND} (${reason})` : reason,
-  });
-}
-
-/** Whether a provider refused a change for certain, and said why. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
-}
+} from './provider-errors.js';
+import { type RetryTiming, timeLeft } from './provider-http.js';
 
 /** The three requests that opening a change request takes, for one repository of one user. */
 export interface ChangeRequestHost {
@@ -55,14 +20,30 @@ export interface ChangeRequestHost {
   defaultBranch(): Promise<string | null>;
   /** The open change request between two branches of the repository. */
   findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null>;
-  /** Sent once: nothing tells whether a change whose answer was lost has been made. */
+  /** Sent once: nothing tells whether a change whose response was lost has been made. */
   create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
 }
 
+interface ChangeToSend {
+  url: string;
+  headers: Record<string, string>;
+  /** Sent as JSON with POST. */
+  body: unknown;
+  /** Must not appear in a reason. */
+  token: string;
+  /** The texts of an error response that tell why. */
+  reasons: (body: unknown) => string[];
+}
+
+const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
+
+const MAX_REASON_LENGTH = 300;
+const MASK = '***';
+
 /**
- * Opens a change request, or answers the one that is open already. It is looked for first, as hosts differ in what they
- * do with a second one (Bitbucket Cloud writes over the first), and once more when the creation failed: another request
- * may have been quicker, or only the answer may have been lost.
+ * Opens a change request, or returns the one that is open already. It is looked for first, as hosts differ in what they
+ * do with a second one (Bitbucket Cloud overwrites the first), and once more when the creation failed: another request
+ * may have been quicker, or only the response may have been lost.
  *
  * @throws GitProviderError with a `reason` when the host refuses
  */
@@ -92,58 +73,10 @@ export async function openOrFind(
   }
 }
 
-/** A change request out of its number and page; null when an answer lacks one of them. */
-export function toOpenedChangeRequest(number: number | null, url: string | null): OpenedChangeRequest | null {
-  const isUsable =
-    number !== null &&
-    Number.isInteger(number) &&
-    url !== null &&
-    /^https?:\/\//.test(url) &&
-    URL.canParse(url);
-  return isUsable ? { number, url } : null;
-}
-
 /**
- * The change request that an answer to its creation tells of.
+ * Sends a request that changes something, exactly once, and returns its JSON.
  *
- * @throws GitProviderError `unavailable` when it tells of none
- */
-export function requireOpened(opened: OpenedChangeRequest | null, origin: string): OpenedChangeRequest {
-  if (!opened) {
-    throw new GitProviderError('unavailable', { cause: new UpstreamError('malformed', origin) });
-  }
-  return opened;
-}
-
-/**
- * What was read about a repository; null is the 404 of one that is not there.
- *
- * @throws GitProviderError with a reason for null
- */
-export function requireRepository<T>(answer: T | null): T {
-  if (answer === null) {
-    throw new GitProviderError('unsupported', {
-      reason: 'the repository does not exist, or the token may not see it',
-    });
-  }
-  return answer;
-}
-
-interface ChangeToSend {
-  url: string;
-  headers: Record<string, string>;
-  /** Sent as JSON with POST. */
-  body: unknown;
-  /** Not to appear in a reason. */
-  token: string;
-  /** The texts of an error answer that tell why. */
-  reasons: (body: unknown) => string[];
-}
-
-/**
- * Sends a request that changes something, exactly once, and answers with its unparsed JSON.
- *
- * @throws GitProviderError as {@link changeRefusal} says, and when no answer came in time
+ * @throws GitProviderError as {@link changeRefusal} says, and when no response came in time
  */
 export async function sendChange(
   http: GuardedHttpClient,
@@ -170,7 +103,89 @@ export async function sendChange(
   }
 }
 
-/** Error pages of proxies are no JSON, and say nothing that would help. */
+/**
+ * What a response other than a success to a change means. A refusal (any 4xx without a meaning of its own) is
+ * `unsupported` with a `reason`, a missing permission `insufficient_scope` with one.
+ *
+ * @param reason what the provider said, fit to show
+ * @param nowMs epoch milliseconds
+ */
+export function changeRefusal(
+  response: ProviderResponseHead,
+  reason: string | null,
+  nowMs: number,
+  bodyText = '',
+): GitProviderError {
+  const failure = providerErrorFromResponse(response, nowMs, bodyText);
+  if (failure?.code === 'insufficient_scope') {
+    return new GitProviderError('insufficient_scope', { reason: reason ?? 'the permission is missing' });
+  }
+  if (failure) {
+    return failure;
+  }
+  if (response.status === 404) {
+    return new GitProviderError('unsupported', {
+      reason: reason === null ? NOT_FOUND : `${NOT_FOUND} (${reason})`,
+    });
+  }
+  return new GitProviderError('unsupported', { reason: reason ?? `answered with ${response.status}` });
+}
+
+/**
+ * One line of what a provider said, fit to show: without the token, control characters and anything beyond 300
+ * characters; null when it said nothing.
+ */
+export function providerReason(texts: readonly string[], token: string): string | null {
+  const parts = texts.map((text) => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim());
+  const line = [...new Set(parts.filter((part) => part !== ''))].join('; ');
+  const masked = secretFormsOf(token).reduce((text, form) => text.replaceAll(form, MASK), line);
+  if (masked === '') {
+    return null;
+  }
+  const characters = Array.from(masked);
+  return characters.length <= MAX_REASON_LENGTH
+    ? masked
+    : `${characters.slice(0, MAX_REASON_LENGTH - 1).join('')}…`;
+}
+
+/** A change request of its number and page; null when a response lacks one of them. */
+export function toOpenedChangeRequest(number: number | null, url: string | null): OpenedChangeRequest | null {
+  const isUsable =
+    number !== null &&
+    Number.isInteger(number) &&
+    url !== null &&
+    /^https?:\/\//.test(url) &&
+    URL.canParse(url);
+  return isUsable ? { number, url } : null;
+}
+
+/**
+ * The change request in the response to its creation.
+ *
+ * @throws GitProviderError `unavailable` when there is none in it
+ */
+export function requireOpened(opened: OpenedChangeRequest | null, origin: string): OpenedChangeRequest {
+  if (!opened) {
+    throw new GitProviderError('unavailable', { cause: new UpstreamError('malformed', origin) });
+  }
+  return opened;
+}
+
+/**
+ * What was read about a repository; null is the 404 of one that is not there.
+ *
+ * @throws GitProviderError with a reason for null
+ */
+export function requireRepository<T>(response: T | null): T {
+  if (response === null) {
+    throw new GitProviderError('unsupported', {
+      reason: 'the repository does not exist, or the token may not see it',
+    });
+  }
+  return response;
+}
+
+/** Null for what is no JSON: the error pages of proxies, which say nothing that would help. */
 export function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -180,4 +195,18 @@ export function parsedOrNull(text: string): unknown {
     }
     throw error;
   }
+}
+
+/** Whether a provider refused a change for certain, and said why. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
+}
+
+/** The token, the secret of `email:secret`, and both as they travel; longest first. */
+function secretFormsOf(token: string): string[] {
+  const secret = token.slice(token.indexOf(':') + 1);
+  return [token, secret]
+    .filter((text) => text !== '')
+    .flatMap((text) => [text, Buffer.from(text, 'utf8').toString('base64'), encodeURIComponent(text)])
+    .toSorted((a, b) => b.length - a.length);
 }

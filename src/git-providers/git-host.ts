@@ -1,7 +1,7 @@
 import type { HostAllowlist } from '../common/http/host-allowlist.js';
 import type { ProviderType } from './git-provider.js';
 
-/** What a user's `host` means: a canonical host, null for the provider's own service, or nothing we would call. */
+/** What a user's `host` means: a canonical host, null for the provider's own service, or nothing that may be called. */
 export type ParsedGitHost = { host: string | null } | 'refused';
 
 /** The public service of each provider; an operator's identity provider has none. */
@@ -29,7 +29,7 @@ const HOST_NAME = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/;
  * the default, a path without trailing slash, and a scheme only if that is http:
  * `gitlab.example.com`, `git.example.com:8443/context`, `http://127.0.0.1:9101`.
  *
- * One value stands for every kind of refusal, so that an answer made from it cannot tell them apart.
+ * One value stands for every kind of refusal, so that a response made from it cannot tell them apart.
  */
 export function parseGitHost(input: string, provider: ProviderType, allowlist: HostAllowlist): ParsedGitHost {
   const text = input.trim();
@@ -69,7 +69,7 @@ function intendedUrl(text: string, allowlist: HostAllowlist): URL | null {
 /** The address, or null if the input is not exactly a scheme, a host, a port and a plain path. */
 function parseUrl(text: string): URL | null {
   const [, scheme = 'https', authority = '', path = ''] = INPUT.exec(text) ?? [];
-  // The URL parser would drop tabs and line breaks, decode percents, and read backslashes as slashes.
+  // The URL parser would drop tabs and line breaks, decode percent signs, and read backslashes as slashes.
   if (text.length > MAX_INPUT_LENGTH || /[\s\p{Cc}\\@?#%]/u.test(authority) || !isPlainPath(path)) {
     return null;
   }

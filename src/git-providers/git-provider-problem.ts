@@ -1,7 +1,7 @@
 import { DomainError } from '../common/errors/domain-error.js';
 import type { GitProviderError, ProviderType } from './git-provider.js';
 
-/** The answer when a provider rejects a token for certain. */
+/** A token that its provider rejects for certain. */
 export function invalidGitToken(provider: ProviderType, cause?: unknown): DomainError {
   return new DomainError(
     'unauthorized',
@@ -11,7 +11,7 @@ export function invalidGitToken(provider: ProviderType, cause?: unknown): Domain
   );
 }
 
-/** When a provider limits requests without saying for how long. */
+/** Seconds to wait when a provider limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
 /** What a client is told when the one provider it asked about fails, or refuses and says why. */
@@ -54,21 +54,19 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
   }
 }
 
-function refusal(provider: ProviderType, error: GitProviderError, reason: string): DomainError {
-  return error.code === 'insufficient_scope'
+function refusal(provider: ProviderType, cause: GitProviderError, reason: string): DomainError {
+  return cause.code === 'insufficient_scope'
     ? new DomainError(
         'forbidden',
         'forbidden',
-        `The ${provider} token may not do this: ${sentence(reason)}`,
-        {
-          cause: error,
-        },
+        `The ${provider} token may not do this: ${asSentence(reason)}`,
+        { cause },
       )
-    : new DomainError('conflict', 'conflict', `The git provider ${provider} refuses: ${sentence(reason)}`, {
-        cause: error,
+    : new DomainError('conflict', 'conflict', `The git provider ${provider} refuses: ${asSentence(reason)}`, {
+        cause,
       });
 }
 
-function sentence(text: string): string {
+function asSentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }

@@ -21,6 +21,10 @@ class NamedProvider extends GitProvider {
     return this.kind;
   }
 
+  restUrl(): string {
+    throw new Error('not asked here');
+  }
+
   findWork(): Promise<ProviderWork> {
     throw new Error('not asked here');
   }
@@ -46,37 +50,44 @@ class NamedProvider extends GitProvider {
   }
 }
 
+const github = new NamedProvider('github');
+const gitlab = new NamedProvider('gitlab');
+const cloud = new NamedProvider('bitbucket');
+const dataCenter = new NamedProvider('bitbucket_dc');
+const sso = new NamedProvider('gitlab');
+
 const adapters: GitProviderAdapters = {
-  github: new NamedProvider('github'),
-  gitlab: new NamedProvider('gitlab'),
-  bitbucketCloud: new NamedProvider('bitbucket'),
-  bitbucketDataCenter: new NamedProvider('bitbucket_dc'),
-  enterpriseSso: new NamedProvider('gitlab'),
+  github: () => Promise.resolve(github),
+  gitlab: () => Promise.resolve(gitlab),
+  bitbucketCloud: () => Promise.resolve(cloud),
+  bitbucketDataCenter: () => Promise.resolve(dataCenter),
+  enterpriseSso: () => Promise.resolve(sso),
 };
 
 describe('GitProviderRegistry', () => {
   it.each([
-    ['github', null, adapters.github],
-    ['github', 'github.example.com', adapters.github],
-    ['gitlab', null, adapters.gitlab],
-    ['gitlab', 'gitlab.example.com/root', adapters.gitlab],
-    ['bitbucket', null, adapters.bitbucketCloud],
-    ['bitbucket', 'git.example.com/context', adapters.bitbucketDataCenter],
-    ['enterprise_sso', null, adapters.enterpriseSso],
-  ] as const)('answers for %s at %s', (provider, host, adapter) => {
-    expect(new GitProviderRegistry(adapters).providerFor(provider, host)).toBe(adapter);
+    ['github', null, github],
+    ['github', 'github.example.com', github],
+    ['gitlab', null, gitlab],
+    ['gitlab', 'gitlab.example.com/root', gitlab],
+    ['bitbucket', null, cloud],
+    ['bitbucket', 'git.example.com/context', dataCenter],
+    ['enterprise_sso', null, sso],
+  ] as const)('finds the adapter for %s at %s', async (provider, host, adapter) => {
+    expect(await new GitProviderRegistry(adapters).providerFor(provider, host)).toBe(adapter);
   });
 
-  it('knows an adapter for every provider', () => {
+  it('knows an adapter for every provider', async () => {
     const registry = new GitProviderRegistry(adapters);
-    expect(
-      PROVIDER_TYPES.every((provider) => registry.providerFor(provider, null) instanceof GitProvider),
-    ).toBe(true);
+    const found = await Promise.all(PROVIDER_TYPES.map((provider) => registry.providerFor(provider, null)));
+    expect(found.every((adapter) => adapter instanceof GitProvider)).toBe(true);
   });
 
-  it('refuses enterprise_sso that is not configured', () => {
+  it('refuses enterprise_sso that is not configured', async () => {
     const registry = new GitProviderRegistry({ ...adapters, enterpriseSso: null });
     expect(registry.enterpriseSsoConfigured).toBe(false);
-    expect(() => registry.providerFor('enterprise_sso', null)).toThrow(new GitProviderError('unsupported'));
+    await expect(registry.providerFor('enterprise_sso', null)).rejects.toThrow(
+      new GitProviderError('unsupported'),
+    );
   });
 });

@@ -2,10 +2,10 @@
 export const PROVIDER_TYPES = ['github', 'gitlab', 'bitbucket', 'enterprise_sso'] as const;
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
 
-/** The software that answers behind a provider; one adapter each. */
+/** The software behind a provider; one adapter each. */
 export type GitServerKind = 'github' | 'gitlab' | 'bitbucket' | 'bitbucket_dc';
 
-/** Why a provider gave no answer, or only part of one (values of `code` in `X-Provider-Status`). */
+/** Why a provider could not be read, or only in part (values of `code` in `X-Provider-Status`). */
 export const PROVIDER_ERROR_CODES = [
   'unauthorized',
   'rate_limited',
@@ -40,7 +40,7 @@ export interface ProviderCall {
   replaceToken?: (token: string) => Promise<void>;
 }
 
-/** `unknown` counts as "no" in classification, and shortens how long the answer is kept. */
+/** `unknown` counts as "no" in classification, and shortens how long the work is kept. */
 export type Signal = 'yes' | 'no' | 'unknown';
 
 /** A repository and when it was last active. */
@@ -95,6 +95,16 @@ export interface ProviderWork {
   gaps: ProviderErrorCode[];
 }
 
+/** How a provider's work is used once it is read. */
+export interface WorkPolicy {
+  /** How long it is served without asking again, in milliseconds. */
+  freshMs: number;
+  /** The same while the provider is still computing the conflicts of a change request. */
+  freshWhileComputingMs: number;
+  /** Change requests that become suggestions, the newest first. */
+  maxChangeRequests: number;
+}
+
 /** Result of asking a provider whether it knows a token. */
 export type TokenCheck =
   | { status: 'valid' }
@@ -109,7 +119,7 @@ export interface NewChangeRequest {
   repository: string;
   /** Branch with the changes, in that repository. */
   sourceBranch: string;
-  /** Where they shall go; null for the repository's default branch. */
+  /** Where they should go; null for the repository's default branch. */
   targetBranch: string | null;
   title: string;
   /** Markdown. */
@@ -147,7 +157,7 @@ interface GitProviderErrorOptions {
   reason?: string | null;
 }
 
-/** A provider that gave no usable answer. The message is fixed text: never an upstream body, address or token. */
+/** A provider that sent nothing usable. The message is fixed text: never an upstream body, address or token. */
 export class GitProviderError extends Error {
   readonly retryAfterSeconds: number | null;
   /** Why a change was refused, fit to show: what the provider said, clipped and without the token. Null for all else. */
@@ -164,18 +174,33 @@ export class GitProviderError extends Error {
   }
 }
 
+/** Of providers that allow several thousand requests an hour and compute conflicts in the background. */
+const USUAL_WORK_POLICY: WorkPolicy = {
+  freshMs: 60_000,
+  freshWhileComputingMs: 15_000,
+  maxChangeRequests: 50,
+};
+
 /**
- * Port to a git host. Implementations translate only: they hold no user's state, take credentials per call,
+ * Port to a git server. Implementations translate only: they hold no user's state, take credentials per call,
  * and never call another host than the one the credentials name.
  */
 export abstract class GitProvider {
   abstract readonly kind: GitServerKind;
 
+  /** What becomes of {@link findWork}'s result. */
+  get workPolicy(): WorkPolicy {
+    return USUAL_WORK_POLICY;
+  }
+
   /**
    * Address of the server that credentials with this host reach. Equal texts of one `kind` are the same server, so that
-   * work reached in two ways can be told to be the same.
+   * work reached in two ways is recognised as the same.
    */
   abstract serverOf(host: string | null): string;
+
+  /** Base address of the REST API that credentials with this host reach, without a trailing slash. */
+  abstract restUrl(host: string | null): string;
 
   /**
    * Reads the user's open change requests, assigned issues, recent repositories and their agent instructions.
@@ -185,18 +210,18 @@ export abstract class GitProvider {
    */
   abstract findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork>;
 
-  /** Asks the provider (one request) whether it accepts the token. Never throws for what the provider answers. */
+  /** Asks the provider (one request) whether it accepts the token. Never throws for what the provider responds. */
   abstract checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck>;
 
   /**
    * The account behind the token.
    *
-   * @throws GitProviderError when the provider does not answer with one
+   * @throws GitProviderError when the provider does not send one
    */
   abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
 
   /**
-   * Opens a change request (pull or merge request). One that is open for the same branches already is answered as it is,
+   * Opens a change request (pull or merge request). One that is open for the same branches already is returned as it is,
    * so that asking twice changes nothing.
    *
    * @throws GitProviderError with a `reason` when the provider refuses
@@ -218,14 +243,14 @@ export abstract class GitProvider {
   /**
    * What git authenticates with at {@link cloneUrl}.
    *
-   * @throws GitProviderError when the provider has to be asked and does not tell
+   * @throws GitProviderError when the provider must be asked and does not tell
    */
   abstract gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential>;
 
   /**
    * The token that tools call the provider's API with: the stored one, unless that stands for another.
    *
-   * @throws GitProviderError when it has to be asked for and is not told
+   * @throws GitProviderError when the provider must be asked and does not tell
    */
   apiToken(auth: ProviderAuth, _call: ProviderCall): Promise<string> {
     return Promise.resolve(auth.token);

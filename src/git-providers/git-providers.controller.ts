@@ -3,30 +3,25 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import {
   AddGitProvidersDto,
-  toGitProvidersStoredDto,
   type GitProvidersStoredDto,
-  toGitProvidersUnsetDto,
   type GitProvidersUnsetDto,
-  toGitUserDto,
   type GitUserDto,
+  toGitProvidersStoredDto,
+  toGitProvidersUnsetDto,
+  toGitUserDto,
 } from './git-providers.dto.js';
 import {
   AddGitProvidersOperation,
   GitUserOperation,
   UnsetProviderTokensOperation,
 } from './git-providers.openapi.js';
-import { GitProvidersService, GitUserService } from './git-providers.service.js';
-import { ProviderTokensService } from './tokens/provider-tokens.service.js';
+import { GitProvidersService } from './git-providers.service.js';
 
 @ApiTags('Git providers')
 @ApiSecurity('APIKeyHeader')
 @Controller('api')
 export class GitProvidersController {
-  constructor(
-    private readonly providers: GitProvidersService,
-    private readonly tokens: ProviderTokensService,
-    private readonly users: GitUserService,
-  ) {}
+  constructor(private readonly providers: GitProvidersService) {}
 
   @Post('add-git-providers')
   @HttpCode(200)
@@ -39,13 +34,13 @@ export class GitProvidersController {
   @HttpCode(200)
   @UnsetProviderTokensOperation()
   async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
-    await this.tokens.removeAll(user.id);
+    await this.providers.removeTokens(user.id);
     return toGitProvidersUnsetDto();
   }
 
   @Get('user/info')
   @GitUserOperation()
   async userInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
-    return toGitUserDto(await this.users.find(user.id));
+    return toGitUserDto(await this.providers.findAccount(user.id));
   }
 }

@@ -5,23 +5,18 @@ import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
-import {
-  ChangeRequestsService,
-  CloneAccessService,
-  ProviderCalls,
-  RepositoryCredentials,
-} from './repository-access.service.js';
-import { createGitProviderRegistry } from './create-git-provider-registry.js';
-import { GitHttpClient } from './provider-http.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
+import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
-import { GitProvidersService, GitUserService } from './git-providers.service.js';
+import { GitProvidersService } from './git-providers.service.js';
 import { operatorHosts } from './operator-hosts.js';
-import { ProviderTokenChecker, ProviderTokensService } from './tokens/provider-tokens.service.js';
+import { ProviderCalls } from './provider-calls.js';
+import { GitHttpClient } from './provider-http.js';
+import { RepositoryAccessService } from './repository-access.service.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
 import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
+import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
-/** Largest answer of a git host that is read. */
+/** Largest response of a git server that is read. */
 const MAX_RESPONSE_BYTES = 5 * 1_048_576;
 
 /** Git-provider tokens, and the adapters that speak to the providers. */
@@ -56,23 +51,19 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
       useFactory: (http: GitHttpClient, { git }: AppConfig, clock: Clock) =>
         createGitProviderRegistry(http, git, operatorHosts(git).ssoHost, clock),
     },
-    ProviderTokenChecker,
     ProviderTokensService,
     ProviderTokenRepository,
-    GitProvidersService,
-    GitUserService,
     ProviderCalls,
-    RepositoryCredentials,
-    CloneAccessService,
-    ChangeRequestsService,
+    GitProvidersService,
+    RepositoryAccessService,
     AgentGitTokensReader,
   ],
   exports: [
     ProviderTokensService,
     ProviderTokenRepository,
+    ProviderCalls,
     GitProviderRegistry,
-    CloneAccessService,
-    ChangeRequestsService,
+    RepositoryAccessService,
     AgentGitTokensReader,
   ],
 })

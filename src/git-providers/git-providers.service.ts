@@ -7,21 +7,30 @@ import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderError, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import type { AddGitProvidersDto } from './git-providers.dto.js';
-import { ProviderCalls } from './repository-access.service.js';
+import { ProviderCalls } from './provider-calls.js';
 import type { ProviderTokenWarning } from './tokens/plan-token-changes.js';
 import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
-/** Stores what `POST /api/add-git-providers` brings, all of it or nothing. */
+const ACCOUNT_TIMEOUT_MS = 12_000;
+
+/** A user's git providers: their tokens, and who the user is there. */
 @Injectable()
 export class GitProvidersService {
+  private readonly logger = new Logger(GitProvidersService.name);
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly tokens: ProviderTokensService,
+    private readonly credentials: ProviderTokenRepository,
     private readonly mcpConfigs: McpConfigService,
+    private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
   ) {}
 
   /**
+   * Stores what `POST /api/add-git-providers` brings, all of it or nothing.
+   *
    * @returns tokens that were stored without a verdict of their provider
    * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
    */
@@ -39,41 +48,33 @@ export class GitProvidersService {
     });
     return prepared.warnings;
   }
-}
 
-const DEADLINE_MS = 12_000;
-
-/** Tells who a user is at their git provider. */
-@Injectable()
-export class GitUserService {
-  private readonly logger = new Logger(GitUserService.name);
-
-  constructor(
-    private readonly reader: ProviderTokenRepository,
-    private readonly registry: GitProviderRegistry,
-    private readonly calls: ProviderCalls,
-  ) {}
+  /** Removes all tokens of a user. */
+  async removeTokens(userId: string): Promise<void> {
+    await this.credentials.removeAll(userId);
+  }
 
   /**
    * The account at the first provider that the user has a token for, in the order of `PROVIDER_TYPES`.
    *
    * @throws DomainError no_git_provider without any token, else what the provider's failure means
    */
-  async find(userId: string): Promise<ProviderUser> {
-    const [credential] = await this.reader.list(userId);
+  async findAccount(userId: string): Promise<ProviderUser> {
+    const [credential] = await this.credentials.list(userId);
     if (!credential) {
       throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
     }
+    const { provider, host } = credential;
     try {
-      return await this.registry
-        .providerFor(credential.provider, credential.host)
-        .getUser(credential, this.calls.within(DEADLINE_MS, userId, credential));
+      const adapter = await this.registry.providerFor(provider, host);
+      const call = this.calls.withStored(ACCOUNT_TIMEOUT_MS, userId, credential);
+      return await adapter.getUser(credential, call);
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;
       }
-      this.logger.warn('git provider failed', { provider: credential.provider, code: error.code });
-      throw gitProviderProblem(credential.provider, error);
+      this.logger.warn('failed to read the account at a git provider', { provider, code: error.code });
+      throw gitProviderProblem(provider, error);
     }
   }
 }

@@ -1,10 +1,11 @@
+import { errorMessage } from '../common/errors/error-message.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import type { EnterpriseSsoConfig, GitConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { parseGitHost } from './git-host.js';
 import type { ProviderType } from './git-provider.js';
 
-/** What the operator's configuration says about hosts. */
+/** The hosts in the operator's configuration. */
 export interface OperatorHosts {
   /** `GIT_HOST_ALLOWLIST` and every address that the operator configured. */
   allowlist: HostAllowlist;
@@ -42,7 +43,7 @@ function requireAllowlist(entries: readonly string[]): void {
   try {
     HostAllowlist.parse(entries);
   } catch (error) {
-    throw new ConfigError(`GIT_HOST_ALLOWLIST: ${error instanceof Error ? error.message : 'is not valid'}`);
+    throw new ConfigError(`GIT_HOST_ALLOWLIST: ${errorMessage(error)}`);
   }
 }
 

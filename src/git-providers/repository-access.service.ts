@@ -1,137 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import {
   type GitCredential,
-  type GitProvider,
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderCall,
   type ProviderType,
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
+import { ProviderCalls } from './provider-calls.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
-
-/** Bounds calls that are made for a user, and keeps a token whose successor comes to light in one of them. */
-@Injectable()
-export class ProviderCalls {
-  constructor(
-    private readonly reader: ProviderTokenRepository,
-    private readonly clock: Clock,
-  ) {}
-
-  /** @param milliseconds from now on */
-  within(milliseconds: number, userId: string, { provider, token }: StoredCredential): ProviderCall {
-    let current = token;
-    return {
-      signal: AbortSignal.timeout(milliseconds),
-      deadlineAt: this.clock.now() + milliseconds,
-      replaceToken: async (successor) => {
-        await this.reader.replaceToken(userId, provider, current, successor);
-        current = successor;
-      },
-    };
-  }
-}
-
-/** Where a repository is, and the user's token for it. */
-interface RepositoryCredential {
-  provider: ProviderType;
-  /** Null: the user has none for the provider. */
-  credential: StoredCredential | null;
-}
-
-/** Finds the token that goes with a repository. */
-@Injectable()
-export class RepositoryCredentials {
-  constructor(
-    private readonly reader: ProviderTokenRepository,
-    private readonly registry: GitProviderRegistry,
-  ) {}
-
-  /**
-   * @param provider null: the first of the user's providers where a repository can have such a name, else GitHub
-   * @param repository `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`
-   */
-  async choose(
-    userId: string,
-    provider: ProviderType | null,
-    repository: string,
-  ): Promise<RepositoryCredential> {
-    const credentials = await this.reader.list(userId);
-    const credential = credentials.find((candidate) =>
-      provider === null ? this.canHave(candidate, repository) : candidate.provider === provider,
-    );
-    return { provider: provider ?? credential?.provider ?? 'github', credential: credential ?? null };
-  }
-
-  /** @throws GitProviderError `unsupported` for enterprise_sso that is not configured (any more) */
-  adapterFor({ provider, credential }: RepositoryCredential): GitProvider {
-    return this.registry.providerFor(provider, credential?.host ?? null);
-  }
-
-  /** Only GitLab has names of more than two parts; enterprise_sso may not be configured any more. */
-  private canHave({ provider, host }: StoredCredential, repository: string): boolean {
-    try {
-      this.registry.providerFor(provider, host).cloneUrl(host, repository);
-      return true;
-    } catch (error) {
-      if (error instanceof GitProviderError) {
-        return false;
-      }
-      throw error;
-    }
-  }
-}
-
-/** Four requests at most, each with a deadline of its own. Agents wait for a minute. */
-const DEADLINE_MS = 45_000;
-
-/** Opens pull and merge requests with users' tokens. */
-@Injectable()
-export class ChangeRequestsService {
-  private readonly logger = new Logger(ChangeRequestsService.name);
-
-  constructor(
-    private readonly credentials: RepositoryCredentials,
-    private readonly calls: ProviderCalls,
-  ) {}
-
-  /**
-   * Opens one, or answers the one that is open for the same branches already.
-   *
-   * @param provider null: as `RepositoryCredentials.choose` says
-   * @throws DomainError no_git_provider without a token, else what the provider's failure or refusal means
-   */
-  async open(
-    userId: string,
-    provider: ProviderType | null,
-    request: NewChangeRequest,
-  ): Promise<OpenedChangeRequest> {
-    const chosen = await this.credentials.choose(userId, provider, request.repository);
-    const { credential } = chosen;
-    if (!credential) {
-      throw new DomainError(
-        'conflict',
-        'no_git_provider',
-        `There is no ${chosen.provider} token: store one with POST /api/add-git-providers.`,
-      );
-    }
-    try {
-      return await this.credentials
-        .adapterFor(chosen)
-        .openChangeRequest(credential, request, this.calls.within(DEADLINE_MS, userId, credential));
-    } catch (error) {
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-      this.logger.warn('git provider failed', { provider: chosen.provider, code: error.code });
-      throw gitProviderProblem(chosen.provider, error);
-    }
-  }
-}
 
 /** How git gets at a repository. */
 export interface CloneAccess {
@@ -143,14 +22,28 @@ export interface CloneAccess {
   credential: GitCredential | null;
 }
 
-/** Asking Keycloak, or Data Center for the user's name. */
-const CLONE_ACCESS_SERVICE_DEADLINE_MS = 12_000;
+/** Where a repository is, and the user's token for it. */
+interface RepositoryCredential {
+  provider: ProviderType;
+  /** Null: the user has none for the provider. */
+  credential: StoredCredential | null;
+}
 
-/** Tells how git clones, fetches and pushes a user's repositories. */
+/** For asking Keycloak, or Data Center for the user's name. */
+const CLONE_ACCESS_TIMEOUT_MS = 12_000;
+/** Four requests at most, each with a deadline of its own. Agents wait for a minute. */
+const CHANGE_REQUEST_TIMEOUT_MS = 45_000;
+/** A name that a repository can have everywhere, where only its server matters. */
+const ANY_REPOSITORY = 'octo/app';
+
+/** What users' tokens let git and agents do with a repository: clone, fetch, push, and open change requests. */
 @Injectable()
-export class CloneAccessService {
+export class RepositoryAccessService {
+  private readonly logger = new Logger(RepositoryAccessService.name);
+
   constructor(
-    private readonly credentials: RepositoryCredentials,
+    private readonly tokens: ProviderTokenRepository,
+    private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}
 
@@ -158,26 +51,105 @@ export class CloneAccessService {
    * @param provider null: the first of the user's providers where a repository can have such a name, else GitHub
    * @param repository `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`, as users type it
    * @throws DomainError a sentence for people: a name that no repository has, a sign-in that has ended, a provider that
-   *   gives no answer
+   *   does not respond
    */
-  async find(userId: string, provider: ProviderType | null, repository: string): Promise<CloneAccess> {
-    const chosen = await this.credentials.choose(userId, provider, repository);
+  async cloneAccess(userId: string, provider: ProviderType | null, repository: string): Promise<CloneAccess> {
+    return await this.accessTo(userId, await this.choose(userId, provider, repository), repository);
+  }
+
+  /**
+   * How git gets at the server of one stored credential.
+   *
+   * @returns null where git needs none
+   * @throws DomainError as `cloneAccess` does
+   */
+  async serverCredential(
+    userId: string,
+    credential: StoredCredential,
+  ): Promise<(GitCredential & { origin: string }) | null> {
+    const chosen = { provider: credential.provider, credential };
+    const access = await this.accessTo(userId, chosen, ANY_REPOSITORY);
+    return access.credential && { ...access.credential, origin: new URL(access.url).origin };
+  }
+
+  /**
+   * Opens a pull or merge request, or returns the one that is open for the same branches already.
+   *
+   * @param provider null: as for `cloneAccess`
+   * @throws DomainError no_git_provider without a token, else what the provider's failure or refusal means
+   */
+  async openChangeRequest(
+    userId: string,
+    provider: ProviderType | null,
+    request: NewChangeRequest,
+  ): Promise<OpenedChangeRequest> {
+    const chosen = await this.choose(userId, provider, request.repository);
     const { credential } = chosen;
+    if (!credential) {
+      throw new DomainError(
+        'conflict',
+        'no_git_provider',
+        `There is no ${chosen.provider} token: store one with POST /api/add-git-providers.`,
+      );
+    }
     try {
-      const adapter = this.credentials.adapterFor(chosen);
-      const url = adapter.cloneUrl(credential?.host ?? null, repository);
-      return {
-        provider: chosen.provider,
-        url,
-        credential: credential
-          ? await adapter.gitCredential(
-              credential,
-              this.calls.within(CLONE_ACCESS_SERVICE_DEADLINE_MS, userId, credential),
-            )
-          : null,
-      };
+      const adapter = await this.registry.providerFor(chosen.provider, credential.host);
+      const call = this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential);
+      return await adapter.openChangeRequest(credential, request, call);
     } catch (error) {
-      throw error instanceof GitProviderError ? gitProviderProblem(chosen.provider, error) : error;
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      this.logger.warn('failed to open a change request', { provider: chosen.provider, code: error.code });
+      throw gitProviderProblem(chosen.provider, error);
+    }
+  }
+
+  private async accessTo(
+    userId: string,
+    { provider, credential }: RepositoryCredential,
+    repository: string,
+  ): Promise<CloneAccess> {
+    try {
+      const adapter = await this.registry.providerFor(provider, credential?.host ?? null);
+      const url = adapter.cloneUrl(credential?.host ?? null, repository);
+      if (!credential) {
+        return { provider, url, credential };
+      }
+      const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, credential);
+      return { provider, url, credential: await adapter.gitCredential(credential, call) };
+    } catch (error) {
+      throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
+    }
+  }
+
+  private async choose(
+    userId: string,
+    provider: ProviderType | null,
+    repository: string,
+  ): Promise<RepositoryCredential> {
+    const credentials = await this.tokens.list(userId);
+    if (provider !== null) {
+      return { provider, credential: credentials.find((each) => each.provider === provider) ?? null };
+    }
+    for (const credential of credentials) {
+      if (await this.canHave(credential, repository)) {
+        return { provider: credential.provider, credential };
+      }
+    }
+    return { provider: 'github', credential: null };
+  }
+
+  /** Only GitLab has names of more than two parts; enterprise_sso may not be configured any more. */
+  private async canHave({ provider, host }: StoredCredential, repository: string): Promise<boolean> {
+    try {
+      (await this.registry.providerFor(provider, host)).cloneUrl(host, repository);
+      return true;
+    } catch (error) {
+      if (error instanceof GitProviderError) {
+        return false;
+      }
+      throw error;
     }
   }
 }

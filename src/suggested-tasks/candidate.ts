@@ -1,4 +1,4 @@
-import type { GitServerKind, ProviderType } from '../git-providers/git-provider.js';
+import type { GitServerKind, ProviderType, WorkPolicy } from '../git-providers/git-provider.js';
 
 /** Kinds of suggested work, in the order in which they are shown within a repository. */
 export const TASK_TYPES = [
@@ -34,4 +34,5 @@ export interface WorkSource {
   kind: GitServerKind;
   /** Address of the server, see `GitProvider.serverOf`. */
   server: string;
+  policy: WorkPolicy;
 }

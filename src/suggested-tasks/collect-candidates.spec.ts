@@ -77,7 +77,13 @@ describe('cleanTitle', () => {
   });
 });
 
-const GITHUB = { provider: 'github', kind: 'github', server: 'https://api.github.com' } as const;
+const POLICY = { freshMs: 60_000, freshWhileComputingMs: 15_000, maxChangeRequests: 50 };
+const GITHUB = {
+  provider: 'github',
+  kind: 'github',
+  server: 'https://api.github.com',
+  policy: POLICY,
+} as const;
 
 function repository(name: string, activeAt: number | null = 1, usable = true): RepositoryActivity {
   return { name, activeAt, usable };
@@ -180,19 +186,14 @@ describe('collectCandidates', () => {
     expect(candidates.map(({ number }) => number)).toEqual([2, 3]);
   });
 
-  it.each([
-    { kind: 'github', most: 50 },
-    { kind: 'gitlab', most: 50 },
-    { kind: 'bitbucket', most: 20 },
-    { kind: 'bitbucket_dc', most: 20 },
-  ] as const)('keeps the $most newest change requests of $kind and says so', ({ kind, most }) => {
+  it.each([50, 20])('keeps the %d newest change requests where the policy says so, and tells', (max) => {
     const { candidates, truncated } = collectCandidates(
-      { provider: 'github', kind, server: 'https://git.example.com' },
-      work({ changeRequests: many(most + 1, (index) => change({ number: index + 1, updatedAt: index })) }),
+      { ...GITHUB, policy: { ...POLICY, maxChangeRequests: max } },
+      work({ changeRequests: many(max + 1, (index) => change({ number: index + 1, updatedAt: index })) }),
     );
 
     expect(truncated).toBe(true);
-    expect(candidates).toHaveLength(most);
+    expect(candidates).toHaveLength(max);
     expect(candidates.map(({ number }) => number)).not.toContain(1);
   });
 
@@ -212,7 +213,7 @@ describe('collectCandidates', () => {
 
   it('gives a repository without a time of its own the time of its newest item', () => {
     const { candidates } = collectCandidates(
-      { provider: 'bitbucket', kind: 'bitbucket_dc', server: 'https://git.example.com' },
+      { provider: 'bitbucket', kind: 'bitbucket_dc', server: 'https://git.example.com', policy: POLICY },
       work({
         changeRequests: [
           change({ repository: repository('P/a', null), updatedAt: 7 }),

@@ -8,6 +8,77 @@ import type {
 } from '../git-providers/git-provider.js';
 import type { Candidate, TaskType, WorkSource } from './candidate.js';
 
+const MAX_REPOSITORIES = 100;
+const MAX_ISSUES = 50;
+const MAX_INSTRUCTION_TASKS = 3;
+const MAX_TITLE_LENGTH = 256;
+
+interface ScopedRepository {
+  usable: boolean;
+  activeAt: number;
+}
+
+interface CollectedCandidates {
+  candidates: Candidate[];
+  /** Something was left out, here or at the provider. */
+  truncated: boolean;
+}
+
+/**
+ * Turns one provider's work into candidates: only of repositories in scope (the 100 with the newest activity) that are
+ * usable, and within the limits per kind; the newest survive each cut.
+ */
+export function collectCandidates(source: WorkSource, work: ProviderWork): CollectedCandidates {
+  const scope = repositoriesInScope(work);
+  const inScope = (item: { repository: RepositoryActivity }): boolean =>
+    scope.get(scopeKey(item.repository.name))?.usable === true;
+  const candidate = (
+    item: ChangeRequest | AssignedIssue,
+    type: Candidate['type'],
+    workKind: 'change' | 'issue',
+  ): Candidate => ({
+    provider: source.provider,
+    type,
+    repository: item.repository.name,
+    number: item.number,
+    title: cleanTitle(item.title),
+    updatedAt: item.updatedAt,
+    repositoryActiveAt: scope.get(scopeKey(item.repository.name))?.activeAt ?? -Infinity,
+    identity: identity(source, item.repository.name, workKind, item.number),
+  });
+
+  const changes = newest(work.changeRequests.filter(inScope), source.policy.maxChangeRequests);
+  const issues = newest(work.issues.filter(inScope), MAX_ISSUES);
+  const lacking = work.probedRepositories
+    .filter((probed) => lacksAgentInstructions(probed) && scope.get(scopeKey(probed.name))?.usable === true)
+    .map((probed) => ({
+      name: probed.name,
+      updatedAt: scope.get(scopeKey(probed.name))?.activeAt ?? -Infinity,
+    }));
+  const instructions = newest(lacking, MAX_INSTRUCTION_TASKS);
+
+  return {
+    candidates: [
+      ...changes.kept.flatMap((change) => {
+        const type = classifyChangeRequest(change);
+        return type === null ? [] : [candidate(change, type, 'change')];
+      }),
+      ...issues.kept.map((issue) => candidate(issue, 'OPEN_ISSUE', 'issue')),
+      ...instructions.kept.map(({ name, updatedAt }): Candidate => ({
+        provider: source.provider,
+        type: 'CREATE_MICROAGENT',
+        repository: name,
+        number: 0,
+        title: cleanTitle(`Add agent instructions to ${name}`),
+        updatedAt,
+        repositoryActiveAt: updatedAt,
+        identity: identity(source, name, 'instructions', 0),
+      })),
+    ],
+    truncated: work.truncated || changes.cut || issues.cut || instructions.cut,
+  };
+}
+
 /**
  * The one task of an open change request, the most pressing first; an unknown signal counts as "no".
  *
@@ -33,82 +104,10 @@ export function lacksAgentInstructions(repository: ProbedRepository): boolean {
   return repository.usable && repository.writable && !repository.hasAgentInstructions;
 }
 
-const MOST_CHARACTERS = 256;
-
 /** A title as given, without control characters, at most 256 characters (never half of a surrogate pair). */
 export function cleanTitle(title: string): string {
   const clean = title.replace(/\p{Cc}/gu, '');
-  return clean.length <= MOST_CHARACTERS ? clean : Array.from(clean).slice(0, MOST_CHARACTERS).join('');
-}
-
-const MOST_REPOSITORIES = 100;
-const MOST_ISSUES = 50;
-const MOST_INSTRUCTION_TASKS = 3;
-
-interface CollectedCandidates {
-  candidates: Candidate[];
-  /** Something was left out, here or at the provider. */
-  truncated: boolean;
-}
-
-/**
- * Turns one provider's work into candidates: only repositories in scope (the 100 with the newest activity), only usable
- * ones, within the limits per kind; the newest survive each cut.
- */
-export function collectCandidates(source: WorkSource, work: ProviderWork): CollectedCandidates {
-  const scope = repositoriesInScope(work);
-  const inScope = (item: { repository: RepositoryActivity }): boolean =>
-    scope.get(scopeKey(item.repository.name))?.usable === true;
-  const candidate = (
-    item: ChangeRequest | AssignedIssue,
-    type: Candidate['type'],
-    workKind: 'change' | 'issue',
-  ): Candidate => ({
-    provider: source.provider,
-    type,
-    repository: item.repository.name,
-    number: item.number,
-    title: cleanTitle(item.title),
-    updatedAt: item.updatedAt,
-    repositoryActiveAt: scope.get(scopeKey(item.repository.name))?.activeAt ?? -Infinity,
-    identity: identity(source, item.repository.name, workKind, item.number),
-  });
-
-  const changes = newest(work.changeRequests.filter(inScope), source.kind.startsWith('bitbucket') ? 20 : 50);
-  const issues = newest(work.issues.filter(inScope), MOST_ISSUES);
-  const lacking = work.probedRepositories
-    .filter((probed) => lacksAgentInstructions(probed) && scope.get(scopeKey(probed.name))?.usable === true)
-    .map((probed) => ({
-      name: probed.name,
-      updatedAt: scope.get(scopeKey(probed.name))?.activeAt ?? -Infinity,
-    }));
-  const instructions = newest(lacking, MOST_INSTRUCTION_TASKS);
-
-  return {
-    candidates: [
-      ...changes.kept.flatMap((change) => {
-        const type = classifyChangeRequest(change);
-        return type === null ? [] : [candidate(change, type, 'change')];
-      }),
-      ...issues.kept.map((issue) => candidate(issue, 'OPEN_ISSUE', 'issue')),
-      ...instructions.kept.map(({ name, updatedAt }): Candidate => ({
-        provider: source.provider,
-        type: 'CREATE_MICROAGENT',
-        repository: name,
-        number: 0,
-        title: cleanTitle(`Add agent instructions to ${name}`),
-        updatedAt,
-        repositoryActiveAt: updatedAt,
-        identity: identity(source, name, 'instructions', 0),
-      })),
-    ],
-    truncated: work.truncated || changes.cut || issues.cut || instructions.cut,
-  };
-}
-
-interface ScopedRepository {
-  usable: boolean;
-  activeAt: number;
+  return clean.length <= MAX_TITLE_LENGTH ? clean : Array.from(clean).slice(0, MAX_TITLE_LENGTH).join('');
 }
 
 /**
@@ -137,16 +136,16 @@ function repositoriesInScope(work: ProviderWork): Map<string, ScopedRepository> 
   );
   // Stable: equal times keep the order in which the provider listed them.
   return new Map(
-    entries.toSorted(([, a], [, b]) => descending(a.activeAt, b.activeAt)).slice(0, MOST_REPOSITORIES),
+    entries.toSorted(([, a], [, b]) => descending(a.activeAt, b.activeAt)).slice(0, MAX_REPOSITORIES),
   );
 }
 
 function newest<T extends { updatedAt: number }>(
   items: readonly T[],
-  most: number,
+  max: number,
 ): { kept: T[]; cut: boolean } {
   const sorted = items.toSorted((a, b) => descending(a.updatedAt, b.updatedAt));
-  return { kept: sorted.slice(0, most), cut: sorted.length > most };
+  return { kept: sorted.slice(0, max), cut: sorted.length > max };
 }
 
 function latest(a: number | null, b: number | null): number | null {
@@ -157,7 +156,7 @@ function scopeKey(repository: string): string {
   return repository.toLowerCase();
 }
 
-/** A forge is the same however it was reached, so kind and server count, not the provider. */
+/** A git server is the same however it was reached, so its kind and address count, not the provider. */
 function identity(source: WorkSource, repository: string, kind: string, number: number): string {
   return [source.kind, source.server, repository.toLowerCase(), kind, number].join(' ');
 }

@@ -1,12 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderErrorCode } from '../git-providers/git-provider.js';
+import { GitProviderError, type ProviderErrorCode } from '../git-providers/git-provider.js';
 import { allProvidersFailed, type ProviderStatus, providerStatusHeader } from './provider-status.js';
 
 function failures(...codes: ProviderErrorCode[]): Parameters<typeof allProvidersFailed>[0] {
   return codes.map((code, index) => ({
     provider: index === 0 ? 'github' : 'gitlab',
-    code,
-    retryAfter: code === 'rate_limited' ? 40 + index : null,
+    error: new GitProviderError(code, { retryAfterSeconds: code === 'rate_limited' ? 40 + index : null }),
   }));
 }
 
@@ -27,7 +26,7 @@ describe('allProvidersFailed', () => {
     expect(error.code).toBe('git_providers_failed');
   });
 
-  it('says for each provider why, and when the first of them may answer again', () => {
+  it('says for each provider why, and when the first of them may be asked again', () => {
     const error = allProvidersFailed(failures('rate_limited', 'rate_limited'));
 
     expect(error.retryAfterSeconds).toBe(40);

@@ -1,45 +1,13 @@
 import { type BareItem, serializeList, Token } from 'structured-headers';
 import { DomainError, type ErrorKind } from '../common/errors/domain-error.js';
-import type { ProviderErrorCode, ProviderType } from '../git-providers/git-provider.js';
+import type { GitProviderError, ProviderErrorCode, ProviderType } from '../git-providers/git-provider.js';
 
 interface ProviderFailure {
   provider: ProviderType;
-  code: ProviderErrorCode;
-  /** Seconds. */
-  retryAfter: number | null;
+  error: GitProviderError;
 }
 
-const NEEDS_NEW_TOKEN: readonly ProviderErrorCode[] = ['unauthorized', 'not_linked', 'reauth_required'];
-/** GitHub asks for at least a minute where it gives no time. */
-const DEFAULT_RETRY_AFTER = 60;
-
-/** No provider answered: 401 when every token is refused, 429 when all are rate limited, 504 when all timed out, else 502. */
-export function allProvidersFailed(failures: readonly ProviderFailure[]): DomainError {
-  const every = (codes: readonly ProviderErrorCode[]): boolean =>
-    failures.every((failure) => codes.includes(failure.code));
-  const [kind, detail]: [ErrorKind, string] = every(NEEDS_NEW_TOKEN)
-    ? [
-        'unauthorized',
-        'Every git provider refused its token; store new ones with POST /api/add-git-providers.',
-      ]
-    : every(['rate_limited'])
-      ? [
-          'rate_limited',
-          'Every git provider limits requests at the moment; wait as long as Retry-After says.',
-        ]
-      : every(['timeout'])
-        ? ['gateway_timeout', 'No git provider answered in time; try again.']
-        : ['bad_gateway', 'No git provider gave a usable answer; `errors` says why for each.'];
-  const soonest = Math.min(...failures.map((failure) => failure.retryAfter ?? DEFAULT_RETRY_AFTER));
-  return new DomainError(kind, 'git_providers_failed', detail, {
-    ...(kind === 'rate_limited' && { retryAfterSeconds: soonest }),
-    extensions: {
-      errors: failures.map(({ provider, code, retryAfter }) => ({ provider, code, retry_after: retryAfter })),
-    },
-  });
-}
-
-/** How one provider took part in an answer. */
+/** How one provider took part in a response. */
 export interface ProviderStatus {
   provider: ProviderType;
   status: 'ok' | 'partial' | 'stale' | 'error';
@@ -52,6 +20,26 @@ export interface ProviderStatus {
   retryAfter?: number;
   /** Something was cut. */
   truncated?: boolean;
+}
+
+const NEEDS_NEW_TOKEN: readonly ProviderErrorCode[] = ['unauthorized', 'not_linked', 'reauth_required'];
+/** GitHub asks for at least a minute where it gives no time. */
+const DEFAULT_RETRY_AFTER = 60;
+
+/** No provider responded: 401 when every token is refused, 429 when all are rate limited, 504 when all timed out, else 502. */
+export function allProvidersFailed(failures: readonly ProviderFailure[]): DomainError {
+  const { kind, detail } = meaningOf(failures.map(({ error }) => error.code));
+  const soonest = Math.min(...failures.map(({ error }) => error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER));
+  return new DomainError(kind, 'git_providers_failed', detail, {
+    ...(kind === 'rate_limited' && { retryAfterSeconds: soonest }),
+    extensions: {
+      errors: failures.map(({ provider, error }) => ({
+        provider,
+        code: error.code,
+        retry_after: error.retryAfterSeconds,
+      })),
+    },
+  });
 }
 
 /** The value of `X-Provider-Status`: a structured list (RFC 9651 section 3.1), one member per provider. */
@@ -77,4 +65,26 @@ export function providerStatusHeader(statuses: readonly ProviderStatus[]): strin
       return [new Token(provider), parameters];
     }),
   );
+}
+
+function meaningOf(codes: readonly ProviderErrorCode[]): { kind: ErrorKind; detail: string } {
+  if (codes.every((code) => NEEDS_NEW_TOKEN.includes(code))) {
+    return {
+      kind: 'unauthorized',
+      detail: 'Every git provider refused its token; store new ones with POST /api/add-git-providers.',
+    };
+  }
+  if (codes.every((code) => code === 'rate_limited')) {
+    return {
+      kind: 'rate_limited',
+      detail: 'Every git provider limits requests at the moment; wait as long as Retry-After says.',
+    };
+  }
+  if (codes.every((code) => code === 'timeout')) {
+    return { kind: 'gateway_timeout', detail: 'No git provider answered in time; try again.' };
+  }
+  return {
+    kind: 'bad_gateway',
+    detail: 'No git provider gave a usable answer; `errors` says why for each.',
+  };
 }

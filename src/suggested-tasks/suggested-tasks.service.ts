@@ -30,9 +30,9 @@ export class SuggestedTasksService {
   ) {}
 
   /**
-   * The tasks of every provider that answers, ranked, and how each provider took part.
+   * The tasks of every provider that responds, ranked, and how each provider took part.
    *
-   * @throws DomainError no_git_provider without any token, git_providers_failed when none of them answers
+   * @throws DomainError no_git_provider without any token, git_providers_failed when none of them responds
    */
   async find(userId: string, selection: TaskSelection): Promise<SuggestedTasks> {
     const credentials = await this.tokens.list(userId);
@@ -41,17 +41,7 @@ export class SuggestedTasksService {
     }
     const asked = credentials.filter(({ provider }) => selection.providers?.includes(provider) ?? true);
     const outcomes = await Promise.all(asked.map((credential) => this.reader.read(userId, credential)));
-    const failures = outcomes.flatMap((outcome) =>
-      'error' in outcome
-        ? [
-            {
-              provider: outcome.provider,
-              code: outcome.error.code,
-              retryAfter: outcome.error.retryAfterSeconds,
-            },
-          ]
-        : [],
-    );
+    const failures = outcomes.filter((outcome) => 'error' in outcome);
     if (failures.length > 0 && failures.length === outcomes.length) {
       throw allProvidersFailed(failures);
     }

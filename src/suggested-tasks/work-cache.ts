@@ -2,66 +2,30 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Clock } from '../common/clock.js';
 import {
-  type GitServerKind,
   GitProviderError,
   type ProviderErrorCode,
   type ProviderWork,
+  type WorkPolicy,
 } from '../git-providers/git-provider.js';
 
-const FRESH_MS = 60_000;
-const FRESH_BITBUCKET_MS = 120_000;
-/** A signal the provider is still computing is asked for again soon. */
-const FRESH_UNKNOWN_MS = 15_000;
-/** What a passing trouble hid is asked for again as soon as after a refusal of everything. */
+/** Parts that a passing failure hid are asked for again as soon as after a refusal of everything. */
 const FRESH_PARTIAL_MS = 30_000;
 /** Gaps that stay until somebody changes the token's rights. */
 const LASTING_GAPS: readonly ProviderErrorCode[] = ['sso_required', 'insufficient_scope', 'unsupported'];
 const STALE_WHILE_REVALIDATE_MS = 10 * 60_000;
 const STALE_IF_ERROR_MS = 60 * 60_000;
-const LONGEST_REFUSAL_MS = 30_000;
+const MAX_REFUSAL_MS = 30_000;
 
-/** How long a provider's work is served without asking again, in milliseconds. */
-function freshFor(kind: GitServerKind, work: ProviderWork): number {
-  const isMissingForNow = work.gaps.some((code) => !LASTING_GAPS.includes(code));
-  const usual = usuallyFreshFor(kind, work);
-  return isMissingForNow ? Math.min(usual, FRESH_PARTIAL_MS) : usual;
-}
-
-/** How long a failure is remembered, in milliseconds: refusals briefly, passing troubles not at all. */
-function rememberFailureFor(code: ProviderErrorCode, retryAfterSeconds: number | null): number {
-  switch (code) {
-    case 'unavailable':
-    case 'timeout':
-      return 0;
-    case 'rate_limited':
-      return Math.min((retryAfterSeconds ?? 60) * 1000, LONGEST_REFUSAL_MS);
-    default:
-      return LONGEST_REFUSAL_MS;
-  }
-}
-
-/** Whether older data may stand in for a failed refresh: only when the failure says nothing about the token's rights. */
-function mayServeStale(code: ProviderErrorCode): boolean {
-  return code === 'unavailable' || code === 'timeout' || code === 'rate_limited';
-}
-
-function usuallyFreshFor(kind: GitServerKind, work: ProviderWork): number {
-  if (kind.startsWith('bitbucket')) {
-    return FRESH_BITBUCKET_MS;
-  }
-  return work.changeRequests.some((change) => change.conflicts === 'unknown') ? FRESH_UNKNOWN_MS : FRESH_MS;
-}
-
-/** Entries, and items over all entries, that are kept at most: about 100 MB. */
-const MOST_ENTRIES = 5_000;
-const MOST_ITEMS = 200_000;
+/** Together about 100 MB. */
+const MAX_ENTRIES = 5_000;
+const MAX_ITEMS = 200_000;
 
 interface Entry {
   work?: { value: ProviderWork; readAt: number };
   failure?: { error: GitProviderError; at: number; until: number };
 }
 
-/** A provider's work out of the cache. */
+/** A provider's work from the cache. */
 export interface CachedWork {
   work: ProviderWork;
   /** Seconds since it was read. */
@@ -80,8 +44,8 @@ type RefreshWork = () => Promise<ProviderWork>;
 @Injectable()
 export class WorkCache {
   private readonly entries = new LRUCache<string, Entry>({
-    max: MOST_ENTRIES,
-    maxSize: MOST_ITEMS,
+    max: MAX_ENTRIES,
+    maxSize: MAX_ITEMS,
     sizeCalculation: ({ work }) => 1 + (work ? countItems(work.value) : 0),
   });
   private readonly refreshes = new Map<string, Promise<ProviderWork>>();
@@ -90,19 +54,19 @@ export class WorkCache {
   constructor(private readonly clock: Clock) {}
 
   /**
-   * @param waitMs how long this reader waits for a refresh, milliseconds
+   * @param waitMs how long this reader waits for a refresh, in milliseconds
    * @throws GitProviderError when there is nothing to serve
    */
-  async read(key: string, kind: GitServerKind, refresh: RefreshWork, waitMs: number): Promise<CachedWork> {
+  async read(key: string, policy: WorkPolicy, refresh: RefreshWork, waitMs: number): Promise<CachedWork> {
     const now = this.clock.now();
     const { work, failure } = this.entries.get(key) ?? {};
     const age = work ? now - work.readAt : Infinity;
-    if (work && age < freshFor(kind, work.value)) {
+    if (work && age < freshFor(policy, work.value)) {
       return served(work.value, age, false);
     }
     const known = failure && now < failure.until ? remaining(failure.error, now - failure.at) : null;
     if (work && !known && age < STALE_WHILE_REVALIDATE_MS) {
-      // Its outcome lands in the cache; the refresh itself reports what went wrong.
+      // Its result lands in the cache; the refresh itself logs what went wrong.
       this.refresh(key, refresh).catch(() => undefined);
       return served(work.value, age, true);
     }
@@ -119,7 +83,7 @@ export class WorkCache {
     }
   }
 
-  /** The credential behind a running refresh rotated: what it brings is kept under the successor's key. */
+  /** The token behind a running refresh was replaced: what the refresh reads is kept under the successor's key. */
   alias(from: string, to: string): void {
     this.successors.set(from, to);
   }
@@ -167,6 +131,32 @@ export class WorkCache {
   }
 }
 
+/** How long a provider's work is served without asking again, in milliseconds. */
+function freshFor(policy: WorkPolicy, work: ProviderWork): number {
+  const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
+  const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
+  const isMissingForNow = work.gaps.some((code) => !LASTING_GAPS.includes(code));
+  return isMissingForNow ? Math.min(usual, FRESH_PARTIAL_MS) : usual;
+}
+
+/** How long a failure is remembered, in milliseconds: refusals briefly, passing failures not at all. */
+function rememberFailureFor(code: ProviderErrorCode, retryAfterSeconds: number | null): number {
+  switch (code) {
+    case 'unavailable':
+    case 'timeout':
+      return 0;
+    case 'rate_limited':
+      return Math.min((retryAfterSeconds ?? 60) * 1000, MAX_REFUSAL_MS);
+    default:
+      return MAX_REFUSAL_MS;
+  }
+}
+
+/** Whether older data may stand in for a failed refresh: only when the failure says nothing about the token's rights. */
+function mayServeStale(code: ProviderErrorCode): boolean {
+  return code === 'unavailable' || code === 'timeout' || code === 'rate_limited';
+}
+
 function served(work: ProviderWork, ageMs: number, stale: boolean): CachedWork {
   return { work, age: Math.floor(ageMs / 1000), stale };
 }
@@ -179,7 +169,7 @@ function remaining(error: GitProviderError, elapsedMs: number): GitProviderError
   return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left });
 }
 
-/** The refresh goes on for others (and for the cache) when this reader stops waiting. */
+/** Stops waiting after a while; the work itself goes on for other readers and the cache. */
 async function within<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

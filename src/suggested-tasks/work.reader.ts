@@ -10,28 +10,26 @@ import {
   type ProviderWork,
 } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
-import {
-  ProviderTokenRepository,
-  type StoredCredential,
-} from '../git-providers/tokens/provider-token.repository.js';
-import { WorkCache, type CachedWork } from './work-cache.js';
+import { ProviderCalls } from '../git-providers/provider-calls.js';
+import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import type { WorkSource } from './candidate.js';
+import { type CachedWork, WorkCache } from './work-cache.js';
 
-/** One provider's part of the answer. */
+/** What came of reading one provider. */
 export type ProviderOutcome = { provider: ProviderType } & (
   { source: WorkSource; read: CachedWork } | { error: GitProviderError }
 );
 
-/** Reads one user's work from one provider, through the cache, and reports what went wrong. */
+/** Reads one user's work from one provider, through the cache, and logs what went wrong. */
 @Injectable()
 export class WorkReader {
   private readonly logger = new Logger(WorkReader.name);
-  /** Tokens appear in cache keys only through this: the cache tells nothing about them. */
+  /** Keys of the cache contain hashes of tokens with this key: the cache tells nothing about a token. */
   private readonly fingerprintKey = randomBytes(32);
 
   constructor(
     private readonly registry: GitProviderRegistry,
-    private readonly tokens: ProviderTokenRepository,
+    private readonly calls: ProviderCalls,
     private readonly cache: WorkCache,
     private readonly clock: Clock,
     private readonly config: AppConfig,
@@ -41,16 +39,17 @@ export class WorkReader {
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {
-      const adapter = this.adapterFor(credential);
+      const adapter = await this.adapterFor(credential);
+      const { kind, workPolicy: policy } = adapter;
       const read = await this.cache.read(
-        this.cacheKey(userId, credential, credential.token),
-        adapter.kind,
+        this.cacheKey(userId, credential),
+        policy,
         () => this.refresh(userId, credential, adapter),
         this.config.git.tasksTimeoutMs,
       );
       return {
         provider,
-        source: { provider, kind: adapter.kind, server: adapter.serverOf(credential.host) },
+        source: { provider, kind, server: adapter.serverOf(credential.host), policy },
         read,
       };
     } catch (error) {
@@ -61,11 +60,11 @@ export class WorkReader {
     }
   }
 
-  private adapterFor({ provider, host }: StoredCredential): GitProvider {
+  private async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
     try {
-      return this.registry.providerFor(provider, host);
+      return await this.registry.providerFor(provider, host);
     } catch (error) {
-      throw this.reported(provider, error);
+      throw this.logged(provider, error);
     }
   }
 
@@ -74,51 +73,41 @@ export class WorkReader {
     credential: StoredCredential,
     adapter: GitProvider,
   ): Promise<ProviderWork> {
-    const { provider, host } = credential;
-    const { tasksTimeoutMs } = this.config.git;
+    const { provider } = credential;
     const startedAt = this.clock.now();
-    let { token } = credential;
-    try {
-      const work = await adapter.findWork(
-        { token, host },
-        {
-          signal: AbortSignal.timeout(tasksTimeoutMs),
-          deadlineAt: startedAt + tasksTimeoutMs,
-          replaceToken: async (successor) => {
-            await this.tokens.replaceToken(userId, provider, token, successor);
-            this.cache.alias(
-              this.cacheKey(userId, credential, credential.token),
-              this.cacheKey(userId, credential, successor),
-            );
-            token = successor;
-          },
-        },
+    const call = this.calls.withStored(this.config.git.tasksTimeoutMs, userId, credential, (successor) => {
+      this.cache.alias(
+        this.cacheKey(userId, credential),
+        this.cacheKey(userId, { ...credential, token: successor }),
       );
+    });
+    try {
+      const work = await adapter.findWork(credential, call);
       for (const code of work.gaps) {
-        this.logger.warn('git provider gave part of its data', { provider, code });
+        this.logger.warn('failed to read part of a git provider', { provider, code });
       }
       this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
       return work;
     } catch (error) {
-      throw this.reported(provider, error);
+      throw this.logged(provider, error);
     }
   }
 
-  private reported(provider: ProviderType, error: unknown): GitProviderError {
+  private logged(provider: ProviderType, error: unknown): GitProviderError {
     const failure =
       error instanceof GitProviderError ? error : new GitProviderError('unavailable', { cause: error });
-    this.logger.warn('git provider failed', {
+    this.logger.warn('failed to read a git provider', {
       provider,
       code: failure.code,
       retry_after: failure.retryAfterSeconds,
-      // A defect of ours rather than the provider's failure: worth its stack.
+      // A defect of ours and no failure of the provider: worth its stack.
       ...(failure !== error && { stack: errorStack(error) }),
     });
     return failure;
   }
 
-  /** Holds the moment of storing too: whoever stores a token anew, be it the same, wants it tried again. */
-  private cacheKey(userId: string, { provider, host, updatedAt }: StoredCredential, token: string): string {
+  /** Contains the time of storing too: whoever stores a token anew, even the same one, wants it tried again. */
+  private cacheKey(userId: string, { provider, host, updatedAt, token }: StoredCredential): string {
     const fingerprint = createHmac('sha256', this.fingerprintKey).update(token).digest('base64url');
     return [userId, provider, host ?? '', updatedAt.getTime(), fingerprint].join(' ');
   }

@@ -1,7 +1,6 @@
 import { afterEach } from '@jest/globals';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
 import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
-import { BrokerTokenCache } from '../../src/git-providers/enterprise-sso/enterprise-sso.token-cache.js';
 import { EnterpriseSsoProvider } from '../../src/git-providers/enterprise-sso/enterprise-sso.provider.js';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import { startFakeGitlab } from '../fakes/fake-gitlab.js';
@@ -54,7 +53,6 @@ export async function openSso(world: FakeWorld, options: SsoOptions = {}): Promi
       apiVersion: options.apiVersion ?? 'v1',
       timing,
     },
-    new BrokerTokenCache({ now }),
   );
   return {
     provider,

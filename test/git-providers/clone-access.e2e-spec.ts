@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CloneAccessService } from '../../src/git-providers/repository-access.service.js';
+import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -24,7 +24,7 @@ describe('CloneAccessService', () => {
   }
 
   function find(provider: ProviderType | null, repository: string) {
-    return app.app.get(CloneAccessService).find(client.user.id, provider, repository);
+    return app.app.get(RepositoryAccessService).cloneAccess(client.user.id, provider, repository);
   }
 
   it('names the address, on the host of the API where only that was moved, and the credential', async () => {

@@ -1,4 +1,3 @@
-import { jsonList } from '../../common/json-access.js';
 import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
 import type { NewChangeRequest, OpenedChangeRequest } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
@@ -11,6 +10,11 @@ import {
   toBranchName,
   toOpenedPullRequest,
 } from './bitbucket-data-center.mapper.js';
+import {
+  branchSchema,
+  openedPullRequestSchema,
+  openedPullRequestsSchema,
+} from './bitbucket-data-center.schema.js';
 
 /** Pull requests of one repository of one user. */
 export class BitbucketDataCenterChanges implements ChangeRequestHost {
@@ -29,10 +33,10 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
 
   /** Its own resource since 7.5, below the branches before. */
   async defaultBranch(): Promise<string | null> {
-    const { body } = await this.client.get(`${this.path}/default-branch`);
-    return toBranchName(
-      body ?? requireRepository((await this.client.get(`${this.path}/branches/default`)).body),
-    );
+    const branch =
+      (await this.client.get(`${this.path}/default-branch`, branchSchema)) ??
+      (await this.client.get(`${this.path}/branches/default`, branchSchema));
+    return toBranchName(requireRepository(branch));
   }
 
   /** @inheritdoc */
@@ -43,9 +47,10 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
       at: branchRef(sourceBranch),
       limit: '100',
     });
-    const { body } = await this.client.get(`${this.path}/pull-requests?${query.toString()}`);
-    const found = jsonList(requireRepository(body), 'values');
-    return toOpenedPullRequest(found.find((value) => goesTo(value, this.address, targetBranch)));
+    const path = `${this.path}/pull-requests?${query.toString()}`;
+    const { values } = requireRepository(await this.client.get(path, openedPullRequestsSchema));
+    const found = values.find((pull) => goesTo(pull, this.address, targetBranch));
+    return found ? toOpenedPullRequest(found) : null;
   }
 
   /** @inheritdoc */
@@ -54,6 +59,7 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
       `${this.path}/pull-requests`,
       newPullRequest(this.address, request, targetBranch),
     );
-    return requireOpened(toOpenedPullRequest(created), new URL(this.client.serverUrl).origin);
+    const opened = toOpenedPullRequest(openedPullRequestSchema.parse(created));
+    return requireOpened(opened, new URL(this.client.serverUrl).origin);
   }
 }

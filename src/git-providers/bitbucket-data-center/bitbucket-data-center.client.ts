@@ -1,14 +1,20 @@
+import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { exchangeJson, type JsonAnswer, type RetryTiming } from '../provider-http.js';
+import { sendChange } from '../change-requests.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError, type ProviderAuth, type ProviderCall } from '../git-provider.js';
-import { sendChange } from '../change-requests.js';
+import { exchangeJson, type JsonResponse, type RetryTiming } from '../provider-http.js';
+import { requireFitting } from '../response-schema.js';
 import { dataCenterReasons } from './bitbucket-data-center.mapper.js';
+import { accountSchema, type DataCenterAccount, refusalSchema } from './bitbucket-data-center.schema.js';
+
+/** Names who asks in a response header, also on servers that have no resource for it. */
+const WHO_AM_I = '/api/1.0/application-properties';
 
 /**
  * Bitbucket Data Center's REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one
  * user. Paths say `latest` where the resource has not changed since Bitbucket Server 5: the alias has always been
- * served. A server without a resource answers 404, which callers get as a null body.
+ * served. A server without a resource responds with 404, which callers get as null.
  */
 export class BitbucketDataCenterClient {
   /** Address of the server with its context path. */
@@ -32,10 +38,76 @@ export class BitbucketDataCenterClient {
   }
 
   /**
-   * @param path Below `/rest`, encoded, with its query
+   * @param path below `/rest`, encoded, with its query
    * @throws GitProviderError
    */
-  async get(path: string): Promise<JsonAnswer> {
+  async get<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
+    return parsed(await this.read(path), schema);
+  }
+
+  /**
+   * A question that needs a body; changes nothing on the server.
+   *
+   * @throws GitProviderError
+   */
+  async ask<T>(path: string, question: unknown, schema: z.ZodType<T>): Promise<T | null> {
+    const response = await exchangeJson(
+      this.http,
+      { url: `${this.restUrl}${path}`, headers: this.postHeaders, body: question },
+      this.call,
+      this.timing,
+    );
+    return parsed(response, schema);
+  }
+
+  /**
+   * The name of the token's user. The resource is public: a server that lets a request in without naming its user has
+   * taken it for an anonymous one.
+   *
+   * @throws GitProviderError
+   */
+  async userName(): Promise<string> {
+    const { headers } = await this.read(WHO_AM_I);
+    const encoded = headers.get('x-ausername') ?? '';
+    if (encoded === '') {
+      throw new GitProviderError('unsupported', { cause: new Error('the server named no user') });
+    }
+    return decoded(encoded);
+  }
+
+  /**
+   * @param userSlug as `toUserSlug` makes it
+   * @throws GitProviderError
+   */
+  async account(userSlug: string): Promise<DataCenterAccount> {
+    const { body } = await this.read(`/api/latest/users/${userSlug}?avatarSize=64`);
+    return requireFitting(accountSchema, body, 'the user resource returned no account');
+  }
+
+  /**
+   * Sends a change once.
+   *
+   * @param path below `/rest`, encoded
+   * @throws GitProviderError with a `reason` when the server refuses
+   */
+  async change(path: string, body: unknown): Promise<unknown> {
+    const { token } = this.auth;
+    const url = `${this.restUrl}${path}`;
+    return await sendChange(
+      this.http,
+      {
+        url,
+        headers: this.postHeaders,
+        body,
+        token,
+        reasons: (refusal) => dataCenterReasons(refusalSchema.parse(refusal)),
+      },
+      this.call,
+      this.timing,
+    );
+  }
+
+  private async read(path: string): Promise<JsonResponse> {
     return await exchangeJson(
       this.http,
       { url: `${this.restUrl}${path}`, headers: this.headers },
@@ -44,39 +116,24 @@ export class BitbucketDataCenterClient {
     );
   }
 
-  /**
-   * A question that needs a body; changes nothing on the server.
-   *
-   * @throws GitProviderError
-   */
-  async ask(path: string, body: unknown): Promise<JsonAnswer> {
-    return await exchangeJson(
-      this.http,
-      { url: `${this.restUrl}${path}`, headers: this.postHeaders, body },
-      this.call,
-      this.timing,
-    );
-  }
-
-  /**
-   * Sends a change once.
-   *
-   * @param path Below `/rest`, encoded
-   * @throws GitProviderError with a `reason` when the server refuses
-   */
-  async change(path: string, body: unknown): Promise<unknown> {
-    const { token } = this.auth;
-    const url = `${this.restUrl}${path}`;
-    return await sendChange(
-      this.http,
-      { url, headers: this.postHeaders, body, token, reasons: dataCenterReasons },
-      this.call,
-      this.timing,
-    );
-  }
-
-  /** Without the second the server takes the request for a forged one of a browser. */
+  /** Without the second the server takes the request for one that a browser was tricked into. */
   private get postHeaders(): Record<string, string> {
     return { ...this.headers, 'x-atlassian-token': 'no-check' };
+  }
+}
+
+function parsed<T>({ body }: JsonResponse, schema: z.ZodType<T>): T | null {
+  return body === null ? null : schema.parse(body);
+}
+
+/** User names travel percent-encoded; one that is not is taken as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) {
+      return text;
+    }
+    throw error;
   }
 }

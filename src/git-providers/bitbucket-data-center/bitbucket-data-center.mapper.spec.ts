@@ -7,6 +7,21 @@ import {
   toRepository,
   toUserSlug,
 } from './bitbucket-data-center.mapper.js';
+import {
+  accountSchema,
+  buildStatsSchema,
+  folderSchema,
+  pullRequestPageSchema,
+  repositoryPageSchema,
+} from './bitbucket-data-center.schema.js';
+
+function readPull(value: unknown) {
+  return pullRequestPageSchema.parse({ values: [value] }).values.map(toPullRequest)[0] ?? null;
+}
+
+function readRepository(value: unknown) {
+  return repositoryPageSchema.parse({ values: [value] }).values.map(toRepository)[0] ?? null;
+}
 
 const repository = { slug: 'service', project: { key: 'PROJ' }, archived: false };
 const pull = {
@@ -21,7 +36,7 @@ const pull = {
 
 describe('toPullRequest', () => {
   it('reads what the dashboard tells', () => {
-    expect(toPullRequest(pull)).toEqual({
+    expect(readPull(pull)).toEqual({
       repository: { name: 'PROJ/service', activeAt: null, usable: true },
       number: 7,
       title: 'Fix it',
@@ -54,7 +69,7 @@ describe('toPullRequest', () => {
     ],
     ['no source commit', { fromRef: {} }, { commit: null }],
   ])('notices %s', (_name, change, expected) => {
-    expect(toPullRequest({ ...pull, ...change })).toMatchObject(expected);
+    expect(readPull({ ...pull, ...change })).toMatchObject(expected);
   });
 
   it.each<[string, unknown]>([
@@ -64,7 +79,7 @@ describe('toPullRequest', () => {
     ['no time', { ...pull, updatedDate: 'today' }],
     ['no repository', { ...pull, toRef: {} }],
   ])('skips an element with %s', (_name, value) => {
-    expect(toPullRequest(value)).toBeNull();
+    expect(readPull(value)).toBeNull();
   });
 });
 
@@ -88,7 +103,7 @@ describe('toRepository', () => {
     ['a climbing key', { project: { key: '..' } }, null],
     ['a slug with a path', { slug: 'a/b' }, null],
   ])('reads %s', (_name, change, expected) => {
-    expect(toRepository({ ...repository, ...change })).toEqual(expected);
+    expect(readRepository({ ...repository, ...change })).toEqual(expected);
   });
 });
 
@@ -99,7 +114,7 @@ describe('toFailingChecks', () => {
     [{ other: { failed: 1 } }, 'no'],
     [{}, 'no'],
   ])('%j is %s', (stats, expected) => {
-    expect(toFailingChecks(stats, 'a1')).toBe(expected);
+    expect(toFailingChecks(buildStatsSchema.parse(stats), 'a1')).toBe(expected);
   });
 });
 
@@ -112,7 +127,7 @@ describe('folders and users', () => {
     [{ children: { isLastPage: false, values: [] } }, { names: [], complete: false }],
     [null, { names: [], complete: true }],
   ])('reads the folder %j', (value, expected) => {
-    expect(toFolder(value)).toEqual(expected);
+    expect(toFolder(folderSchema.parse(value))).toEqual(expected);
   });
 
   it.each([
@@ -132,7 +147,7 @@ describe('folders and users', () => {
       emailAddress: 'jane@example.com',
       avatarUrl: '/context/avatar',
     };
-    expect(toProviderUser(body, 'https://git.example.com/context')).toEqual({
+    expect(toProviderUser(accountSchema.parse(body), 'https://git.example.com/context')).toEqual({
       id: '7',
       login: 'jane',
       avatarUrl: 'https://git.example.com/context/avatar',
@@ -140,6 +155,6 @@ describe('folders and users', () => {
       name: 'Jane',
       email: 'jane@example.com',
     });
-    expect(toProviderUser({ name: 'jane' }, 'https://git.example.com')).toBeNull();
+    expect(accountSchema.safeParse({ name: 'jane' }).success).toBe(false);
   });
 });

@@ -1,8 +1,7 @@
+import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { jsonAt, jsonList } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { openOrFind } from '../change-requests.js';
-import { GapLog, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProviderError,
@@ -17,8 +16,12 @@ import {
   type ProviderWork,
   type Signal,
   type TokenCheck,
+  type WorkPolicy,
 } from '../git-provider.js';
+import { GapLog } from '../provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { requireOwnerAndName } from '../repository-name.js';
+import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
   type DataCenterFolder,
@@ -31,7 +34,12 @@ import {
   toRepository,
   toUserSlug,
 } from './bitbucket-data-center.mapper.js';
-import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
+import {
+  buildStatsSchema,
+  folderSchema,
+  pullRequestPageSchema,
+  repositoryPageSchema,
+} from './bitbucket-data-center.schema.js';
 
 export interface BitbucketDataCenterProviderOptions {
   timing?: RetryTiming;
@@ -40,9 +48,9 @@ export interface BitbucketDataCenterProviderOptions {
 const DASHBOARD = '/api/latest/dashboard/pull-requests?role=AUTHOR&state=OPEN&order=NEWEST&limit=50';
 const RECENT_REPOSITORIES = '/api/latest/profile/recent/repos?limit=25&permission=REPO_WRITE';
 const BUILD_STATS = '/build-status/latest/commits/stats';
-/** Says who asks in a response header, also on servers that have no resource for it. */
-const WHO_AM_I = '/api/1.0/application-properties';
 const MAX_PROBES = 5;
+/** Conflicts that the server has not computed are not asked for again soon: nothing makes it compute them. */
+const WORK_POLICY: WorkPolicy = { freshMs: 120_000, freshWhileComputingMs: 120_000, maxChangeRequests: 20 };
 
 /**
  * Bitbucket Data Center (and its predecessor, Server). Two rounds of requests: the user's pull requests beside the
@@ -64,16 +72,26 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  override get workPolicy(): WorkPolicy {
+    return WORK_POLICY;
+  }
+
+  /** @inheritdoc */
   serverOf(host: string | null): string {
     return host === null ? '' : gitHostBaseUrl(host);
+  }
+
+  /** @inheritdoc */
+  restUrl(host: string | null): string {
+    return `${this.serverOf(host)}/rest/api/1.0`;
   }
 
   /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(auth, call);
     const gaps = new GapLog();
-    const dashboard = readList(client, DASHBOARD, toPullRequest);
-    const recent = readList(client, RECENT_REPOSITORIES, toRepository);
+    const dashboard = readList(client, DASHBOARD, pullRequestPageSchema, toPullRequest);
+    const recent = readList(client, RECENT_REPOSITORIES, repositoryPageSchema, toRepository);
     const [pulls, repositories, failing, probes] = await Promise.all([
       dashboard,
       recent,
@@ -102,7 +120,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
   /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      await this.userName(this.clientFor(auth, call));
+      await this.clientFor(auth, call).userName();
       return { status: 'valid' };
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
@@ -117,15 +135,8 @@ export class BitbucketDataCenterProvider extends GitProvider {
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     const client = this.clientFor(auth, call);
-    const slug = toUserSlug(await this.userName(client));
-    const { body } = await client.get(`/api/latest/users/${slug}?avatarSize=64`);
-    const user = toProviderUser(body, client.serverUrl);
-    if (!user) {
-      throw new GitProviderError('unavailable', {
-        cause: new Error('the user resource answered no account'),
-      });
-    }
-    return user;
+    const slug = toUserSlug(await client.userName());
+    return toProviderUser(await client.account(slug), client.serverUrl);
   }
 
   /** @inheritdoc */
@@ -148,22 +159,12 @@ export class BitbucketDataCenterProvider extends GitProvider {
 
   /** Tokens stand in for the password of their own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
-    const username = await this.userName(this.clientFor(auth, call));
+    const username = await this.clientFor(auth, call).userName();
     return { username, password: auth.token };
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {
     return new BitbucketDataCenterClient(this.http, this.timing, auth, call);
-  }
-
-  /** The resource is public: a server that lets a request in without naming its user has taken it as anonymous. */
-  private async userName(client: BitbucketDataCenterClient): Promise<string> {
-    const { headers } = await client.get(WHO_AM_I);
-    const encoded = headers.get('x-ausername') ?? '';
-    if (encoded === '') {
-      throw new GitProviderError('unsupported', { cause: new Error('the server named no user') });
-    }
-    return decoded(encoded);
   }
 
   /** The verdict per commit, from one question for all. */
@@ -177,18 +178,18 @@ export class BitbucketDataCenterProvider extends GitProvider {
       return () => 'unknown';
     }
     try {
-      const { body } = await client.ask(BUILD_STATS, commits);
-      if (body === null) {
+      const stats = await client.ask(BUILD_STATS, commits, buildStatsSchema);
+      if (stats === null) {
         throw new GitProviderError('unsupported');
       }
-      return (commit) => (commit === null ? 'unknown' : toFailingChecks(body, commit));
+      return (commit) => (commit === null ? 'unknown' : toFailingChecks(stats, commit));
     } catch (error) {
       gaps.note(error);
       return () => 'unknown';
     }
   }
 
-  /** Three looks at once; null when one of them failed or nothing can be added to the repository. */
+  /** Reads three folders at once; null when one of them failed or nothing can be added to the repository. */
   private async probe(
     client: BitbucketDataCenterClient,
     { activity }: DataCenterRepository,
@@ -221,19 +222,23 @@ interface Reading<T> {
   failure: GitProviderError | null;
 }
 
-async function readList<T>(
+interface Page<Listed> {
+  values: Listed[];
+  isLastPage: boolean | null;
+}
+
+async function readList<Listed, Item>(
   client: BitbucketDataCenterClient,
   path: string,
-  toItem: (value: unknown) => T | null,
-): Promise<Reading<T>> {
+  schema: z.ZodType<Page<Listed>>,
+  toItem: (listed: Listed) => Item,
+): Promise<Reading<Item>> {
   try {
-    const { body } = await client.get(path);
+    const page = await client.get(path, schema);
     return {
-      items: jsonList(body, 'values')
-        .map(toItem)
-        .filter((item) => item !== null),
-      hasMore: jsonAt(body, 'isLastPage') === false,
-      failure: body === null ? new GitProviderError('unsupported') : null,
+      items: page?.values.map(toItem) ?? [],
+      hasMore: page?.isLastPage === false,
+      failure: page === null ? new GitProviderError('unsupported') : null,
     };
   } catch (error) {
     if (!(error instanceof GitProviderError)) {
@@ -249,7 +254,8 @@ async function readFolder(
   gaps: GapLog,
 ): Promise<DataCenterFolder | null> {
   try {
-    return toFolder((await client.get(path)).body);
+    const folder = await client.get(path, folderSchema);
+    return folder ? toFolder(folder) : { names: [], complete: true };
   } catch (error) {
     gaps.note(error);
     return null;
@@ -259,16 +265,4 @@ async function readFolder(
 /** The most recently used repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly DataCenterRepository[]): DataCenterRepository[] {
   return repositories.filter(({ activity, fork }) => activity.usable && !fork).slice(0, MAX_PROBES);
-}
-
-/** User names travel percent-encoded; one that is not is taken as it is. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (error) {
-    if (error instanceof URIError) {
-      return text;
-    }
-    throw error;
-  }
 }

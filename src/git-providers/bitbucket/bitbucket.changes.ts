@@ -1,9 +1,9 @@
-import { jsonList, jsonText } from '../../common/json-access.js';
 import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
 import type { NewChangeRequest, OpenedChangeRequest } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import type { BitbucketClient } from './bitbucket.client.js';
 import { newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
+import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } from './bitbucket.schema.js';
 
 /** Pull requests of one repository of one user. */
 export class BitbucketChanges implements ChangeRequestHost {
@@ -19,8 +19,8 @@ export class BitbucketChanges implements ChangeRequestHost {
 
   /** @inheritdoc */
   async defaultBranch(): Promise<string | null> {
-    const repository = await this.client.get(`${this.path}?fields=mainbranch.name`);
-    return jsonText(requireRepository(repository), 'mainbranch', 'name');
+    const repository = await this.client.get(`${this.path}?fields=mainbranch.name`, mainBranchSchema);
+    return requireRepository(repository).mainbranch.name;
   }
 
   /** @inheritdoc */
@@ -30,8 +30,10 @@ export class BitbucketChanges implements ChangeRequestHost {
       fields: 'values.id,values.links.html.href',
       pagelen: '1',
     });
-    const found = await this.client.get(`${this.path}/pullrequests?${query.toString()}`);
-    return toOpenedPullRequest(jsonList(requireRepository(found), 'values')[0]);
+    const path = `${this.path}/pullrequests?${query.toString()}`;
+    const page = requireRepository(await this.client.get(path, openedPullRequestsSchema));
+    const [found] = page.values;
+    return found ? toOpenedPullRequest(found) : null;
   }
 
   /** @inheritdoc */
@@ -40,6 +42,6 @@ export class BitbucketChanges implements ChangeRequestHost {
       `${this.path}/pullrequests`,
       newPullRequest(request, targetBranch),
     );
-    return requireOpened(toOpenedPullRequest(created), this.client.origin);
+    return requireOpened(toOpenedPullRequest(openedPullRequestSchema.parse(created)), this.client.origin);
   }
 }

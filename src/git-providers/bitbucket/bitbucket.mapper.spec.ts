@@ -7,8 +7,25 @@ import {
   toProviderUser,
   toPullRequest,
   toRepository,
-  toWorkspaceSlugs,
 } from './bitbucket.mapper.js';
+import {
+  accountSchema,
+  commentsSchema,
+  conflictsSchema,
+  entriesSchema,
+  pullRequestsSchema,
+  repositoriesSchema,
+  statusesSchema,
+  workspacesSchema,
+} from './bitbucket.schema.js';
+
+function readPull(value: unknown) {
+  return pullRequestsSchema.parse([value]).map(toPullRequest)[0] ?? null;
+}
+
+function readRepository(value: unknown) {
+  return repositoriesSchema.parse([value]).map(toRepository)[0] ?? null;
+}
 
 const pull = {
   id: 7,
@@ -24,7 +41,7 @@ const pull = {
 
 describe('toPullRequest', () => {
   it('reads what the list tells', () => {
-    expect(toPullRequest(pull)).toEqual({
+    expect(readPull(pull)).toEqual({
       repository: 'team/service',
       id: 7,
       title: 'Fix it',
@@ -48,7 +65,7 @@ describe('toPullRequest', () => {
     ['a deleted source branch', { source: { commit: null } }, { commits: null }],
     ['no participants', { participants: undefined }, { changesRequested: false }],
   ])('notices %s', (_name, change, expected) => {
-    expect(toPullRequest({ ...pull, ...change })).toMatchObject(expected);
+    expect(readPull({ ...pull, ...change })).toMatchObject(expected);
   });
 
   it.each<[string, unknown]>([
@@ -60,7 +77,7 @@ describe('toPullRequest', () => {
     ['a name that climbs', { ...pull, destination: { repository: { full_name: '../user' } } }],
     ['a name with a query', { ...pull, destination: { repository: { full_name: 'team/a?b' } } }],
   ])('skips an element with %s', (_name, value) => {
-    expect(toPullRequest(value)).toBeNull();
+    expect(readPull(value)).toBeNull();
   });
 });
 
@@ -78,7 +95,7 @@ describe('toRepository', () => {
     ['one without time', { updated_on: null }, null],
     ['one with a leading dot', { full_name: 'team/.openhands' }, { ...ordinary, name: 'team/.openhands' }],
   ])('reads %s', (_name, change, expected) => {
-    expect(toRepository({ ...repository, ...change })).toEqual(expected);
+    expect(readRepository({ ...repository, ...change })).toEqual(expected);
   });
 });
 
@@ -99,7 +116,7 @@ describe('toFailingChecks', () => {
     ['the same moment', [run('ci', 'SUCCESSFUL', 1), run('ci', 'FAILED', 1)], 'yes'],
     ['nonsense', [null, 5, {}], 'no'],
   ])('%s', (_name, statuses, expected) => {
-    expect(toFailingChecks(statuses)).toBe(expected);
+    expect(toFailingChecks(statusesSchema.parse(statuses))).toBe(expected);
   });
 });
 
@@ -116,7 +133,8 @@ describe('isUnresolvedThread', () => {
     ['an unpublished one', { pending: true }, false],
     ["the author's own", { user: { uuid: '{me}' } }, false],
   ])('%s: %j', (_name, change, expected) => {
-    expect(isUnresolvedThread({ ...open, ...change }, '{me}')).toBe(expected);
+    const comments = commentsSchema.parse([{ ...open, ...change }]);
+    expect(comments.map((comment) => isUnresolvedThread(comment, '{me}'))).toEqual([expected]);
   });
 });
 
@@ -127,15 +145,24 @@ describe('toConflicts', () => {
     [{}, 'unknown'],
     [null, 'unknown'],
   ])('%j is %s', (body, expected) => {
-    expect(toConflicts(body)).toBe(expected);
+    expect(toConflicts(conflictsSchema.parse(body))).toBe(expected);
   });
 });
 
 describe('lists and accounts', () => {
   it('reads workspace slugs and file names', () => {
-    expect(toWorkspaceSlugs([{ workspace: { slug: 'team' } }, { workspace: null }, null])).toEqual(['team']);
+    expect(workspacesSchema.parse([{ workspace: { slug: 'team' } }, { workspace: null }, null])).toEqual([
+      { workspace: { slug: 'team' } },
+    ]);
     expect(
-      toEntryNames([{ path: 'AGENTS.md' }, { path: '.openhands/skills/style.md' }, { path: 'src/' }, {}]),
+      toEntryNames(
+        entriesSchema.parse([
+          { path: 'AGENTS.md' },
+          { path: '.openhands/skills/style.md' },
+          { path: 'src/' },
+          {},
+        ]),
+      ),
     ).toEqual(['AGENTS.md', 'style.md', 'src']);
   });
 
@@ -150,6 +177,6 @@ describe('lists and accounts', () => {
     ],
     [{ uuid: '{u}' }, null],
   ])('reads the account of %j', (value, expected) => {
-    expect(toProviderUser(value)).toEqual(expected);
+    expect(toProviderUser(accountSchema.parse(value))).toEqual(expected);
   });
 });

@@ -1,14 +1,25 @@
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
   ChangeRequest,
+  GitCredential,
   NewChangeRequest,
   OpenedChangeRequest,
   ProviderUser,
   Signal,
 } from '../git-provider.js';
+import type {
+  BitbucketAccount,
+  BitbucketComment,
+  BitbucketConflicts,
+  BitbucketEntry,
+  BitbucketListedPullRequest,
+  BitbucketListedRepository,
+  BitbucketOpenedPullRequest,
+  BitbucketRefusal,
+  BitbucketStatus,
+} from './bitbucket.schema.js';
 
-/** An open pull request of the user as the workspace's list tells it, before its details were asked for. */
+/** An open pull request of the user as the workspace's list tells it, before its details are asked for. */
 export interface BitbucketPullRequest {
   /** `workspace/slug` of the destination. */
   repository: string;
@@ -33,169 +44,39 @@ export interface BitbucketRepository {
   empty: boolean;
 }
 
-export const PULL_REQUEST_FIELDS = [
-  'next',
-  'values.id',
-  'values.title',
-  'values.draft',
-  'values.updated_on',
-  'values.comment_count',
-  'values.task_count',
-  'values.source.commit.hash',
-  'values.destination.commit.hash',
-  'values.destination.repository.full_name',
-  'values.participants.state',
-].join(',');
+/** What a pull request's details tell. */
+export type BitbucketSignals = Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>;
 
-export const REPOSITORY_FIELDS = [
-  'values.full_name',
-  'values.updated_on',
-  'values.mainbranch.name',
-  'values.parent.full_name',
-].join(',');
-
-export const STATUS_FIELDS = 'next,values.state,values.key,values.updated_on';
-
-export const COMMENT_FIELDS = [
-  'next',
-  'values.id',
-  'values.deleted',
-  'values.pending',
-  'values.parent.id',
-  'values.resolution.type',
-  'values.inline.path',
-  'values.user.uuid',
-].join(',');
-
-export const FOLDER_FIELDS = 'next,values.path';
-
-/** One element of `/workspaces/{workspace}/pullrequests/{user}`; null when it lacks what a task needs. */
-export function toPullRequest(value: unknown): BitbucketPullRequest | null {
-  const repository = toRepositoryName(jsonText(value, 'destination', 'repository', 'full_name'));
-  const id = jsonNumber(value, 'id');
-  const title = jsonText(value, 'title');
-  const updatedAt = toInstant(value, 'updated_on');
-  if (repository === null || id === null || title === null || updatedAt === null) {
-    return null;
-  }
-  const source = jsonText(value, 'source', 'commit', 'hash');
-  const destination = jsonText(value, 'destination', 'commit', 'hash');
+export function toPullRequest(listed: BitbucketListedPullRequest): BitbucketPullRequest {
+  const source = listed.source.commit.hash;
+  const destination = listed.destination.commit.hash;
   return {
-    repository,
-    id,
-    title,
-    updatedAt,
-    draft: jsonAt(value, 'draft') === true,
-    openTasks: jsonNumber(value, 'task_count') ?? 0,
-    comments: jsonNumber(value, 'comment_count') ?? 0,
-    changesRequested: jsonList(value, 'participants').some(
-      (participant) => jsonText(participant, 'state') === 'changes_requested',
-    ),
+    repository: listed.destination.repository.full_name,
+    id: listed.id,
+    title: listed.title,
+    updatedAt: listed.updated_on,
+    draft: listed.draft,
+    openTasks: listed.task_count ?? 0,
+    comments: listed.comment_count ?? 0,
+    changesRequested: listed.participants.some(({ state }) => state === 'changes_requested'),
     commits: source === null || destination === null ? null : `${source}..${destination}`,
   };
 }
 
-/** One element of `/repositories/{workspace}`; null when it has no name or time. */
-export function toRepository(value: unknown): BitbucketRepository | null {
-  const name = toRepositoryName(jsonText(value, 'full_name'));
-  const activeAt = toInstant(value, 'updated_on');
-  if (name === null || activeAt === null) {
-    return null;
-  }
+export function toRepository(listed: BitbucketListedRepository): BitbucketRepository {
   return {
-    name,
-    activeAt,
-    fork: jsonText(value, 'parent', 'full_name') !== null,
+    name: listed.full_name,
+    activeAt: listed.updated_on,
+    fork: listed.parent.full_name !== null,
     // A repository without a single commit has no main branch yet.
-    empty: jsonText(value, 'mainbranch', 'name') === null,
+    empty: listed.mainbranch.name === null,
   };
-}
-
-/** Slugs out of `/user/workspaces`. */
-export function toWorkspaceSlugs(values: readonly unknown[]): string[] {
-  return values.map((value) => jsonText(value, 'workspace', 'slug')).filter((slug) => slug !== null);
-}
-
-/**
- * Whether a check of the source commit fails. A key (one check) may be listed once per run: only its newest run
- * counts, and among runs of the same moment the last one listed.
- */
-export function toFailingChecks(statuses: readonly unknown[]): Signal {
-  const newest = new Map<string, { state: string | null; at: number }>();
-  for (const [index, status] of statuses.entries()) {
-    const key = jsonText(status, 'key') ?? `#${index}`;
-    const at = toInstant(status, 'updated_on') ?? 0;
-    const known = newest.get(key);
-    if (!known || at >= known.at) {
-      newest.set(key, { state: jsonText(status, 'state'), at });
-    }
-  }
-  return [...newest.values()].some(({ state }) => state === 'FAILED') ? 'yes' : 'no';
-}
-
-/**
- * Whether a comment starts a review thread that waits for the author: inline, at the root, published, not
- * resolved, by somebody else. Comments that are not inline are conversation and wait for nobody.
- */
-export function isUnresolvedThread(comment: unknown, userUuid: string): boolean {
-  const isMember = (key: string): boolean => (jsonAt(comment, key) ?? null) !== null;
-  return (
-    isMember('inline') &&
-    !isMember('parent') &&
-    !isMember('resolution') &&
-    jsonAt(comment, 'deleted') !== true &&
-    jsonAt(comment, 'pending') !== true &&
-    jsonText(comment, 'user', 'uuid') !== userUuid
-  );
-}
-
-/** `/pullrequests/{id}/conflicts`, a list of conflicting files; anything else tells nothing. */
-export function toConflicts(body: unknown): Signal {
-  if (!Array.isArray(jsonAt(body, 'values'))) {
-    return 'unknown';
-  }
-  return jsonList(body, 'values').length > 0 ? 'yes' : 'no';
-}
-
-/** Last parts of the paths in a folder listing (`/src/{commit}/{folder}/`). */
-export function toEntryNames(values: readonly unknown[]): string[] {
-  return values
-    .map((value) => jsonText(value, 'path'))
-    .filter((path) => path !== null)
-    .map((path) => path.replace(/\/$/, '').split('/').at(-1) ?? '');
-}
-
-/** `/user`; null without an account. The address is not part of it (another request, another scope). */
-export function toProviderUser(value: unknown): ProviderUser | null {
-  const id = jsonText(value, 'account_id') ?? jsonText(value, 'uuid');
-  const login = jsonText(value, 'username') ?? jsonText(value, 'nickname');
-  if (id === null || login === null) {
-    return null;
-  }
-  return {
-    id,
-    login,
-    avatarUrl: jsonText(value, 'links', 'avatar', 'href') ?? '',
-    company: null,
-    name: jsonText(value, 'display_name'),
-    email: null,
-  };
-}
-
-/** Names become parts of addresses: only `workspace/slug` of harmless characters passes. */
-function toRepositoryName(name: string | null): string | null {
-  return name !== null && /^[\w.-]*\w[\w.-]*\/[\w.-]*\w[\w.-]*$/.test(name) ? name : null;
-}
-
-function toInstant(value: unknown, key: string): number | null {
-  const instant = Date.parse(jsonText(value, key) ?? '');
-  return Number.isNaN(instant) ? null : instant;
 }
 
 /** Change requests with the signals of each (same order), and the activity of repositories where it is known. */
 export function toChangeRequests(
   pulls: readonly BitbucketPullRequest[],
-  signals: readonly Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>[],
+  signals: readonly BitbucketSignals[],
   repositories: readonly BitbucketRepository[],
 ): ChangeRequest[] {
   const activity = new Map(repositories.map(({ name, activeAt }) => [name, activeAt]));
@@ -214,6 +95,61 @@ export function toChangeRequests(
         ]
       : [];
   });
+}
+
+/**
+ * Whether a check of the source commit fails. A key (one check) may be listed once per run: only its newest run
+ * counts, and among runs of the same moment the last one listed.
+ */
+export function toFailingChecks(statuses: readonly BitbucketStatus[]): Signal {
+  const newest = new Map<string, { state: string | null; at: number }>();
+  for (const [index, status] of statuses.entries()) {
+    const key = status.key ?? `#${index}`;
+    const at = status.updated_on ?? 0;
+    const known = newest.get(key);
+    if (!known || at >= known.at) {
+      newest.set(key, { state: status.state, at });
+    }
+  }
+  return [...newest.values()].some(({ state }) => state === 'FAILED') ? 'yes' : 'no';
+}
+
+/**
+ * Whether a comment starts a review thread that waits for the author: inline, at the root, published, not
+ * resolved, by somebody else. Comments that are not inline are conversation and wait for nobody.
+ */
+export function isUnresolvedThread(comment: BitbucketComment, userUuid: string): boolean {
+  const isReviewThread = comment.inline && !comment.parent && !comment.deleted && !comment.pending;
+  return isReviewThread && !comment.resolution && comment.user.uuid !== userUuid;
+}
+
+export function toConflicts({ values }: BitbucketConflicts): Signal {
+  if (values === null) {
+    return 'unknown';
+  }
+  return values.length > 0 ? 'yes' : 'no';
+}
+
+/** Last parts of the paths in a folder. */
+export function toEntryNames(entries: readonly BitbucketEntry[]): string[] {
+  return entries.map(({ path }) => path.replace(/\/$/, '').split('/').at(-1) ?? '');
+}
+
+/** Null without an account. The e-mail address is not part of it (another request, another scope). */
+export function toProviderUser(account: BitbucketAccount): ProviderUser | null {
+  const id = account.account_id ?? account.uuid;
+  const login = account.username ?? account.nickname;
+  if (id === null || login === null) {
+    return null;
+  }
+  return {
+    id,
+    login,
+    avatarUrl: account.links.avatar.href ?? '',
+    company: null,
+    name: account.display_name,
+    email: null,
+  };
 }
 
 /** The body of the request that opens a pull request. */
@@ -242,21 +178,28 @@ export function openBetween(repository: string, sourceBranch: string, targetBran
 }
 
 /** One pull request; null when it lacks its number or page. */
-export function toOpenedPullRequest(value: unknown): OpenedChangeRequest | null {
-  return toOpenedChangeRequest(jsonNumber(value, 'id'), jsonText(value, 'links', 'html', 'href'));
+export function toOpenedPullRequest({ id, links }: BitbucketOpenedPullRequest): OpenedChangeRequest | null {
+  return toOpenedChangeRequest(id, links.html.href);
 }
 
 /** Why Bitbucket refused: a message, sometimes a detail, and texts by field. */
-export function bitbucketReasons(body: unknown): string[] {
-  const fields: unknown = jsonAt(body, 'error', 'fields');
-  return [
-    jsonText(body, 'error', 'message'),
-    jsonText(body, 'error', 'detail'),
-    ...Object.entries(typeof fields === 'object' && fields !== null ? fields : {}).flatMap(
-      ([name, texts]: [string, unknown]) =>
-        [texts].flat().map((text) => (typeof text === 'string' ? `${name}: ${text}` : null)),
-    ),
-  ].filter((text) => text !== null);
+export function bitbucketReasons({ error }: BitbucketRefusal): string[] {
+  const byField = Object.entries(error.fields).flatMap(([name, texts]) =>
+    [texts].flat().map((text) => (typeof text === 'string' ? `${name}: ${text}` : null)),
+  );
+  return [error.message, error.detail, ...byField].filter((text) => text !== null);
+}
+
+/**
+ * Git knows the kind of a token by its user name: API tokens (stored as `email:api_token`) have one of their own
+ * (https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/), access and OAuth tokens another
+ * (https://support.atlassian.com/bitbucket-cloud/docs/using-access-tokens/).
+ */
+export function bitbucketGitCredential(token: string): GitCredential {
+  const colon = token.indexOf(':');
+  return colon < 0
+    ? { username: 'x-token-auth', password: token }
+    : { username: 'x-bitbucket-api-token-auth', password: token.slice(colon + 1) };
 }
 
 function quoted(text: string): string {

@@ -1,5 +1,5 @@
+import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { jsonText } from '../../common/json-access.js';
 import { openOrFind } from '../change-requests.js';
 import {
   type GitCredential,
@@ -13,28 +13,32 @@ import {
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
+  type WorkPolicy,
 } from '../git-provider.js';
-import { GapLog, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { GapLog } from '../provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
+import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
+import { BitbucketDetails } from './bitbucket.details.js';
 import {
-  BitbucketClient,
-  BitbucketDetails,
-  type BitbucketIdentity,
-  type BitbucketList,
-  BitbucketMemory,
-} from './bitbucket.client.js';
-import {
+  bitbucketGitCredential,
   type BitbucketPullRequest,
   type BitbucketRepository,
-  PULL_REQUEST_FIELDS,
-  REPOSITORY_FIELDS,
   toChangeRequests,
   toProviderUser,
   toPullRequest,
   toRepository,
-  toWorkspaceSlugs,
 } from './bitbucket.mapper.js';
+import { type BitbucketIdentity, BitbucketCache } from './bitbucket.cache.js';
+import {
+  accountSchema,
+  PULL_REQUEST_FIELDS,
+  pullRequestsSchema,
+  REPOSITORY_FIELDS,
+  repositoriesSchema,
+  workspacesSchema,
+} from './bitbucket.schema.js';
 
 interface BitbucketProviderOptions {
   /** Such as `https://api.bitbucket.org/2.0`. */
@@ -54,6 +58,12 @@ interface Listing<T> {
 
 /** Pull requests whose details are asked for: three requests each, out of 1,000 an hour. */
 const MAX_PULL_REQUESTS = 20;
+/** Asked seldom, as the limit of requests is low; conflicts are computed while one waits. */
+const WORK_POLICY: WorkPolicy = {
+  freshMs: 120_000,
+  freshWhileComputingMs: 120_000,
+  maxChangeRequests: MAX_PULL_REQUESTS,
+};
 const MAX_RECENT_REPOSITORIES = 100;
 const MAX_PROBES = 5;
 /** Workspaces looked into, two requests each. */
@@ -70,7 +80,7 @@ const MAX_WORKSPACE_PAGES = 2;
  */
 export class BitbucketProvider extends GitProvider {
   readonly kind = 'bitbucket';
-  private readonly memory: BitbucketMemory;
+  private readonly cache: BitbucketCache;
   private readonly timing: RetryTiming;
 
   constructor(
@@ -79,7 +89,12 @@ export class BitbucketProvider extends GitProvider {
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
-    this.memory = new BitbucketMemory(this.timing.now);
+    this.cache = new BitbucketCache(this.timing.now);
+  }
+
+  /** @inheritdoc */
+  override get workPolicy(): WorkPolicy {
+    return WORK_POLICY;
   }
 
   /** @inheritdoc */
@@ -88,14 +103,19 @@ export class BitbucketProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  restUrl(): string {
+    return this.options.apiUrl.replace(/\/+$/, '');
+  }
+
+  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(auth, call);
-    const owner = this.memory.ownerOf(this.options.apiUrl, auth.token);
-    const identity = this.memory.identity(owner) ?? (await this.identify(client, owner));
+    const owner = this.cache.ownerOf(this.options.apiUrl, auth.token);
+    const identity = this.cache.identity(owner) ?? (await this.identify(client, owner));
     const gaps = new GapLog();
     const details = new BitbucketDetails({
       client,
-      memory: this.memory,
+      cache: this.cache,
       owner,
       userUuid: identity.uuid,
       gaps,
@@ -139,9 +159,10 @@ export class BitbucketProvider extends GitProvider {
 
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const user = toProviderUser(await this.clientFor(auth, call).get('/user'));
+    const account = await this.clientFor(auth, call).get('/user', accountSchema);
+    const user = account && toProviderUser(account);
     if (!user) {
-      throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
+      throw new GitProviderError('unavailable', { cause: new Error('GET /user returned no account') });
     }
     return user;
   }
@@ -171,21 +192,23 @@ export class BitbucketProvider extends GitProvider {
   }
 
   private async identify(client: BitbucketClient, owner: string): Promise<BitbucketIdentity> {
-    const [user, access] = await Promise.all([
-      client.get('/user?fields=uuid,account_id,display_name'),
-      client.list('/user/workspaces?pagelen=100', { maxPages: MAX_WORKSPACE_PAGES }),
+    const [account, access] = await Promise.all([
+      client.get('/user?fields=uuid,account_id,display_name', accountSchema),
+      client.list('/user/workspaces?pagelen=100', workspacesSchema, { maxPages: MAX_WORKSPACE_PAGES }),
     ]);
-    const uuid = jsonText(user, 'uuid');
+    const uuid = account?.uuid ?? null;
     if (uuid === null || access === null) {
-      throw new GitProviderError('unavailable', { cause: new Error('no account or no workspaces answered') });
+      throw new GitProviderError('unavailable', {
+        cause: new Error('the account or its workspaces are missing'),
+      });
     }
-    const slugs = toWorkspaceSlugs(access.values);
+    const slugs = access.values.map(({ workspace }) => workspace.slug);
     const identity = {
       uuid,
       workspaces: slugs.slice(0, MAX_WORKSPACES),
       truncated: !access.complete || slugs.length > MAX_WORKSPACES,
     };
-    this.memory.rememberIdentity(owner, identity);
+    this.cache.rememberIdentity(owner, identity);
     return identity;
   }
 
@@ -197,7 +220,7 @@ export class BitbucketProvider extends GitProvider {
     const paths = workspaces.map(
       (slug) => `/workspaces/${encodeURIComponent(slug)}/pullrequests/${encodeURIComponent(uuid)}?${query}`,
     );
-    const listing = await listAll(client, paths, toPullRequest);
+    const listing = await listAll(client, paths, pullRequestsSchema, toPullRequest);
     const newest = listing.items.toSorted((a, b) => b.updatedAt - a.updatedAt);
     return {
       ...listing,
@@ -212,7 +235,7 @@ export class BitbucketProvider extends GitProvider {
   ): Promise<Listing<BitbucketRepository>> {
     const query = `role=contributor&sort=-updated_on&pagelen=30&fields=${REPOSITORY_FIELDS}`;
     const paths = workspaces.map((slug) => `/repositories/${encodeURIComponent(slug)}?${query}`);
-    const listing = await listAll(client, paths, toRepository);
+    const listing = await listAll(client, paths, repositoriesSchema, toRepository);
     return {
       ...listing,
       items: listing.items.toSorted((a, b) => b.activeAt - a.activeAt).slice(0, MAX_RECENT_REPOSITORIES),
@@ -222,7 +245,7 @@ export class BitbucketProvider extends GitProvider {
   /**
    * One workspace that refuses costs its own part only.
    *
-   * @throws GitProviderError when no workspace answered at all
+   * @throws GitProviderError when no workspace could be read at all
    */
   private checkFailures(
     owner: string,
@@ -235,7 +258,7 @@ export class BitbucketProvider extends GitProvider {
       return;
     }
     // The account may have lost or renamed a workspace, or the token its account.
-    this.memory.forgetIdentity(owner);
+    this.cache.forgetIdentity(owner);
     if (failures.length === 2 * workspaces.length) {
       throw failures.find(({ code }) => code === 'unauthorized') ?? first;
     }
@@ -245,27 +268,31 @@ export class BitbucketProvider extends GitProvider {
   }
 }
 
-async function listAll<T>(
+async function listAll<Listed, Item>(
   client: BitbucketClient,
   paths: readonly string[],
-  toItem: (value: unknown) => T | null,
-): Promise<Listing<T>> {
-  const answers = await Promise.all(paths.map((path) => listOrFailure(client, path)));
-  const lists = answers.filter((answer): answer is BitbucketList => !(answer instanceof GitProviderError));
+  elements: z.ZodType<Listed[]>,
+  toItem: (listed: Listed) => Item,
+): Promise<Listing<Item>> {
+  const results = await Promise.all(paths.map((path) => listOrFailure(client, path, elements)));
+  const lists = results.filter(
+    (result): result is BitbucketList<Listed> => !(result instanceof GitProviderError),
+  );
   return {
-    items: lists.flatMap(({ values }) => values.map(toItem)).filter((item) => item !== null),
+    items: lists.flatMap(({ values }) => values.map(toItem)),
     hasMore: lists.some(({ complete }) => !complete),
-    failures: answers.filter((answer) => answer instanceof GitProviderError),
+    failures: results.filter((result) => result instanceof GitProviderError),
   };
 }
 
 /** A workspace that is not there (404) is one the token may not see. */
-async function listOrFailure(
+async function listOrFailure<T>(
   client: BitbucketClient,
   path: string,
-): Promise<BitbucketList | GitProviderError> {
+  elements: z.ZodType<T[]>,
+): Promise<BitbucketList<T> | GitProviderError> {
   try {
-    return (await client.list(path, { maxPages: 1 })) ?? new GitProviderError('insufficient_scope');
+    return (await client.list(path, elements, { maxPages: 1 })) ?? new GitProviderError('insufficient_scope');
   } catch (error) {
     if (error instanceof GitProviderError) {
       return error;
@@ -274,19 +301,7 @@ async function listOrFailure(
   }
 }
 
-/** The newest repositories an agent's instructions could be added to. */
+/** The newest repositories that instructions for agents could be added to. */
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
   return repositories.filter(({ fork, empty }) => !fork && !empty).slice(0, MAX_PROBES);
-}
-
-/**
- * Git knows the kind of a token by its user name: API tokens (stored as `email:api_token`) have one of their own
- * (https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/), access and OAuth tokens another
- * (https://support.atlassian.com/bitbucket-cloud/docs/using-access-tokens/).
- */
-export function bitbucketGitCredential(token: string): GitCredential {
-  const colon = token.indexOf(':');
-  return colon < 0
-    ? { username: 'x-token-auth', password: token }
-    : { username: 'x-bitbucket-api-token-auth', password: token.slice(colon + 1) };
 }

@@ -1,12 +1,8 @@
 import type { GuardedHttpClient, GuardedRequestInit } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { GitProviderError } from '../git-provider.js';
-import {
-  providerErrorFromUpstream,
-  retryAfterSeconds,
-  type RetryTiming,
-  retryOnce,
-} from '../provider-http.js';
+import { providerErrorFromUpstream, retryAfterSeconds } from '../provider-errors.js';
+import { retryOnce, type RetryTiming } from '../provider-http.js';
 import {
   type GitServerToken,
   type KeycloakTokens,
@@ -18,7 +14,7 @@ import {
 export interface KeycloakBrokerOptions {
   /** Realm address, `https://sso.example.com/realms/main`. */
   issuer: string;
-  /** Alias of the identity provider that is the git host. */
+  /** Alias of the identity provider that is the git server. */
   alias: string;
   clientId?: string;
   clientSecret?: string;
@@ -27,7 +23,7 @@ export interface KeycloakBrokerOptions {
   timing: RetryTiming;
 }
 
-/** For all requests of one lookup, in milliseconds. */
+/** For each request of a lookup, in milliseconds. */
 const LOOKUP_BUDGET_MS = 8_000;
 
 /**
@@ -58,7 +54,7 @@ export class EnterpriseSsoClient {
   }
 
   /**
-   * The git host's token that Keycloak keeps for the user of the access token.
+   * The git server's token that Keycloak keeps for the user of the access token.
    *
    * @throws GitProviderError `unauthorized` when Keycloak does not take the access token
    */

@@ -1,7 +1,12 @@
-import { jsonAt, jsonNumber, jsonText } from '../../common/json-access.js';
 import type { ProviderErrorCode } from '../git-provider.js';
+import {
+  claimsSchema,
+  gitServerTokenSchema,
+  keycloakTokensSchema,
+  oauthErrorSchema,
+} from './enterprise-sso.schema.js';
 
-/** A token of the git host, as Keycloak stored it when the user signed in there. */
+/** A token of the git server, as Keycloak stored it when the user signed in there. */
 export interface GitServerToken {
   token: string;
   /** How long it may be kept, in milliseconds; 0 where it is about to expire. */
@@ -17,11 +22,9 @@ export interface KeycloakTokens {
 
 const MAX_KEEP_MS = 300_000;
 const EXPIRY_MARGIN_MS = 60_000;
-/** What may stand in an Authorization header. */
-const TOKEN = /^[\x21-\x7e]+$/;
 
 /**
- * Meaning of Keycloak's error texts, in order. Its broker endpoint answers most failures with 400
+ * Meaning of Keycloak's error texts, in order. Its broker endpoint responds to most failures with 400
  * (`IdentityBrokerService`): version 1 as `errorMessage`, version 2 and the token endpoint as OAuth errors.
  */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
@@ -32,47 +35,39 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * Whether a stored value has to be exchanged for an access token first. Keycloak writes the kind of a token into its
+ * Whether a stored value must be exchanged for an access token first. Keycloak writes the kind of a token into its
  * `typ` claim. Nothing is verified here: that is Keycloak's part, and an opaque value goes there as it is.
  */
 export function isRefreshToken(token: string): boolean {
   const payload = token.split('.')[1] ?? '';
-  const type = jsonText(parseJson(Buffer.from(payload, 'base64url').toString('utf8')), 'typ');
-  return type === 'Refresh' || type === 'Offline';
+  const { typ } = claimsSchema.parse(parseJson(Buffer.from(payload, 'base64url').toString('utf8')));
+  return typ === 'Refresh' || typ === 'Offline';
 }
 
 /**
- * Reads a broker answer, which has the git host's own format: JSON, or form-encoded as GitHub's token endpoint
- * answers by default. Null when there is no token in it.
+ * Reads the broker endpoint's response: JSON, or form-encoded as GitHub's token endpoint responds by default. Null when
+ * there is no token in it.
  */
 export function parseGitServerToken(text: string): GitServerToken | null {
   const body = parseJson(text) ?? Object.fromEntries(new URLSearchParams(text.trim()));
-  const token = jsonText(body, 'access_token');
-  if (token === null || !TOKEN.test(token)) {
-    return null;
-  }
-  const seconds = jsonNumber(body, 'expires_in') ?? Number(jsonText(body, 'expires_in') ?? Number.NaN);
-  return { token, keepMs: keepMs(seconds) };
+  const { data } = gitServerTokenSchema.safeParse(body);
+  return data ? { token: data.access_token, keepMs: keepMs(data.expires_in) } : null;
 }
 
-/** Reads the token endpoint's answer; null when there is no access token in it. */
+/** Reads the token endpoint's response; null when there is no access token in it. */
 export function parseKeycloakTokens(text: string): KeycloakTokens | null {
-  const body = parseJson(text);
-  const accessToken = jsonText(body, 'access_token');
-  if (accessToken === null || !TOKEN.test(accessToken)) {
-    return null;
-  }
-  return { accessToken, refreshToken: jsonText(body, 'refresh_token') };
+  const { data } = keycloakTokensSchema.safeParse(parseJson(text));
+  return data ? { accessToken: data.access_token, refreshToken: data.refresh_token } : null;
 }
 
 /**
  * What a failure of Keycloak means to the user. `unauthorized` is a definite rejection of the stored value itself.
  *
  * @param status HTTP status of 400 and above
- * @param text Body; searched, never repeated
+ * @param text body; searched, never repeated
  */
 export function mapKeycloakError(status: number, text: string): ProviderErrorCode {
-  if (jsonAt(parseJson(text), 'error') === 'invalid_client') {
+  if (oauthErrorSchema.parse(parseJson(text)).error === 'invalid_client') {
     // The operator's client is wrong or lacks a permission; signing in again would not help.
     return 'unavailable';
   }
@@ -92,11 +87,10 @@ export function mapKeycloakError(status: number, text: string): ProviderErrorCod
   }
 }
 
-function keepMs(expiresInSeconds: number): number {
-  if (Number.isNaN(expiresInSeconds)) {
-    return MAX_KEEP_MS;
-  }
-  return Math.min(MAX_KEEP_MS, Math.max(0, expiresInSeconds * 1000 - EXPIRY_MARGIN_MS));
+function keepMs(expiresInSeconds: number | null): number {
+  return expiresInSeconds === null
+    ? MAX_KEEP_MS
+    : Math.min(MAX_KEEP_MS, Math.max(0, expiresInSeconds * 1000 - EXPIRY_MARGIN_MS));
 }
 
 /** Undefined for text that is no JSON. */

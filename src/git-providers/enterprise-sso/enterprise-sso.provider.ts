@@ -11,18 +11,20 @@ import {
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
+  type WorkPolicy,
 } from '../git-provider.js';
-import { providerErrorFromUpstream, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import type { BrokerTokenCache } from './enterprise-sso.token-cache.js';
+import { providerErrorFromUpstream } from '../provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { EnterpriseSsoClient } from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
+import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
 
 export interface EnterpriseSsoOptions {
   /** Realm address, `https://sso.example.com/realms/main`. */
   issuer: string;
-  /** Alias of the identity provider that is the git host. */
+  /** Alias of the identity provider that is the git server. */
   alias: string;
-  /** Where the git host is, as in a token's `host`. */
+  /** Where the git server is, as in a token's `host`. */
   host: string | null;
   clientId?: string;
   clientSecret?: string;
@@ -32,11 +34,12 @@ export interface EnterpriseSsoOptions {
 }
 
 /**
- * A git host whose tokens Keycloak keeps. The user's stored value is a Keycloak access, refresh or offline token; with it
- * the host's token is fetched, and the host's ordinary adapter does the rest.
+ * A git server whose tokens Keycloak keeps. The user's stored value is a Keycloak access, refresh or offline token; with it
+ * the server's token is fetched, and the server's ordinary adapter does the rest.
  */
 export class EnterpriseSsoProvider extends GitProvider {
   private readonly broker: EnterpriseSsoClient;
+  private readonly cache: EnterpriseSsoTokenCache;
   private readonly scope: string;
   private readonly timing: RetryTiming;
 
@@ -44,11 +47,11 @@ export class EnterpriseSsoProvider extends GitProvider {
     http: GuardedHttpClient,
     private readonly inner: GitProvider,
     private readonly options: EnterpriseSsoOptions,
-    private readonly cache: BrokerTokenCache,
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
     this.broker = new EnterpriseSsoClient(http, { ...options, timing: this.timing });
+    this.cache = new EnterpriseSsoTokenCache({ now: this.timing.now });
     this.scope = `${options.issuer} ${options.alias}`;
   }
 
@@ -56,23 +59,35 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.inner.kind;
   }
 
-  /** The operator's git host, whatever the credentials say. */
+  /** @inheritdoc */
+  override get workPolicy(): WorkPolicy {
+    return this.inner.workPolicy;
+  }
+
+  /** The operator's git server, whatever the credentials say. */
   serverOf(): string {
     return this.inner.serverOf(this.options.host);
+  }
+
+  /** Of the operator's git server, whatever the credentials say. */
+  restUrl(): string {
+    return this.inner.restUrl(this.options.host);
   }
 
   /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.findWork(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.findWork(serverAuth, serverCall),
+      ),
     );
   }
 
-  /** `invalid` only when Keycloak itself rejects the stored value; a host that rejects its own token is `reauth_required`. */
+  /** `invalid` only when Keycloak itself rejects the stored value; a server that rejects its own token is `reauth_required`. */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      return await this.withGitServerToken(auth, call, async (forge, forgeCall) => {
-        const check = await this.inner.checkToken(forge, forgeCall);
+      return await this.withGitServerToken(auth, call, async (serverAuth, serverCall) => {
+        const check = await this.inner.checkToken(serverAuth, serverCall);
         if (check.status === 'invalid') {
           throw new GitProviderError('unauthorized');
         }
@@ -87,7 +102,9 @@ export class EnterpriseSsoProvider extends GitProvider {
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.getUser(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.getUser(serverAuth, serverCall),
+      ),
     );
   }
 
@@ -98,44 +115,46 @@ export class EnterpriseSsoProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
     return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (forge, forgeCall) =>
-        this.inner.openChangeRequest(forge, request, forgeCall),
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.openChangeRequest(serverAuth, request, serverCall),
       ),
     );
   }
 
-  /** At the operator's git host, whatever the credentials say. */
+  /** At the operator's git server, whatever the credentials say. */
   cloneUrl(_host: string | null, repository: string): string {
     return this.inner.cloneUrl(this.options.host, repository);
   }
 
-  /** The git host's own token, as long as it lasts. */
+  /** The git server's own token, as long as it lasts. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
     return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (forge, forgeCall) => this.inner.gitCredential(forge, forgeCall)),
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.gitCredential(serverAuth, serverCall),
+      ),
     );
   }
 
-  /** The git host's own token, as long as it lasts. */
+  /** The git server's own token, as long as it lasts. */
   override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
     return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
   }
 
   /**
-   * Runs a call to the git host. Should the host refuse the token, Keycloak is asked for it once more.
+   * Runs a call to the git server. Should the server refuse the token, Keycloak is asked for it once more.
    *
-   * @throws GitProviderError `unauthorized` from Keycloak, `reauth_required` when the host refuses
+   * @throws GitProviderError `unauthorized` from Keycloak, `reauth_required` when the server refuses
    */
   private async withGitServerToken<T>(
     auth: ProviderAuth,
     call: ProviderCall,
-    use: (forge: ProviderAuth, forgeCall: ProviderCall) => Promise<T>,
+    use: (serverAuth: ProviderAuth, serverCall: ProviderCall) => Promise<T>,
   ): Promise<T> {
-    const forgeCall: ProviderCall = { signal: call.signal, deadlineAt: call.deadlineAt };
+    const serverCall: ProviderCall = { signal: call.signal, deadlineAt: call.deadlineAt };
     const { host } = this.options;
     const first = await this.gitServerToken(auth, call);
     try {
-      return await use({ token: first.token, host }, forgeCall);
+      return await use({ token: first.token, host }, serverCall);
     } catch (error) {
       if (!isUnauthorized(error)) {
         throw error;
@@ -145,7 +164,7 @@ export class EnterpriseSsoProvider extends GitProvider {
       if (second.token === first.token) {
         throw new GitProviderError('reauth_required', { cause: error });
       }
-      return await needingSignIn(() => use({ token: second.token, host }, forgeCall));
+      return await needingSignIn(() => use({ token: second.token, host }, serverCall));
     }
   }
 
@@ -157,7 +176,7 @@ export class EnterpriseSsoProvider extends GitProvider {
       this.cache.get(this.scope, auth.token, () => this.lookUp(auth.token, call)),
     );
     // The call that caused a rotation may have had no way to store the new token, or have failed to.
-    await this.handOverSuccessor(auth.token, call);
+    await this.storeSuccessor(auth.token, call);
     return found;
   }
 
@@ -170,14 +189,14 @@ export class EnterpriseSsoProvider extends GitProvider {
     if (tokens.refreshToken !== null && tokens.refreshToken !== refreshToken) {
       this.cache.noteRotation(this.scope, stored, refreshToken, tokens.refreshToken);
       // Before anything else can fail: the old token may be worthless now.
-      await this.handOverSuccessor(stored, call);
+      await this.storeSuccessor(stored, call);
     }
     return this.broker.readGitServerToken(tokens.accessToken);
   }
 
-  private async handOverSuccessor(stored: string, call: ProviderCall): Promise<void> {
+  private async storeSuccessor(stored: string, call: ProviderCall): Promise<void> {
     const successor = this.cache.successorOf(this.scope, stored);
-    if (!successor || successor.handedOver || !call.replaceToken) {
+    if (!successor || successor.isStored || !call.replaceToken) {
       return;
     }
     try {
@@ -185,11 +204,11 @@ export class EnterpriseSsoProvider extends GitProvider {
     } catch (error) {
       throw new GitProviderError('unavailable', { cause: error });
     }
-    successor.handedOver = true;
+    successor.isStored = true;
   }
 }
 
-/** A rejection, here, is something that only a new sign-in mends. */
+/** Only a new sign-in mends a rejection here. */
 async function needingSignIn<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

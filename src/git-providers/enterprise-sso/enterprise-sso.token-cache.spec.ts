@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { BrokerTokenCache } from './enterprise-sso.token-cache.js';
+import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
 import type { GitServerToken } from './enterprise-sso.mapper.js';
 
 function token(value: string, keepMs = 1_000): GitServerToken {
@@ -8,7 +8,7 @@ function token(value: string, keepMs = 1_000): GitServerToken {
 
 /** A cache, and which tokens had to be looked up. */
 function create(options: { maxEntries?: number } = {}) {
-  const cache = new BrokerTokenCache(options);
+  const cache = new EnterpriseSsoTokenCache(options);
   const lookups: string[] = [];
   const get = (stored: string, found = token(`forge-${stored}`), scope = 'realm') =>
     cache.get(scope, stored, () => {
@@ -18,7 +18,7 @@ function create(options: { maxEntries?: number } = {}) {
   return { cache, get, lookups };
 }
 
-describe('BrokerTokenCache', () => {
+describe('EnterpriseSsoTokenCache', () => {
   it('keeps tokens apart by realm and stored token', async () => {
     const { get, lookups } = create();
     await get('a');

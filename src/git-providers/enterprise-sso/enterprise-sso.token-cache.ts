@@ -6,10 +6,10 @@ import type { GitServerToken } from './enterprise-sso.mapper.js';
 export interface Successor {
   token: string;
   /** Whether the caller has stored it. */
-  handedOver: boolean;
+  isStored: boolean;
 }
 
-export interface BrokerTokenCacheOptions {
+export interface EnterpriseSsoTokenCacheOptions {
   maxEntries?: number;
   /** Epoch milliseconds. */
   now?: () => number;
@@ -19,16 +19,16 @@ const DEFAULT_MAX_ENTRIES = 10_000;
 const SUCCESSOR_TTL_MS = 3_600_000;
 
 /**
- * Git-host tokens by stored Keycloak token, in memory only, and one lookup at a time per stored token. The keys are
+ * Git-server tokens by stored Keycloak token, in memory only, and one lookup at a time per stored token. The keys are
  * keyed hashes. Also remembers what a rotated refresh token was replaced by, for callers that still hold the old one.
  */
-export class BrokerTokenCache {
+export class EnterpriseSsoTokenCache {
   private readonly tokens: LRUCache<string, GitServerToken>;
   private readonly successors: LRUCache<string, Successor>;
   private readonly lookups = new Map<string, Promise<GitServerToken>>();
   private readonly hashKey = randomBytes(32);
 
-  constructor(options: BrokerTokenCacheOptions = {}) {
+  constructor(options: EnterpriseSsoTokenCacheOptions = {}) {
     const max = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
     const now = options.now ?? Date.now;
     // Ages are computed anew at each access: the clock may be a test's.
@@ -68,7 +68,7 @@ export class BrokerTokenCache {
     }
   }
 
-  /** Forgets a token that the git host refused, unless a newer one has taken its place. */
+  /** Forgets a token that the git server refused, unless a newer one has taken its place. */
   drop(scope: string, stored: string, refused: GitServerToken): void {
     const key = this.key(scope, stored);
     if (this.tokens.peek(key) === refused) {
@@ -82,7 +82,7 @@ export class BrokerTokenCache {
 
   /** Notes that `used`, itself possibly a successor of `stored`, was replaced by `token`. */
   noteRotation(scope: string, stored: string, used: string, token: string): Successor {
-    const successor = { token, handedOver: false };
+    const successor = { token, isStored: false };
     for (const old of [stored, used]) {
       this.successors.set(this.key(scope, old), successor);
     }

@@ -3,6 +3,7 @@ import { GuardedHttpClient, type GuardedRequestInit } from '../../common/http/gu
 import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { GitProviderError } from '../git-provider.js';
 import { githubBaseUrl, githubTransport, lacksFields, mapGraphqlError } from './github.client.js';
+import { graphqlErrorSchema } from './github.schema.js';
 
 describe('githubBaseUrl', () => {
   it.each([
@@ -49,7 +50,7 @@ describe('mapGraphqlError', () => {
     ['an unknown type', 'unavailable', { type: 'toString', message: 'x' }],
     ['no object', 'unavailable', 'broken'],
   ])('%s', (_name, code, error) => {
-    expect(mapGraphqlError(error)).toBe(code);
+    expect(mapGraphqlError(graphqlErrorSchema.parse(error))).toBe(code);
   });
 });
 
@@ -60,7 +61,7 @@ describe('lacksFields', () => {
     ['an unknown field among others', true, [{ type: 'FORBIDDEN' }, UNKNOWN_FIELD]],
     ['an unknown argument', true, [{ extensions: { code: 'argumentNotAccepted' } }]],
   ])('%s: %s', (_name, expected, errors) => {
-    expect(lacksFields(errors)).toBe(expected);
+    expect(lacksFields(errors.map((error) => graphqlErrorSchema.parse(error)))).toBe(expected);
   });
 });
 

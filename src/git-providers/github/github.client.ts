@@ -1,8 +1,8 @@
 import { Octokit } from '@octokit/rest';
 import { LRUCache } from 'lru-cache';
+import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
-import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProviderError,
@@ -14,12 +14,18 @@ import {
   providerErrorFromResponse,
   providerErrorFromUpstream,
   retryAfterSeconds,
-  retryOnce,
-  type RetryTiming,
-  timeLeft,
-} from '../provider-http.js';
+} from '../provider-errors.js';
+import { retryOnce, type RetryTiming, timeLeft } from '../provider-http.js';
+import { requireFitting } from '../response-schema.js';
 import {
+  accountSchema,
+  type GithubAccount,
   type GithubDocument,
+  type GithubGraphqlError,
+  type GithubMergeability,
+  type GithubPullRequests,
+  type GithubRepositoriesAndIssues,
+  graphqlFailureSchema,
   PULL_REQUESTS_DOCUMENT,
   RECHECK_MERGEABLE_DOCUMENT,
   REPOSITORIES_AND_ISSUES_DOCUMENT,
@@ -32,104 +38,138 @@ export interface GithubClientOptions {
   timing: RetryTiming;
 }
 
-/** `data` of a GraphQL answer, unparsed, and why parts of it are missing. */
-export interface GithubAnswer {
-  data: unknown;
+/** `data` of a GraphQL response, and why parts of it are missing. */
+export interface GithubResult<Data> {
+  data: Data;
   gaps: ProviderErrorCode[];
 }
 
-interface RawAnswer {
+interface GraphqlResponse {
   data: unknown;
-  errors: unknown[];
-  headers: unknown;
+  errors: GithubGraphqlError[];
+  headers: Record<string, string | number>;
+}
+
+/** What octokit needs for one request of one user: it keeps nothing between requests. */
+export type GithubRequestOptions = {
+  baseUrl: string;
+  headers: { authorization: string };
+  request: { fetch: (url: string, request?: OctokitRequest) => Promise<Response> };
+};
+
+interface OctokitRequest {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
 }
 
 /** Seconds to wait when GitHub says that a limit is reached without saying how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** Servers remembered as old, and for how long: they get updated, and must not fill the memory. */
+/** How many servers are remembered as old, and for how long: they get updated. */
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
-/** GitHub over HTTP: addresses, authentication, errors, retries. What the answers say is the mapper's business. */
+/** GitHub over HTTP: addresses, authentication, errors, retries. */
 export class GithubClient {
-  private readonly octokit = createOctokit();
+  readonly octokit = createOctokit();
+  /** Epoch milliseconds. */
+  readonly now: () => number;
   private readonly oldServers: LRUCache<string, true>;
 
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly options: GithubClientOptions,
   ) {
-    this.oldServers = new LRUCache({
-      max: MAX_OLD_SERVERS,
-      ttl: OLD_SERVER_TTL_MS,
-      perf: { now: () => options.timing.now() },
-    });
+    this.now = () => options.timing.now();
+    this.oldServers = new LRUCache({ max: MAX_OLD_SERVERS, ttl: OLD_SERVER_TTL_MS, perf: { now: this.now } });
   }
 
-  /** @throws GitProviderError when GitHub gives no data */
-  async pullRequests(auth: ProviderAuth, call: ProviderCall): Promise<GithubAnswer> {
+  /** Root of the REST API of a server, see {@link githubBaseUrl}. */
+  baseUrl(host: string | null): string {
+    return githubBaseUrl(host, this.options.apiUrl);
+  }
+
+  /** @throws GitProviderError when GitHub sends no data */
+  async pullRequests(auth: ProviderAuth, call: ProviderCall): Promise<GithubResult<GithubPullRequests>> {
     return withViewer(await this.query(auth, call, PULL_REQUESTS_DOCUMENT));
   }
 
-  /** @throws GitProviderError when GitHub gives no data */
-  async repositoriesAndIssues(auth: ProviderAuth, call: ProviderCall): Promise<GithubAnswer> {
+  /** @throws GitProviderError when GitHub sends no data */
+  async repositoriesAndIssues(
+    auth: ProviderAuth,
+    call: ProviderCall,
+  ): Promise<GithubResult<GithubRepositoriesAndIssues>> {
     return withViewer(await this.query(auth, call, REPOSITORIES_AND_ISSUES_DOCUMENT));
   }
 
   /**
    * @param ids node ids of pull requests, at most 100
-   * @throws GitProviderError when GitHub gives no data
+   * @throws GitProviderError when GitHub sends no data
    */
-  async mergeability(auth: ProviderAuth, call: ProviderCall, ids: string[]): Promise<GithubAnswer> {
+  async mergeability(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    ids: string[],
+  ): Promise<GithubResult<GithubMergeability>> {
     return await this.query(auth, call, RECHECK_MERGEABLE_DOCUMENT, { ids });
   }
 
-  /** @throws GitProviderError when GitHub gives no data */
-  async viewer(auth: ProviderAuth, call: ProviderCall): Promise<GithubAnswer> {
-    return withViewer(await this.query(auth, call, VIEWER_DOCUMENT));
+  /** @throws GitProviderError when GitHub does not say whose token it is */
+  async requireViewer(auth: ProviderAuth, call: ProviderCall): Promise<void> {
+    withViewer(await this.query(auth, call, VIEWER_DOCUMENT));
   }
 
   /**
-   * The account as REST tells it, unparsed.
+   * The account, over REST.
    *
    * @throws GitProviderError
    */
-  async user(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
-    return await retryOnce(
-      async () => {
-        const { data }: { data: unknown } = await this.octokit.rest.users.getAuthenticated(
-          this.exchange(auth, call),
-        );
-        return this.checked(auth, data);
-      },
-      call,
-      this.options.timing,
-    );
+  async account(auth: ProviderAuth, call: ProviderCall): Promise<GithubAccount> {
+    const body = await this.retryOnce(call, async () => {
+      const options = this.requestOptions(auth, call);
+      const { data }: { data: unknown } = await this.octokit.rest.users.getAuthenticated(options);
+      return requireJson(data, options);
+    });
+    return requireFitting(accountSchema, body, 'GET /user returned no account');
   }
 
-  /** A server that does not know a field is asked again without it, and straight away so for the next hour. */
-  private async query(
+  /** A failed attempt is repeated once where that may help; see `retryOnce` in provider-http. */
+  async retryOnce<T>(call: ProviderCall, attempt: () => Promise<T>): Promise<T> {
+    return await retryOnce(attempt, call, this.options.timing);
+  }
+
+  /** @param failureOf for requests whose refusal means more than that there was no usable response */
+  requestOptions(auth: ProviderAuth, call: ProviderCall, failureOf?: FailureOf): GithubRequestOptions {
+    return {
+      baseUrl: this.baseUrl(auth.host),
+      headers: { authorization: `Bearer ${auth.token}` },
+      request: { fetch: githubTransport(this.http, call, this.now, failureOf) },
+    };
+  }
+
+  /** A server that does not know a field is asked again without it, and for the next hour only without it. */
+  private async query<Data>(
     auth: ProviderAuth,
     call: ProviderCall,
-    document: GithubDocument,
+    document: GithubDocument<Data>,
     variables: Record<string, unknown> = {},
-  ): Promise<GithubAnswer> {
-    const server = githubBaseUrl(auth.host, this.options.apiUrl);
-    const send = (text: string): Promise<RawAnswer> =>
+  ): Promise<GithubResult<Data>> {
+    const server = this.baseUrl(auth.host);
+    const send = (text: string): Promise<GraphqlResponse> =>
       this.sendShrinking(auth, call, text, document.pageSizes, variables);
     if (!this.oldServers.has(server)) {
-      const answer = await send(document.text);
-      if (document.text === document.fallbackText || !lacksFields(answer.errors)) {
-        return this.judge(answer);
+      const response = await send(document.text);
+      if (document.text === document.fallbackText || !lacksFields(response.errors)) {
+        return this.resultOf(response, document.schema);
       }
       this.oldServers.set(server, true);
     }
-    return this.judge(await send(document.fallbackText));
+    return this.resultOf(await send(document.fallbackText), document.schema);
   }
 
   /**
-   * GitHub gives up on a query after about ten seconds, with a 502 or an error in the answer; half the page often
+   * GitHub gives up on a query after about ten seconds, with a 502 or an error in the response; half the page often
    * goes through, and is what the second attempt asks for.
    */
   private async sendShrinking(
@@ -138,23 +178,19 @@ export class GithubClient {
     text: string,
     pageSizes: Readonly<Record<string, number>>,
     variables: Record<string, unknown>,
-  ): Promise<RawAnswer> {
+  ): Promise<GraphqlResponse> {
     let divisor = 1;
-    return await retryOnce(
-      async () => {
-        try {
-          const answer = await this.send(auth, call, text, { ...variables, ...divide(pageSizes, divisor) });
-          return this.withDataOrRejection(answer);
-        } catch (error) {
-          const failure = providerErrorFromUpstream(error);
-          // Only what the server itself answered has no cause.
-          divisor = failure.code === 'unavailable' && failure.cause === undefined ? 2 : 1;
-          throw failure;
-        }
-      },
-      call,
-      this.options.timing,
-    );
+    return await this.retryOnce(call, async () => {
+      try {
+        const response = await this.send(auth, call, text, { ...variables, ...divide(pageSizes, divisor) });
+        return withDataOrRejection(response);
+      } catch (error) {
+        const failure = providerErrorFromUpstream(error);
+        // Only a failure that the server itself reported has no cause.
+        divisor = failure.code === 'unavailable' && failure.cause === undefined ? 2 : 1;
+        throw failure;
+      }
+    });
   }
 
   private async send(
@@ -162,36 +198,29 @@ export class GithubClient {
     call: ProviderCall,
     text: string,
     variables: Record<string, unknown>,
-  ): Promise<RawAnswer> {
+  ): Promise<GraphqlResponse> {
+    const options = this.requestOptions(auth, call);
     try {
-      const data: unknown = await this.octokit.graphql(text, { ...variables, ...this.exchange(auth, call) });
-      return { data: this.checked(auth, data), errors: [], headers: {} };
+      const data: unknown = await this.octokit.graphql(text, { ...variables, ...options });
+      return { data: requireJson(data, options), errors: [], headers: {} };
     } catch (error) {
-      // Octokit throws what has both data and errors, together with the request: only the answer may go on.
-      if (jsonAt(error, 'response') === undefined) {
+      // Octokit throws what has both data and errors, together with the request: only the response may go on.
+      const failure = graphqlFailureSchema.safeParse(error);
+      if (!failure.success) {
         throw error;
       }
-      return {
-        data: jsonAt(error, 'response', 'data'),
-        errors: jsonList(error, 'response', 'errors'),
-        headers: jsonAt(error, 'headers'),
-      };
+      const { response, headers } = failure.data;
+      return { data: response.data, errors: response.errors, headers };
     }
   }
 
-  /** Lets an answer without data pass only if asking again cannot help. */
-  private withDataOrRejection(answer: RawAnswer): RawAnswer {
-    const codes = answer.errors.map(mapGraphqlError);
-    if (!isObject(answer.data) && codes.every((code) => code === 'unavailable')) {
-      throw new GitProviderError('unavailable');
-    }
-    return answer;
-  }
-
-  private judge({ data, errors, headers }: RawAnswer): GithubAnswer {
+  private resultOf<Data>(
+    { data, errors, headers }: GraphqlResponse,
+    schema: z.ZodType<Data>,
+  ): GithubResult<Data> {
     const gaps = [...new Set(errors.map(mapGraphqlError).filter((code) => code !== null))];
     if (isObject(data)) {
-      return { data, gaps };
+      return { data: schema.parse(data), gaps };
     }
     const code = gaps[0] ?? 'unavailable';
     throw new GitProviderError(code, {
@@ -199,45 +228,37 @@ export class GithubClient {
     });
   }
 
-  private waitSeconds(headers: unknown): number {
-    const known = Object.entries(isObject(headers) ? headers : {}).map(([name, value]): [string, string] => [
-      name,
-      String(value),
-    ]);
-    return retryAfterSeconds(new Headers(known), this.options.timing.now()) ?? DEFAULT_WAIT_SECONDS;
-  }
-
-  /** What octokit needs for one request of one user: it keeps nothing between requests. */
-  private exchange(
-    auth: ProviderAuth,
-    call: ProviderCall,
-  ): {
-    baseUrl: string;
-    headers: { authorization: string };
-    request: { fetch: ReturnType<typeof githubTransport> };
-  } {
-    return {
-      baseUrl: githubBaseUrl(auth.host, this.options.apiUrl),
-      headers: { authorization: `Bearer ${auth.token}` },
-      request: { fetch: githubTransport(this.http, call, this.options.timing.now) },
-    };
-  }
-
-  /** Octokit hands on bodies that are no JSON as text, and reads `data` from them as undefined. */
-  private checked(auth: ProviderAuth, value: unknown): unknown {
-    if (!isObject(value)) {
-      throw new UpstreamError('malformed', new URL(githubBaseUrl(auth.host, this.options.apiUrl)).origin);
-    }
-    return value;
+  private waitSeconds(headers: Record<string, string | number>): number {
+    const known = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
+    return retryAfterSeconds(new Headers(known), this.now()) ?? DEFAULT_WAIT_SECONDS;
   }
 }
 
-/** The user is part of every answer, so data without one is no answer of GitHub's. */
-function withViewer(answer: GithubAnswer): GithubAnswer {
-  if (jsonText(answer.data, 'viewer', 'login') === null) {
-    throw new GitProviderError(answer.gaps[0] ?? 'unavailable');
+/** Lets a response without data pass only if asking again cannot help. */
+function withDataOrRejection(response: GraphqlResponse): GraphqlResponse {
+  const codes = response.errors.map(mapGraphqlError);
+  if (!isObject(response.data) && codes.every((code) => code === 'unavailable')) {
+    throw new GitProviderError('unavailable');
   }
-  return answer;
+  return response;
+}
+
+/** Octokit hands on bodies that are no JSON as text, and reads `data` from them as undefined. */
+function requireJson(value: unknown, { baseUrl }: GithubRequestOptions): unknown {
+  if (!isObject(value)) {
+    throw new UpstreamError('malformed', new URL(baseUrl).origin);
+  }
+  return value;
+}
+
+/** The user is part of every response, so data without one does not come from GitHub. */
+function withViewer<Result extends GithubResult<{ viewer: { login: string | null } }>>(
+  result: Result,
+): Result {
+  if (result.data.viewer.login === null) {
+    throw new GitProviderError(result.gaps[0] ?? 'unavailable');
+  }
+  return result;
 }
 
 function divide(sizes: Readonly<Record<string, number>>, divisor: number): Record<string, number> {
@@ -283,62 +304,55 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * What one element of a GraphQL answer's `errors` means; null for NOT_FOUND, which only says that something is
+ * What one element of a GraphQL response's `errors` means; null for NOT_FOUND, which only says that something is
  * gone (https://docs.github.com/en/graphql/guides). A field or argument that the server does not know is
  * `unsupported`; whatever cannot be recognised, "Something went wrong while executing your query" included, is
  * `unavailable`.
  */
-export function mapGraphqlError(error: unknown): ProviderErrorCode | null {
-  const type = jsonText(error, 'type') ?? '';
-  if (jsonAt(error, 'extensions', 'saml_failure') === true) {
+export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | null {
+  if (error.extensions.saml_failure) {
     return 'sso_required';
   }
   if (isUnknownToServer(error)) {
     return 'unsupported';
   }
-  if (type === 'NOT_FOUND') {
+  if (error.type === 'NOT_FOUND') {
     return null;
   }
-  const message = jsonText(error, 'message') ?? '';
   return (
-    TYPE_CODES.get(type) ?? MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable'
+    TYPE_CODES.get(error.type ?? '') ??
+    MESSAGE_CODES.find(([pattern]) => pattern.test(error.message ?? ''))?.[1] ??
+    'unavailable'
   );
 }
 
 /** Whether the server refused the whole document because it is too old for a field or argument in it. */
-export function lacksFields(errors: readonly unknown[]): boolean {
+export function lacksFields(errors: readonly GithubGraphqlError[]): boolean {
   return errors.some(isUnknownToServer);
 }
 
-function isUnknownToServer(error: unknown): boolean {
-  const code = jsonText(error, 'extensions', 'code');
+function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolean {
   return code === 'undefinedField' || code === 'argumentNotAccepted';
 }
 
 const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
 
-/** An octokit that keeps no credentials, speaks to nobody by itself and says nothing on the console. */
-export function createOctokit(): Octokit {
+/** An octokit that keeps no credentials, sends nothing by itself and writes nothing to the console. */
+function createOctokit(): Octokit {
   return new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
 }
 
 function silence(): void {}
 
-interface OctokitRequest {
-  method?: string;
-  headers?: Record<string, string>;
-  body?: string;
-}
-
-/** What an answer that is no success means. */
+/** What a response other than a success means. */
 type FailureOf = (response: Response, bodyText: string) => GitProviderError;
 
 /**
- * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. An answer that is no
- * success becomes an error here, before octokit makes one out of it that quotes the answer.
+ * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. A response other than a
+ * success becomes an error here, before octokit makes one of it that quotes the body.
  *
  * @param now epoch milliseconds
- * @param failureOf for requests whose refusal means more than that there was no usable answer
+ * @param failureOf for requests whose refusal means more than that there was no usable response
  */
 export function githubTransport(
   http: GuardedHttpClient,
@@ -346,8 +360,8 @@ export function githubTransport(
   now: () => number,
   failureOf: FailureOf = (response, text) =>
     providerErrorFromResponse(response, now(), text) ??
-    new GitProviderError('unsupported', { cause: new Error(`GitHub answered with ${response.status}`) }),
-): (url: string, request?: OctokitRequest) => Promise<Response> {
+    new GitProviderError('unsupported', { cause: new Error(`GitHub responded with ${response.status}`) }),
+): GithubRequestOptions['request']['fetch'] {
   return async (url, { method, headers, body } = {}) => {
     const timeoutMs = timeLeft(call, now());
     const response = await http.fetch(url, { method, headers, body, signal: call.signal, timeoutMs });

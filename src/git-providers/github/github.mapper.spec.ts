@@ -1,11 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  mapAccount,
+  mapMergeability,
   mapPullRequests,
-  mapRecheck,
   mapRepositoriesAndIssues,
-  mapUser,
   undeterminedIds,
 } from './github.mapper.js';
+import {
+  accountSchema,
+  mergeabilitySchema,
+  pullRequestsSchema,
+  repositoriesAndIssuesSchema,
+} from './github.schema.js';
 
 const REPOSITORY = {
   nameWithOwner: 'octo/app',
@@ -110,7 +116,10 @@ describe('mapPullRequests', () => {
 
   it('prefers what was read again', () => {
     const data = { viewer: { pullRequests: { nodes: [{ ...PULL_REQUEST, mergeable: 'UNKNOWN' }] } } };
-    const { changeRequests } = mapPullRequests(data, new Map([['PR_1', 'CONFLICTING']]));
+    const { changeRequests } = mapPullRequests(
+      pullRequestsSchema.parse(data),
+      new Map([['PR_1', 'CONFLICTING']]),
+    );
     expect(changeRequests).toEqual([expect.objectContaining({ conflicts: 'yes' })]);
   });
 
@@ -119,7 +128,8 @@ describe('mapPullRequests', () => {
     ['an empty object', {}],
     ['no nodes', { viewer: { pullRequests: null } }],
   ])('finds nothing in %s', (_name, data) => {
-    expect(mapPullRequests(data, new Map())).toEqual({ changeRequests: [], truncated: false });
+    const empty = { changeRequests: [], truncated: false };
+    expect(mapPullRequests(pullRequestsSchema.parse(data), new Map())).toEqual(empty);
   });
 });
 
@@ -131,15 +141,15 @@ describe('undeterminedIds', () => {
       { ...PULL_REQUEST, id: null, mergeable: 'UNKNOWN' },
       null,
     ];
-    expect(undeterminedIds({ viewer: { pullRequests: { nodes } } })).toEqual(['PR_2']);
+    const data = pullRequestsSchema.parse({ viewer: { pullRequests: { nodes } } });
+    expect(undeterminedIds(data)).toEqual(['PR_2']);
   });
 });
 
-describe('mapRecheck', () => {
+describe('mapMergeability', () => {
   it('skips nodes that are gone', () => {
-    expect(mapRecheck({ nodes: [null, {}, { id: 'PR_2', mergeable: 'CONFLICTING' }] })).toEqual(
-      new Map([['PR_2', 'CONFLICTING']]),
-    );
+    const data = mergeabilitySchema.parse({ nodes: [null, {}, { id: 'PR_2', mergeable: 'CONFLICTING' }] });
+    expect(mapMergeability(data)).toEqual(new Map([['PR_2', 'CONFLICTING']]));
   });
 });
 
@@ -177,14 +187,13 @@ describe('mapRepositoriesAndIssues', () => {
 
   it('leaves out what is no issue, and broken issues alone', () => {
     const nodes = [{ ...ISSUE, __typename: 'PullRequest' }, { ...ISSUE, title: '' }, null, ISSUE];
-    const { issues, truncated } = mapRepositoriesAndIssues({
-      assigned: { nodes, pageInfo: { hasNextPage: true } },
-    });
+    const data = { assigned: { nodes, pageInfo: { hasNextPage: true } } };
+    const { issues, truncated } = mapRepositoriesAndIssues(repositoriesAndIssuesSchema.parse(data));
     expect([issues.map(({ number }) => number), truncated]).toEqual([[2], true]);
   });
 });
 
-describe('mapUser', () => {
+describe('mapAccount', () => {
   it('translates an account', () => {
     const body = {
       id: 1,
@@ -194,7 +203,7 @@ describe('mapUser', () => {
       name: '',
       email: null,
     };
-    expect(mapUser(body)).toEqual({
+    expect(mapAccount(accountSchema.parse(body))).toEqual({
       id: '1',
       login: 'mona',
       avatarUrl: 'https://a.example/1',
@@ -205,7 +214,7 @@ describe('mapUser', () => {
   });
 
   it.each([[null], ['text'], [{ login: 'mona' }], [{ id: 1 }]])('finds no account in %j', (body) => {
-    expect(mapUser(body)).toBeNull();
+    expect(accountSchema.safeParse(body).success).toBe(false);
   });
 });
 
@@ -218,9 +227,10 @@ function reviews(state: string) {
 }
 
 function mapNodes(...nodes: unknown[]) {
-  return mapPullRequests({ viewer: { pullRequests: { nodes } } }, new Map());
+  return mapPullRequests(pullRequestsSchema.parse({ viewer: { pullRequests: { nodes } } }), new Map());
 }
 
 function mapProbe(probe: unknown) {
-  return mapRepositoriesAndIssues({ viewer: { probe: { nodes: [probe] } } }).probedRepositories;
+  const data = repositoriesAndIssuesSchema.parse({ viewer: { probe: { nodes: [probe] } } });
+  return mapRepositoriesAndIssues(data).probedRepositories;
 }

@@ -1,4 +1,3 @@
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
@@ -7,115 +6,96 @@ import type {
   OpenedChangeRequest,
   ProbedRepository,
   ProviderUser,
+  ProviderWork,
   RepositoryActivity,
   Signal,
 } from '../git-provider.js';
-
-/** What the pull-requests document tells. */
-interface GithubPullRequests {
-  changeRequests: ChangeRequest[];
-  truncated: boolean;
-}
-
-/** What the repositories-and-issues document tells. */
-interface GithubRepositoriesAndIssues {
-  recentRepositories: RepositoryActivity[];
-  probedRepositories: ProbedRepository[];
-  issues: AssignedIssue[];
-  truncated: boolean;
-}
+import type {
+  GithubAccount,
+  GithubItem,
+  GithubMergeability,
+  GithubProbedRepository,
+  GithubPullRequest,
+  GithubPullRequests,
+  GithubRefusal,
+  GithubRepositoriesAndIssues,
+  GithubRepository,
+  GithubRestPullRequest,
+  GithubTree,
+} from './github.schema.js';
 
 const FAILING_STATES: readonly string[] = ['FAILURE', 'ERROR'];
 const WRITING_PERMISSIONS: readonly string[] = ['WRITE', 'MAINTAIN', 'ADMIN'];
 
 /**
- * Translates `data` of the pull-requests document. An element that lacks what it needs is left out alone.
+ * What the pull-requests document tells.
  *
  * @param rechecked `mergeable` by node id where it was read again
  */
-export function mapPullRequests(data: unknown, rechecked: ReadonlyMap<string, string>): GithubPullRequests {
+export function mapPullRequests(
+  { viewer: { pullRequests } }: GithubPullRequests,
+  rechecked: ReadonlyMap<string, string>,
+): Pick<ProviderWork, 'changeRequests' | 'truncated'> {
   return {
-    changeRequests: pullRequestNodes(data).flatMap((node) => mapPullRequest(node, rechecked)),
-    truncated: jsonAt(data, 'viewer', 'pullRequests', 'pageInfo', 'hasNextPage') === true,
+    changeRequests: pullRequests.nodes.map((pull) => toChangeRequest(pull, rechecked)),
+    truncated: pullRequests.pageInfo.hasNextPage,
   };
 }
 
 /** Node ids of the pull requests whose mergeability GitHub had not computed yet. */
-export function undeterminedIds(data: unknown): string[] {
-  return pullRequestNodes(data)
-    .filter((node) => mapMergeable(jsonAt(node, 'mergeable')) === 'unknown')
-    .flatMap((node) => jsonText(node, 'id') ?? []);
+export function undeterminedIds({ viewer }: GithubPullRequests): string[] {
+  return viewer.pullRequests.nodes
+    .filter(({ mergeable }) => toConflicts(mergeable) === 'unknown')
+    .flatMap(({ id }) => id ?? []);
 }
 
-/** Translates `data` of the recheck document to `mergeable` by node id. */
-export function mapRecheck(data: unknown): Map<string, string> {
-  return new Map(
-    jsonList(data, 'nodes').flatMap((node): [string, string][] => {
-      const id = jsonText(node, 'id');
-      const mergeable = jsonText(node, 'mergeable');
-      return id === null || mergeable === null ? [] : [[id, mergeable]];
-    }),
-  );
+/** `mergeable` by node id. */
+export function mapMergeability({ nodes }: GithubMergeability): Map<string, string> {
+  return new Map(nodes.map(({ id, mergeable }) => [id, mergeable]));
 }
 
-/** Translates `data` of the repositories-and-issues document. An element that lacks what it needs is left out alone. */
-export function mapRepositoriesAndIssues(data: unknown): GithubRepositoriesAndIssues {
+/** What the repositories-and-issues document tells. */
+export function mapRepositoriesAndIssues({
+  viewer,
+  assigned,
+}: GithubRepositoriesAndIssues): Omit<ProviderWork, 'changeRequests' | 'gaps'> {
   return {
-    recentRepositories: jsonList(data, 'viewer', 'recent', 'nodes').flatMap(mapRepository),
-    probedRepositories: jsonList(data, 'viewer', 'probe', 'nodes').flatMap(mapProbe),
-    issues: jsonList(data, 'assigned', 'nodes').flatMap(mapIssue),
-    truncated: jsonAt(data, 'assigned', 'pageInfo', 'hasNextPage') === true,
+    recentRepositories: viewer.recent.nodes.map(toActivity),
+    probedRepositories: viewer.probe.nodes.flatMap(toProbed),
+    issues: assigned.nodes.map(toItem),
+    truncated: assigned.pageInfo.hasNextPage,
   };
 }
 
-/** Translates `GET /user`; null when it is no account. */
-export function mapUser(body: unknown): ProviderUser | null {
-  const id = jsonNumber(body, 'id');
-  const login = jsonText(body, 'login');
-  if (id === null || login === null) {
-    return null;
-  }
+export function mapAccount({ id, login, avatar_url, company, name, email }: GithubAccount): ProviderUser {
+  return { id: String(id), login, avatarUrl: avatar_url ?? '', company, name, email };
+}
+
+function toChangeRequest(pull: GithubPullRequest, rechecked: ReadonlyMap<string, string>): ChangeRequest {
   return {
-    id: String(id),
-    login,
-    avatarUrl: jsonText(body, 'avatar_url') ?? '',
-    company: jsonText(body, 'company'),
-    name: jsonText(body, 'name'),
-    email: jsonText(body, 'email'),
+    ...toItem(pull),
+    draft: pull.isDraft,
+    conflicts: toConflicts(rechecked.get(pull.id ?? '') ?? pull.mergeable),
+    failingChecks: toFailingChecks(pull),
+    unresolvedComments: toUnresolvedComments(pull),
   };
 }
 
-function pullRequestNodes(data: unknown): unknown[] {
-  return jsonList(data, 'viewer', 'pullRequests', 'nodes');
+/** Also what an assigned issue is. */
+function toItem({ repository, number, title, updatedAt }: GithubItem): AssignedIssue {
+  return { repository: toActivity(repository), number, title, updatedAt };
 }
 
-function mapPullRequest(node: unknown, rechecked: ReadonlyMap<string, string>): ChangeRequest[] {
-  const item = mapItem(node);
-  const mergeable = rechecked.get(jsonText(node, 'id') ?? '') ?? jsonAt(node, 'mergeable');
-  return item.map((common) => ({
-    ...common,
-    draft: jsonAt(node, 'isDraft') === true,
-    conflicts: mapMergeable(mergeable),
-    failingChecks: mapChecks(node),
-    unresolvedComments: mapReviews(node),
-  }));
+function toActivity({
+  nameWithOwner,
+  pushedAt,
+  isArchived,
+  isDisabled,
+}: GithubRepository): RepositoryActivity {
+  return { name: nameWithOwner, activeAt: pushedAt, usable: !isArchived && !isDisabled };
 }
 
-function mapIssue(node: unknown): AssignedIssue[] {
-  return jsonText(node, '__typename') === 'Issue' ? mapItem(node) : [];
-}
-
-/** What pull requests and issues have in common. */
-function mapItem(node: unknown): AssignedIssue[] {
-  const [repository] = mapRepository(jsonAt(node, 'repository'));
-  const number = jsonNumber(node, 'number');
-  const title = jsonText(node, 'title');
-  const updatedAt = timeAt(node, 'updatedAt');
-  const isComplete = repository && number !== null && title !== null && updatedAt !== null;
-  return isComplete ? [{ repository, number, title, updatedAt }] : [];
-}
-
-function mapMergeable(mergeable: unknown): Signal {
+function toConflicts(mergeable: string | null): Signal {
   switch (mergeable) {
     case 'CONFLICTING':
       return 'yes';
@@ -127,85 +107,70 @@ function mapMergeable(mergeable: unknown): Signal {
 }
 
 /** The last commit's checks and statuses together; no rollup means that there are none. */
-function mapChecks(node: unknown): Signal {
-  const commits = jsonAt(node, 'commits', 'nodes');
-  if (!Array.isArray(commits)) {
+function toFailingChecks({ commits }: GithubPullRequest): Signal {
+  if (commits.nodes === null) {
     return 'unknown';
   }
-  const state = jsonText(commits.at(-1), 'commit', 'statusCheckRollup', 'state');
-  return state !== null && FAILING_STATES.includes(state) ? 'yes' : 'no';
+  const state = commits.nodes.at(-1)?.commit.statusCheckRollup.state ?? '';
+  return FAILING_STATES.includes(state) ? 'yes' : 'no';
 }
 
 /** Only the newest threads are read: older ones that are still open count as resolved. */
-function mapReviews(node: unknown): Signal {
-  const isOpen = jsonList(node, 'reviewThreads', 'nodes').some(
-    (thread) => jsonAt(thread, 'isResolved') === false,
-  );
-  const isWantedOtherwise = jsonList(node, 'latestOpinionatedReviews', 'nodes').some(
-    (review) => jsonAt(review, 'state') === 'CHANGES_REQUESTED',
-  );
-  if (isOpen || isWantedOtherwise) {
+function toUnresolvedComments({ reviewThreads, latestOpinionatedReviews }: GithubPullRequest): Signal {
+  const isOpen = reviewThreads.nodes?.some(({ isResolved }) => isResolved === false) ?? false;
+  const wantsChanges = latestOpinionatedReviews.nodes.some(({ state }) => state === 'CHANGES_REQUESTED');
+  if (isOpen || wantsChanges) {
     return 'yes';
   }
-  return Array.isArray(jsonAt(node, 'reviewThreads', 'nodes')) ? 'no' : 'unknown';
+  return reviewThreads.nodes === null ? 'unknown' : 'no';
 }
 
-function mapRepository(node: unknown): RepositoryActivity[] {
-  const name = jsonText(node, 'nameWithOwner');
-  const usable = jsonAt(node, 'isArchived') !== true && jsonAt(node, 'isDisabled') !== true;
-  return name === null ? [] : [{ name, activeAt: timeAt(node, 'pushedAt'), usable }];
-}
-
-/** A repository whose files were not readable is left out: not knowing is no reason to suggest anything. */
-function mapProbe(node: unknown): ProbedRepository[] {
-  const [repository] = mapRepository(node);
-  const isEmpty = jsonAt(node, 'isEmpty') === true;
-  if (!repository || (!isEmpty && !Array.isArray(jsonAt(node, 'root', 'entries')))) {
+/** Leaves out a repository whose files were not readable: not knowing is no reason to suggest anything. */
+function toProbed(repository: GithubProbedRepository): ProbedRepository[] {
+  const { isEmpty, isFork, isMirror, root, microagents, skills, viewerPermission } = repository;
+  if (!isEmpty && root.entries === null) {
     return [];
   }
-  const isOwnWork = !isEmpty && jsonAt(node, 'isFork') !== true && jsonAt(node, 'isMirror') !== true;
-  const mayWrite = WRITING_PERMISSIONS.includes(jsonText(node, 'viewerPermission') ?? '');
+  const activity = toActivity(repository);
+  const mayWrite = WRITING_PERMISSIONS.includes(viewerPermission ?? '');
   return [
     {
-      ...repository,
-      writable: repository.usable && isOwnWork && mayWrite,
+      ...activity,
+      writable: activity.usable && !isEmpty && !isFork && !isMirror && mayWrite,
       hasAgentInstructions: hasAgentInstructions({
-        repository: repository.name,
-        rootEntries: entryNames(node, 'root'),
-        microagents: entryNames(node, 'microagents'),
-        skills: entryNames(node, 'skills'),
+        repository: activity.name,
+        rootEntries: entryNames(root),
+        microagents: entryNames(microagents),
+        skills: entryNames(skills),
       }),
     },
   ];
 }
 
-function entryNames(node: unknown, folder: string): string[] {
-  return jsonList(node, folder, 'entries').flatMap((entry) => jsonText(entry, 'name') ?? []);
-}
-
-function timeAt(node: unknown, key: string): number | null {
-  const time = Date.parse(jsonText(node, key) ?? '');
-  return Number.isNaN(time) ? null : time;
+function entryNames({ entries }: GithubTree): string[] {
+  return (entries ?? []).flatMap(({ name }) => name ?? []);
 }
 
 /** One pull request of the REST API; null when it lacks its number or page. */
-export function toOpenedPullRequest(value: unknown): OpenedChangeRequest | null {
-  return toOpenedChangeRequest(jsonNumber(value, 'number'), jsonText(value, 'html_url'));
+export function toOpenedPullRequest(pull: GithubRestPullRequest): OpenedChangeRequest | null {
+  return toOpenedChangeRequest(pull.number, pull.html_url);
 }
 
 /**
  * Why GitHub refused: the details of a failed validation, which have a text or a field and a code, else the message
  * (https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api).
  */
-export function githubReasons(body: unknown): string[] {
-  const details = jsonList(body, 'errors').map((error) => {
-    const field = jsonText(error, 'field');
-    const code = jsonText(error, 'code');
-    return typeof error === 'string' && error !== ''
-      ? error
-      : (jsonText(error, 'message') ?? (field && code ? `${field}: ${code}` : null));
-  });
-  const texts = details.filter((text) => text !== null);
-  const message = jsonText(body, 'message');
-  return texts.length > 0 || message === null ? texts : [message];
+export function githubReasons({ message, errors }: GithubRefusal): string[] {
+  const details = errors
+    .map((error) => {
+      if (typeof error === 'string') {
+        return error;
+      }
+      return (
+        error.message ??
+        (error.field !== null && error.code !== null ? `${error.field}: ${error.code}` : null)
+      );
+    })
+    .filter((detail) => detail !== null);
+  return details.length > 0 || message === null ? details : [message];
 }

@@ -1,14 +1,9 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
-import {
-  combinedError,
-  providerErrorFromUpstream,
-  type RetryTiming,
-  SYSTEM_RETRY_TIMING,
-} from '../provider-http.js';
+import { combinedError, providerErrorFromUpstream } from '../provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
-  GitProviderError,
   GitProvider,
   type GitCredential,
   type NewChangeRequest,
@@ -21,15 +16,16 @@ import {
   type TokenCheck,
 } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { githubBaseUrl, type GithubAnswer, GithubClient, createOctokit } from './github.client.js';
+import { GithubChanges } from './github.changes.js';
+import { GithubClient, type GithubResult } from './github.client.js';
 import {
+  mapAccount,
+  mapMergeability,
   mapPullRequests,
-  mapRecheck,
   mapRepositoriesAndIssues,
-  mapUser,
   undeterminedIds,
 } from './github.mapper.js';
-import { GithubChanges } from './github.changes.js';
+import type { GithubPullRequests } from './github.schema.js';
 
 export interface GithubProviderOptions {
   /** REST root of a token without host, for example `https://api.github.com`. */
@@ -40,7 +36,7 @@ export interface GithubProviderOptions {
   timing?: RetryTiming;
 }
 
-interface PullRequestAnswer extends GithubAnswer {
+interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
   /** `mergeable` by node id where it was read again. */
   rechecked: ReadonlyMap<string, string>;
 }
@@ -54,11 +50,10 @@ const RECHECK_ROOM_MS = 1_500;
 export class GithubProvider extends GitProvider {
   readonly kind = 'github';
   private readonly client: GithubClient;
-  private readonly octokit = createOctokit();
   private readonly timing: RetryTiming;
 
   constructor(
-    private readonly http: GuardedHttpClient,
+    http: GuardedHttpClient,
     private readonly options: GithubProviderOptions,
   ) {
     super();
@@ -69,7 +64,12 @@ export class GithubProvider extends GitProvider {
   /** @inheritdoc */
   serverOf(host: string | null): string {
     // One GitHub per origin: its addresses differ in the path only.
-    return new URL(githubBaseUrl(host, this.options.apiUrl)).origin;
+    return new URL(this.client.baseUrl(host)).origin;
+  }
+
+  /** @inheritdoc */
+  restUrl(host: string | null): string {
+    return this.client.baseUrl(host);
   }
 
   /** @inheritdoc */
@@ -81,22 +81,26 @@ export class GithubProvider extends GitProvider {
     if (pullRequests.status === 'rejected' && others.status === 'rejected') {
       throw combinedError([pullRequests.reason, others.reason]);
     }
-    const first = valueOrGap(pullRequests);
-    const second = valueOrGap(others);
-    const { changeRequests, ...authored } = mapPullRequests(first.data, first.rechecked ?? new Map());
-    const { truncated, ...rest } = mapRepositoriesAndIssues(second.data);
+    const authored =
+      pullRequests.status === 'fulfilled'
+        ? mapPullRequests(pullRequests.value.data, pullRequests.value.rechecked)
+        : { changeRequests: [], truncated: false };
+    const rest =
+      others.status === 'fulfilled'
+        ? mapRepositoriesAndIssues(others.value.data)
+        : { recentRepositories: [], probedRepositories: [], issues: [], truncated: false };
     return {
-      changeRequests,
+      ...authored,
       ...rest,
-      truncated: truncated || authored.truncated,
-      gaps: [...new Set([...first.gaps, ...second.gaps])],
+      truncated: authored.truncated || rest.truncated,
+      gaps: [...new Set([...gapsOf(pullRequests), ...gapsOf(others)])],
     };
   }
 
   /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      await this.client.viewer(auth, call);
+      await this.client.requireViewer(auth, call);
       return { status: 'valid' };
     } catch (error) {
       const { code } = providerErrorFromUpstream(error);
@@ -106,11 +110,7 @@ export class GithubProvider extends GitProvider {
 
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const user = mapUser(await this.client.user(auth, call));
-    if (!user) {
-      throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
-    }
-    return user;
+    return mapAccount(await this.client.account(auth, call));
   }
 
   /** @inheritdoc */
@@ -119,9 +119,7 @@ export class GithubProvider extends GitProvider {
     request: NewChangeRequest,
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
-    const options = { apiUrl: this.options.apiUrl, timing: this.timing };
-    const pullRequests = new GithubChanges(this.octokit, this.http, options, auth, call, request.repository);
-    return await openOrFind(pullRequests, request);
+    return await openOrFind(new GithubChanges(this.client, auth, call, request.repository), request);
   }
 
   /** @inheritdoc */
@@ -135,32 +133,25 @@ export class GithubProvider extends GitProvider {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<PullRequestAnswer> {
-    const answer = await this.client.pullRequests(auth, call);
-    const ids = undeterminedIds(answer.data);
+  private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<CheckedPullRequests> {
+    const result = await this.client.pullRequests(auth, call);
+    const ids = undeterminedIds(result.data);
     const { delay, now } = this.timing;
     if (ids.length === 0 || now() + RECHECK_AFTER_MS + RECHECK_ROOM_MS > call.deadlineAt) {
-      return { ...answer, rechecked: new Map() };
+      return { ...result, rechecked: new Map() };
     }
     try {
       await delay(RECHECK_AFTER_MS, call.signal);
       const { data, gaps } = await this.client.mergeability(auth, call, ids);
-      return { ...answer, rechecked: mapRecheck(data), gaps: [...answer.gaps, ...gaps] };
+      return { ...result, rechecked: mapMergeability(data), gaps: [...result.gaps, ...gaps] };
     } catch (error) {
-      return {
-        ...answer,
-        rechecked: new Map(),
-        gaps: [...answer.gaps, providerErrorFromUpstream(error).code],
-      };
+      const { code } = providerErrorFromUpstream(error);
+      return { ...result, rechecked: new Map(), gaps: [...result.gaps, code] };
     }
   }
 }
 
-/** A part that failed has no data, and its code as the gap. */
-function valueOrGap<T extends GithubAnswer>(
-  result: PromiseSettledResult<T>,
-): { data: unknown; gaps: ProviderErrorCode[]; rechecked?: ReadonlyMap<string, string> } {
-  return result.status === 'fulfilled'
-    ? result.value
-    : { data: null, gaps: [providerErrorFromUpstream(result.reason).code] };
+/** A part that failed is missing for the reason of its failure. */
+function gapsOf(part: PromiseSettledResult<GithubResult<unknown>>): ProviderErrorCode[] {
+  return part.status === 'fulfilled' ? part.value.gaps : [providerErrorFromUpstream(part.reason).code];
 }

@@ -1,23 +1,161 @@
+import { z } from 'zod';
+import {
+  flag,
+  knownFlag,
+  list,
+  listOrNull,
+  object,
+  requiredInstant,
+  requiredText,
+  instant,
+  text,
+  number,
+} from '../response-schema.js';
+
+const repositorySchema = object({
+  nameWithOwner: requiredText,
+  isArchived: flag,
+  isDisabled: flag,
+  pushedAt: instant,
+});
+export type GithubRepository = z.output<typeof repositorySchema>;
+
+/** What pull requests and issues have in common. */
+const itemMembers = {
+  number: z.number(),
+  title: requiredText,
+  updatedAt: requiredInstant,
+  repository: repositorySchema,
+};
+export type GithubItem = z.output<z.ZodObject<typeof itemMembers>>;
+
+const pullRequestSchema = object({
+  ...itemMembers,
+  id: text,
+  isDraft: flag,
+  mergeable: text,
+  commits: object({
+    nodes: listOrNull(object({ commit: object({ statusCheckRollup: object({ state: text }) }) })),
+  }),
+  reviewThreads: object({ nodes: listOrNull(object({ isResolved: knownFlag })) }),
+  /** Absent on older Enterprise Servers. */
+  latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
+});
+export type GithubPullRequest = z.output<typeof pullRequestSchema>;
+
+/** `data` of {@link PULL_REQUESTS_DOCUMENT}. */
+export const pullRequestsSchema = object({
+  viewer: object({
+    login: text,
+    pullRequests: object({ nodes: list(pullRequestSchema), pageInfo: object({ hasNextPage: flag }) }),
+  }),
+});
+export type GithubPullRequests = z.output<typeof pullRequestsSchema>;
+
+/** A folder of a repository; null entries where it is absent or not readable. */
+const treeSchema = object({ entries: listOrNull(object({ name: text })) });
+export type GithubTree = z.output<typeof treeSchema>;
+
+const probedRepositorySchema = object({
+  ...repositorySchema.out.shape,
+  isEmpty: flag,
+  isFork: flag,
+  /** Absent on older Enterprise Servers. */
+  isMirror: flag,
+  viewerPermission: text,
+  root: treeSchema,
+  microagents: treeSchema,
+  skills: treeSchema,
+});
+export type GithubProbedRepository = z.output<typeof probedRepositorySchema>;
+
+/** `data` of {@link REPOSITORIES_AND_ISSUES_DOCUMENT}. */
+export const repositoriesAndIssuesSchema = object({
+  viewer: object({
+    login: text,
+    recent: object({ nodes: list(repositorySchema) }),
+    probe: object({ nodes: list(probedRepositorySchema) }),
+  }),
+  assigned: object({
+    nodes: list(object({ ...itemMembers, __typename: z.literal('Issue') })),
+    pageInfo: object({ hasNextPage: flag }),
+  }),
+});
+export type GithubRepositoriesAndIssues = z.output<typeof repositoriesAndIssuesSchema>;
+
+/** `data` of {@link RECHECK_MERGEABLE_DOCUMENT}; nodes that are gone are null and drop out. */
+export const mergeabilitySchema = object({
+  nodes: list(object({ id: requiredText, mergeable: requiredText })),
+});
+export type GithubMergeability = z.output<typeof mergeabilitySchema>;
+
+const viewerSchema = object({ viewer: object({ login: text }) });
+
+/** An element of a GraphQL response's `errors`. */
+export const graphqlErrorSchema = object({
+  type: text,
+  message: text,
+  extensions: object({ saml_failure: flag, code: text }),
+});
+export type GithubGraphqlError = z.output<typeof graphqlErrorSchema>;
+
+/** What octokit throws for a response with `errors`, stripped of the request that it holds too. */
+export const graphqlFailureSchema = z.object({
+  response: object({ data: z.unknown().optional(), errors: list(graphqlErrorSchema) }),
+  headers: z.record(z.string(), z.union([z.string(), z.number()])).catch({}),
+});
+
+/** `GET /user`. */
+export const accountSchema = z.object({
+  id: z.number(),
+  login: requiredText,
+  avatar_url: text,
+  company: text,
+  name: text,
+  email: text,
+});
+export type GithubAccount = z.output<typeof accountSchema>;
+
+/** `GET /repos/{owner}/{repo}`. */
+export const restRepositorySchema = object({ default_branch: text });
+
+/** A pull request of the REST API. */
+export const restPullRequestSchema = object({ number, html_url: text });
+export type GithubRestPullRequest = z.output<typeof restPullRequestSchema>;
+
+/** `GET /repos/{owner}/{repo}/pulls`. */
+export const restPullRequestsSchema = list(restPullRequestSchema);
+
+/** A refusal by the REST API: the details of a failed validation are texts or objects. */
+export const refusalSchema = object({
+  message: text,
+  errors: list(z.union([requiredText, z.object({ message: text, field: text, code: text })])),
+});
+export type GithubRefusal = z.output<typeof refusalSchema>;
+
 /** A query with what it needs to survive a weak or an old server. */
-export interface GithubDocument {
+export interface GithubDocument<Data> {
   text: string;
   /** The same without fields that older Enterprise Servers lack. */
   fallbackText: string;
   /** Variables that say how much is read at once. */
   pageSizes: Readonly<Record<string, number>>;
+  /** Of the `data` in the response. */
+  schema: z.ZodType<Data>;
 }
 
 /**
  * Open pull requests of the token's user with everything their classification needs: 2 of 5,000 points an hour
  * (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
  *
- * Comments of review threads stay out: they would multiply the cost by eight. `last` because threads that are
- * still open are rather the newest ones.
+ * Comments of review threads stay out: they would multiply the cost by eight. `last` because threads that are still
+ * open are usually the newest ones.
  */
-export const PULL_REQUESTS_DOCUMENT: GithubDocument = {
+export const PULL_REQUESTS_DOCUMENT: GithubDocument<GithubPullRequests> = {
   text: pullRequests('latestOpinionatedReviews(last: 10) { nodes { state submittedAt } }'),
   fallbackText: pullRequests(),
   pageSizes: { prs: 50, threads: 30 },
+  schema: pullRequestsSchema,
 };
 
 /**
@@ -25,22 +163,26 @@ export const PULL_REQUESTS_DOCUMENT: GithubDocument = {
  *
  * Issues come from the search, because `viewer.issues` lists what the user has written, not what is assigned.
  */
-export const REPOSITORIES_AND_ISSUES_DOCUMENT: GithubDocument = {
+export const REPOSITORIES_AND_ISSUES_DOCUMENT: GithubDocument<GithubRepositoriesAndIssues> = {
   text: repositoriesAndIssues('isMirror'),
   fallbackText: repositoriesAndIssues(),
   pageSizes: { repos: 100, probe: 10, issues: 50 },
+  schema: repositoriesAndIssuesSchema,
 };
 
 /** `mergeable` of pull requests for which it was UNKNOWN: reading it makes GitHub compute it. */
-export const RECHECK_MERGEABLE_DOCUMENT: GithubDocument = unchanging(`query RecheckMergeable($ids: [ID!]!) {
+export const RECHECK_MERGEABLE_DOCUMENT = unchanging(
+  `query RecheckMergeable($ids: [ID!]!) {
   nodes(ids: $ids) { ... on PullRequest { id mergeable } }
-}`);
+}`,
+  mergeabilitySchema,
+);
 
 /** Whom the token belongs to. */
-export const VIEWER_DOCUMENT: GithubDocument = unchanging('query Viewer { viewer { login } }');
+export const VIEWER_DOCUMENT = unchanging('query Viewer { viewer { login } }', viewerSchema);
 
-function unchanging(text: string): GithubDocument {
-  return { text, fallbackText: text, pageSizes: {} };
+function unchanging<Data>(query: string, schema: z.ZodType<Data>): GithubDocument<Data> {
+  return { text: query, fallbackText: query, pageSizes: {}, schema };
 }
 
 function pullRequests(reviews = ''): string {

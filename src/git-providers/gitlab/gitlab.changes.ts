@@ -1,9 +1,9 @@
-import { jsonText } from '../../common/json-access.js';
 import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
 import type { NewChangeRequest, OpenedChangeRequest, ProviderAuth, ProviderCall } from '../git-provider.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import type { GitlabClient } from './gitlab.client.js';
 import { isWithinProject, newMergeRequest, toOpenedMergeRequest } from './gitlab.mapper.js';
+import { restMergeRequestSchema, restMergeRequestsSchema, restProjectSchema } from './gitlab.schema.js';
 
 /** More than one page of requests for one pair of branches does not occur: those of forks are few. */
 const PAGE_SIZE = 100;
@@ -24,8 +24,8 @@ export class GitlabChanges implements ChangeRequestHost {
 
   /** @inheritdoc */
   async defaultBranch(): Promise<string | null> {
-    const project = await this.client.find(this.auth, this.call, this.path);
-    return jsonText(requireRepository(project), 'default_branch');
+    const project = await this.client.find(this.auth, this.call, this.path, restProjectSchema);
+    return requireRepository(project).default_branch;
   }
 
   /** @inheritdoc */
@@ -36,16 +36,17 @@ export class GitlabChanges implements ChangeRequestHost {
       target_branch: targetBranch,
       per_page: String(PAGE_SIZE),
     });
-    const found = requireRepository(
-      await this.client.find(this.auth, this.call, `${this.path}/merge_requests?${query.toString()}`),
-    );
-    return toOpenedMergeRequest((Array.isArray(found) ? found : []).find(isWithinProject));
+    const path = `${this.path}/merge_requests?${query.toString()}`;
+    const listed = await this.client.find(this.auth, this.call, path, restMergeRequestsSchema);
+    const found = requireRepository(listed).find(isWithinProject);
+    return found ? toOpenedMergeRequest(found) : null;
   }
 
   /** @inheritdoc */
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const body = newMergeRequest(request, targetBranch);
     const created = await this.client.change(this.auth, this.call, `${this.path}/merge_requests`, body);
-    return requireOpened(toOpenedMergeRequest(created), new URL(this.client.baseUrl(this.auth.host)).origin);
+    const opened = toOpenedMergeRequest(restMergeRequestSchema.parse(created));
+    return requireOpened(opened, new URL(this.client.baseUrl(this.auth.host)).origin);
   }
 }

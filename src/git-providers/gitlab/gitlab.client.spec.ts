@@ -1,5 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { lacksDiscussionCounts, mapGraphqlErrors } from './gitlab.client.js';
+import { graphqlResponseSchema } from './gitlab.schema.js';
+
+function errorsOf(body: unknown) {
+  return graphqlResponseSchema.parse(body).errors ?? [];
+}
 
 describe('mapGraphqlErrors', () => {
   it.each([
@@ -16,16 +21,16 @@ describe('mapGraphqlErrors', () => {
     ['Internal server error', 'unavailable'],
     [undefined, 'unavailable'],
   ])('%s: %s', (message, code) => {
-    expect(mapGraphqlErrors({ errors: [{ message }] })).toEqual([code]);
+    expect(mapGraphqlErrors(errorsOf({ errors: [{ message }] }))).toEqual([code]);
   });
 
   it('names each reason once', () => {
     const errors = [{ message: 'Timeout on A.b' }, { message: 'oops' }, { message: 'Timeout on C.d' }];
-    expect(mapGraphqlErrors({ errors })).toEqual(['timeout', 'unavailable']);
+    expect(mapGraphqlErrors(errorsOf({ errors }))).toEqual(['timeout', 'unavailable']);
   });
 
   it.each([[{ data: {} }], [{ errors: [] }], [{ errors: 'no' }], [null]])('finds none in %j', (body) => {
-    expect(mapGraphqlErrors(body)).toEqual([]);
+    expect(mapGraphqlErrors(errorsOf(body))).toEqual([]);
   });
 });
 
@@ -43,6 +48,6 @@ describe('lacksDiscussionCounts', () => {
     [{ message: "Field 'rootRef' doesn't exist on type 'Repository'" }, false],
     [{ message: 'Timeout on MergeRequest.resolvableDiscussionsCount' }, false],
   ])('%j: %s', (error, expected) => {
-    expect(lacksDiscussionCounts({ errors: [error] })).toBe(expected);
+    expect(lacksDiscussionCounts(errorsOf({ errors: [error] }))).toBe(expected);
   });
 });

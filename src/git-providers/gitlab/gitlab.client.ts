@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
 import { sendChange } from '../change-requests.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
@@ -9,13 +9,25 @@ import {
   type ProviderCall,
   type ProviderErrorCode,
 } from '../git-provider.js';
-import { exchangeJson, type JsonAnswer, type RetryTiming } from '../provider-http.js';
+import { exchangeJson, type JsonResponse, type RetryTiming } from '../provider-http.js';
+import { requireFitting } from '../response-schema.js';
 import { gitlabReasons } from './gitlab.mapper.js';
 import {
+  accountSchema,
   CURRENT_USER_DOCUMENT,
+  currentUserSchema,
   DISCUSSION_COUNT_FIELDS,
+  type GitlabAccount,
+  type GitlabCurrentUser,
+  type GitlabGraphqlError,
+  type GitlabIssue,
+  type GitlabWork,
+  graphqlResponseSchema,
+  issuesSchema,
+  refusalSchema,
   SUGGESTED_TASKS_DOCUMENT,
   SUGGESTED_TASKS_FALLBACK_DOCUMENT,
+  workSchema,
 } from './gitlab.schema.js';
 
 interface GitlabClientOptions {
@@ -24,19 +36,30 @@ interface GitlabClientOptions {
   timing: RetryTiming;
 }
 
+/** `data` of a GraphQL response, and why parts of it are missing. */
+interface GitlabResult<Data> {
+  data: Data;
+  gaps: ProviderErrorCode[];
+}
+
 /** One page of issues. */
 export interface GitlabIssuePage {
-  issues: unknown[];
+  issues: GitlabIssue[];
   hasMore: boolean;
+}
+
+interface GraphqlResponse {
+  data: unknown;
+  errors: GitlabGraphqlError[];
 }
 
 const ISSUES_PATH = '/v4/issues?scope=assigned_to_me&state=opened&order_by=updated_at&sort=desc&per_page=50';
 
-/** Servers remembered as old, and for how long: they get updated, and must not fill the memory. */
+/** How many servers are remembered as old, and for how long: they get updated. */
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
-/** GitLab over HTTP: addresses, authentication, status codes. What the answers say is the mapper's business. */
+/** GitLab over HTTP: addresses, authentication, errors. */
 export class GitlabClient {
   private readonly oldServers: LRUCache<string, true>;
 
@@ -57,21 +80,21 @@ export class GitlabClient {
   }
 
   /**
-   * The GraphQL answer with `data` and `errors`. A server that does not know the discussion counters is asked again
-   * with the fallback document, and straight away with that one for the next hour.
+   * Everything but the issues. A server that does not know the discussion counters is asked again with the fallback
+   * document, and for the next hour with that one only.
    *
    * @throws GitProviderError
    */
-  async suggestedTasks(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
+  async work(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabWork>> {
     const base = this.baseUrl(auth.host);
     if (!this.oldServers.has(base)) {
-      const body = await this.query(auth, call, SUGGESTED_TASKS_DOCUMENT);
-      if (!lacksDiscussionCounts(body)) {
-        return body;
+      const response = await this.query(auth, call, SUGGESTED_TASKS_DOCUMENT);
+      if (!lacksDiscussionCounts(response.errors)) {
+        return resultOf(response, workSchema);
       }
       this.oldServers.set(base, true);
     }
-    return this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT);
+    return resultOf(await this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT), workSchema);
   }
 
   /**
@@ -82,28 +105,28 @@ export class GitlabClient {
   async assignedIssues(auth: ProviderAuth, call: ProviderCall): Promise<GitlabIssuePage> {
     const { body, headers } = await this.get(auth, call, ISSUES_PATH);
     if (!Array.isArray(body)) {
-      throw new GitProviderError('unavailable', { cause: new Error('GET /issues answered no list') });
+      throw new GitProviderError('unavailable', { cause: new Error('GET /issues returned no list') });
     }
-    return { issues: body, hasMore: (headers.get('x-next-page') ?? '') !== '' };
+    return { issues: issuesSchema.parse(body), hasMore: (headers.get('x-next-page') ?? '') !== '' };
   }
 
   /**
-   * The GraphQL answer to "who am I".
+   * Whom the token belongs to.
    *
    * @throws GitProviderError
    */
-  async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
-    return this.query(auth, call, CURRENT_USER_DOCUMENT);
+  async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabCurrentUser>> {
+    return resultOf(await this.query(auth, call, CURRENT_USER_DOCUMENT), currentUserSchema);
   }
 
   /**
-   * The account as REST tells it.
+   * The account, over REST.
    *
    * @throws GitProviderError
    */
-  async user(auth: ProviderAuth, call: ProviderCall): Promise<unknown> {
+  async account(auth: ProviderAuth, call: ProviderCall): Promise<GitlabAccount> {
     const { body } = await this.get(auth, call, '/v4/user');
-    return body;
+    return requireFitting(accountSchema, body, 'GET /user returned no account');
   }
 
   /**
@@ -112,8 +135,14 @@ export class GitlabClient {
    * @param path below the API root, encoded, with its query
    * @throws GitProviderError
    */
-  async find(auth: ProviderAuth, call: ProviderCall, path: string): Promise<unknown> {
-    return (await this.read(auth, call, path)).body;
+  async find<T>(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    path: string,
+    schema: z.ZodType<T>,
+  ): Promise<T | null> {
+    const { body } = await this.read(auth, call, path);
+    return body === null ? null : schema.parse(body);
   }
 
   /**
@@ -127,13 +156,19 @@ export class GitlabClient {
     const { token } = auth;
     return await sendChange(
       this.http,
-      { url, headers: bearer(auth), body, token, reasons: gitlabReasons },
+      {
+        url,
+        headers: bearer(auth),
+        body,
+        token,
+        reasons: (refusal) => gitlabReasons(refusalSchema.parse(refusal)),
+      },
       call,
       this.options.timing,
     );
   }
 
-  private async query(auth: ProviderAuth, call: ProviderCall, document: string): Promise<unknown> {
+  private async query(auth: ProviderAuth, call: ProviderCall, document: string): Promise<GraphqlResponse> {
     const { body } = await exchangeJson(
       this.http,
       {
@@ -147,21 +182,22 @@ export class GitlabClient {
     if (body === null) {
       throw noGitlab();
     }
-    if (jsonAt(body, 'data') === undefined && jsonAt(body, 'errors') === undefined) {
-      throw new GitProviderError('unavailable', { cause: new Error('the answer is no GraphQL') });
+    const { data, errors } = graphqlResponseSchema.parse(body);
+    if (data === undefined && errors === null) {
+      throw new GitProviderError('unavailable', { cause: new Error('the response is no GraphQL') });
     }
-    return body;
+    return { data, errors: errors ?? [] };
   }
 
-  private async get(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
-    const answer = await this.read(auth, call, path);
-    if (answer.body === null) {
+  private async get(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonResponse> {
+    const response = await this.read(auth, call, path);
+    if (response.body === null) {
       throw noGitlab();
     }
-    return answer;
+    return response;
   }
 
-  private async read(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonAnswer> {
+  private async read(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonResponse> {
     return await exchangeJson(
       this.http,
       { url: `${this.baseUrl(auth.host)}${path}`, headers: bearer(auth) },
@@ -191,26 +227,28 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * Why parts of a GraphQL answer are missing, each reason once, in the order of its `errors`.
+ * Why parts of a GraphQL response are missing, each reason once, in the order of its `errors`.
  * Classes of errors: https://docs.gitlab.com/api/graphql/#errors
  */
-export function mapGraphqlErrors(body: unknown): ProviderErrorCode[] {
-  return [...new Set(jsonList(body, 'errors').map(mapGraphqlError))];
+export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[]): ProviderErrorCode[] {
+  return [...new Set(errors.map(mapGraphqlError))];
 }
 
 /** Whether the server refused the document because it is too old for the discussion counters. */
-export function lacksDiscussionCounts(body: unknown): boolean {
-  return jsonList(body, 'errors').some((error) =>
+export function lacksDiscussionCounts(errors: readonly GitlabGraphqlError[]): boolean {
+  return errors.some(({ message, extensions }) =>
     DISCUSSION_COUNT_FIELDS.some(
       (field) =>
-        jsonText(error, 'message')?.includes(`Field '${field}' doesn't exist on type`) === true ||
-        (jsonAt(error, 'extensions', 'code') === 'undefinedField' &&
-          jsonAt(error, 'extensions', 'fieldName') === field),
+        message?.includes(`Field '${field}' doesn't exist on type`) === true ||
+        (extensions.code === 'undefinedField' && extensions.fieldName === field),
     ),
   );
 }
 
-function mapGraphqlError(error: unknown): ProviderErrorCode {
-  const message = jsonText(error, 'message') ?? '';
-  return MESSAGE_CODES.find(([pattern]) => pattern.test(message))?.[1] ?? 'unavailable';
+function resultOf<Data>({ data, errors }: GraphqlResponse, schema: z.ZodType<Data>): GitlabResult<Data> {
+  return { data: schema.parse(data), gaps: mapGraphqlErrors(errors) };
+}
+
+function mapGraphqlError({ message }: GitlabGraphqlError): ProviderErrorCode {
+  return MESSAGE_CODES.find(([pattern]) => pattern.test(message ?? ''))?.[1] ?? 'unavailable';
 }

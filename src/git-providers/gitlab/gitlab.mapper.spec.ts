@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RepositoryActivity } from '../git-provider.js';
-import { mapConflicts, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
+import { mapAccount, mapConflicts, mapGraphqlWork, mapIssues } from './gitlab.mapper.js';
+import { accountSchema, issuesSchema, workSchema } from './gitlab.schema.js';
 
 const TIME = '2026-11-20T10:00:00Z';
 const AT = Date.parse(TIME);
@@ -21,9 +22,17 @@ function mergeRequest(changes: object = {}) {
   };
 }
 
+function mapWork(data: unknown) {
+  return mapGraphqlWork(workSchema.parse(data));
+}
+
+function mapListed(issues: unknown[], known: ReadonlyMap<string, RepositoryActivity>) {
+  return mapIssues(issuesSchema.parse(issues), known);
+}
+
 function mapOne(changes: object) {
   const nodes = [mergeRequest(changes)];
-  return mapGraphqlWork({ currentUser: { authoredMergeRequests: { nodes } } }).changeRequests[0];
+  return mapWork({ currentUser: { authoredMergeRequests: { nodes } } }).changeRequests[0];
 }
 
 function page(hasNextPage: boolean) {
@@ -46,7 +55,7 @@ function probe(changes: object = {}, repository: object = {}) {
 
 function mapProbes(...nodes: unknown[]) {
   const recent = { nodes: [{ fullPath: 'group/project', archived: false, lastActivityAt: TIME }] };
-  return mapGraphqlWork({ recent, probe: { nodes } }).probedRepositories;
+  return mapWork({ recent, probe: { nodes } }).probedRepositories;
 }
 
 function issue(changes: object = {}) {
@@ -118,15 +127,12 @@ describe('GitLab merge requests', () => {
     ['no time', { updatedAt: 'yesterday' }],
   ])('with %s are left out alone', (_, changes) => {
     const nodes = [null, mergeRequest(changes), mergeRequest({ iid: '8' })];
-    const { changeRequests } = mapGraphqlWork({ currentUser: { authoredMergeRequests: { nodes } } });
+    const { changeRequests } = mapWork({ currentUser: { authoredMergeRequests: { nodes } } });
     expect(changeRequests.map(({ number }) => number)).toEqual([8]);
   });
 
   it('tell when there are more', () => {
-    expect([mapGraphqlWork(page(true)).truncated, mapGraphqlWork(page(false)).truncated]).toEqual([
-      true,
-      false,
-    ]);
+    expect([mapWork(page(true)).truncated, mapWork(page(false)).truncated]).toEqual([true, false]);
   });
 });
 
@@ -168,7 +174,7 @@ describe('GitLab issues', () => {
 
   it('take the repository from what is known', () => {
     const known = new Map([[project.name, project]]);
-    expect(mapIssues([issue()], known)).toEqual([
+    expect(mapListed([issue()], known)).toEqual([
       { repository: project, number: 3, title: 'Crash on start', updatedAt: AT },
     ]);
   });
@@ -179,7 +185,7 @@ describe('GitLab issues', () => {
       updated_at: '2026-01-01T00:00:00Z',
       references: { full: 'group/project#2' },
     });
-    const found = mapIssues([older, issue()], new Map());
+    const found = mapListed([older, issue()], new Map());
     expect(found.map(({ repository }) => repository)).toEqual([
       { name: 'group/project', activeAt: AT, usable: true },
       { name: 'group/project', activeAt: AT, usable: true },
@@ -194,7 +200,7 @@ describe('GitLab issues', () => {
     ['test_case', 0],
     ['requirement', 0],
   ])('of type %s: %i kept', (issue_type, count) => {
-    expect(mapIssues([issue({ issue_type })], new Map())).toHaveLength(count);
+    expect(mapListed([issue({ issue_type })], new Map())).toHaveLength(count);
   });
 
   it.each([
@@ -205,18 +211,27 @@ describe('GitLab issues', () => {
     ['no time', { updated_at: null }],
   ])('with %s are left out alone', (_, changes) => {
     const other = issue({ iid: 9, references: { full: 'group/project#9' } });
-    expect(mapIssues([issue(changes), null, other], new Map()).map(({ number }) => number)).toEqual([9]);
+    expect(mapListed([issue(changes), null, other], new Map()).map(({ number }) => number)).toEqual([9]);
   });
 });
 
 describe('GitLab users', () => {
   it('map to an account', () => {
     expect(
-      mapUser({ id: 42, username: 'mona', name: 'Mona', email: '', organization: 'ACME', avatar_url: null }),
+      mapAccount(
+        accountSchema.parse({
+          id: 42,
+          username: 'mona',
+          name: 'Mona',
+          email: '',
+          organization: 'ACME',
+          avatar_url: null,
+        }),
+      ),
     ).toEqual({ id: '42', login: 'mona', name: 'Mona', email: null, company: 'ACME', avatarUrl: '' });
   });
 
   it.each([[null], [{ id: 42 }], [{ username: 'mona' }], [[]]])('%j is none', (body) => {
-    expect(mapUser(body)).toBeNull();
+    expect(accountSchema.safeParse(body).success).toBe(false);
   });
 });

@@ -1,4 +1,3 @@
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
@@ -8,43 +7,54 @@ import type {
   OpenedChangeRequest,
   ProbedRepository,
   ProviderUser,
+  ProviderWork,
   RepositoryActivity,
   Signal,
 } from '../git-provider.js';
+import type {
+  GitlabAccount,
+  GitlabEntries,
+  GitlabIssue,
+  GitlabMergeRequest,
+  GitlabProbedProject,
+  GitlabProject,
+  GitlabRefusal,
+  GitlabRestMergeRequest,
+  GitlabWork,
+} from './gitlab.schema.js';
 
 /** What the GraphQL half tells. */
-export interface GitlabGraphqlWork {
-  changeRequests: ChangeRequest[];
-  recentRepositories: RepositoryActivity[];
-  probedRepositories: ProbedRepository[];
-  truncated: boolean;
-}
+export type GitlabGraphqlWork = Omit<ProviderWork, 'issues' | 'gaps'>;
 
 /** Issue types that are work for a developer; requirements, test cases and objectives are not. */
 const ISSUE_TYPES: readonly string[] = ['issue', 'incident', 'task'];
 
-/** Translates `data` of the suggested-tasks document. An element that lacks what it needs is left out alone. */
-export function mapGraphqlWork(data: unknown): GitlabGraphqlWork {
-  const recentRepositories = jsonList(data, 'recent', 'nodes').flatMap(mapRepository);
-  const activity = new Map(recentRepositories.map((repository) => [repository.name, repository.activeAt]));
+/** A title that makes a draft (https://docs.gitlab.com/user/project/merge_requests/drafts/). */
+const DRAFT_TITLE = /^\s*(draft:|\[draft\]|\(draft\))/i;
+
+/** What the suggested-tasks document tells. */
+export function mapGraphqlWork({ currentUser, recent, probe }: GitlabWork): GitlabGraphqlWork {
+  const mergeRequests = currentUser.authoredMergeRequests;
+  const recentRepositories = recent?.nodes.map(toActivity) ?? [];
+  const activity = new Map(recentRepositories.map(({ name, activeAt }) => [name, activeAt]));
   return {
-    changeRequests: jsonList(data, 'currentUser', 'authoredMergeRequests', 'nodes').flatMap(mapMergeRequest),
+    changeRequests: mergeRequests?.nodes.map(toChangeRequest) ?? [],
     recentRepositories,
-    probedRepositories: jsonList(data, 'probe', 'nodes').flatMap((node) => mapProbe(node, activity)),
-    truncated: jsonAt(data, 'currentUser', 'authoredMergeRequests', 'pageInfo', 'hasNextPage') === true,
+    probedRepositories: probe.nodes.flatMap((project) => toProbed(project, activity)),
+    truncated: mergeRequests?.pageInfo.hasNextPage ?? false,
   };
 }
 
 /**
- * Translates the answer of `GET /issues`. It names an issue's project but not the project's activity. Where the
- * GraphQL half did not tell it either, the newest of the project's issues stands for it: an issue's update is an
- * activity, so this is a lower bound and never ranks the project too high. (GitLab lists no issues of archived projects.)
+ * What `GET /issues` tells. It names an issue's project but not the project's activity. Where the GraphQL half did not
+ * tell it either, the newest of the project's issues stands for it: an issue's update is an activity, so this is a lower
+ * bound and never ranks the project too high. (GitLab lists no issues of archived projects.)
  */
 export function mapIssues(
-  body: readonly unknown[],
+  issues: readonly GitlabIssue[],
   known: ReadonlyMap<string, RepositoryActivity>,
 ): AssignedIssue[] {
-  const found = body.flatMap(readIssue);
+  const found = issues.flatMap(readIssue);
   const newest = new Map<string, number>();
   for (const { name, updatedAt } of found) {
     newest.set(name, Math.max(updatedAt, newest.get(name) ?? updatedAt));
@@ -55,136 +65,22 @@ export function mapIssues(
   }));
 }
 
-/** Translates `GET /user`; null when it is no account. */
-export function mapUser(body: unknown): ProviderUser | null {
-  const id = jsonNumber(body, 'id');
-  const login = jsonText(body, 'username');
-  if (id === null || login === null) {
-    return null;
-  }
-  return {
-    id: String(id),
-    login,
-    avatarUrl: jsonText(body, 'avatar_url') ?? '',
-    company: jsonText(body, 'organization'),
-    name: jsonText(body, 'name'),
-    email: jsonText(body, 'email'),
-  };
+export function mapAccount(account: GitlabAccount): ProviderUser {
+  const { id, username, avatar_url, organization, name, email } = account;
+  return { id: String(id), login: username, avatarUrl: avatar_url ?? '', company: organization, name, email };
 }
 
 /** `conflicts` alone repeats the last result while GitLab checks again, so only a settled status counts. */
-export function mapConflicts(mergeStatus: unknown, conflicts: unknown): Signal {
+export function mapConflicts(mergeStatus: string | null, conflicts: boolean): Signal {
   switch (mergeStatus) {
     case 'CANNOT_BE_MERGED':
-      return conflicts === true ? 'yes' : 'no';
+      return conflicts ? 'yes' : 'no';
     case 'CAN_BE_MERGED':
       return 'no';
     default:
       return 'unknown';
   }
 }
-
-function mapRepository(node: unknown): RepositoryActivity[] {
-  const name = jsonText(node, 'fullPath');
-  return name === null
-    ? []
-    : [{ name, activeAt: timeAt(node, 'lastActivityAt'), usable: jsonAt(node, 'archived') !== true }];
-}
-
-function mapMergeRequest(node: unknown): ChangeRequest[] {
-  const [repository] = mapRepository(jsonAt(node, 'project'));
-  const number = Number(jsonText(node, 'iid') ?? Number.NaN);
-  const title = jsonText(node, 'title');
-  const updatedAt = timeAt(node, 'updatedAt');
-  if (!repository || !isNumber(number) || title === null || updatedAt === null) {
-    return [];
-  }
-  return [
-    {
-      repository,
-      number,
-      title,
-      updatedAt,
-      draft: jsonAt(node, 'draft') === true,
-      conflicts: mapConflicts(jsonAt(node, 'mergeStatusEnum'), jsonAt(node, 'conflicts')),
-      // Null without a pipeline, and also where the user may not see pipelines.
-      failingChecks: jsonText(node, 'headPipeline', 'status') === 'FAILED' ? 'yes' : 'no',
-      unresolvedComments: mapDiscussions(node),
-    },
-  ];
-}
-
-/** Counters of current servers, the discussions themselves from older ones. */
-function mapDiscussions(node: unknown): Signal {
-  const resolvable = jsonNumber(node, 'resolvableDiscussionsCount');
-  const resolved = jsonNumber(node, 'resolvedDiscussionsCount');
-  if (resolvable !== null && resolved !== null) {
-    return resolvable > resolved ? 'yes' : 'no';
-  }
-  if (!Array.isArray(jsonAt(node, 'discussions', 'nodes'))) {
-    return 'unknown';
-  }
-  return jsonList(node, 'discussions', 'nodes').some(isOpenDiscussion) ? 'yes' : 'no';
-}
-
-function isOpenDiscussion(discussion: unknown): boolean {
-  return jsonAt(discussion, 'resolvable') === true && jsonAt(discussion, 'resolved') === false;
-}
-
-/**
- * A repository whose root was not readable is left out: unknown is no reason to suggest anything. GitLab's
- * GraphQL does not tell forks and mirrors apart, so they count as ordinary repositories.
- */
-function mapProbe(node: unknown, activity: ReadonlyMap<string, number | null>): ProbedRepository[] {
-  const [repository] = mapRepository(node);
-  const empty = jsonAt(node, 'repository', 'empty');
-  const root = jsonAt(node, 'repository', 'root');
-  if (!repository || typeof empty !== 'boolean' || (!empty && typeof jsonAt(root, 'blobs') !== 'object')) {
-    return [];
-  }
-  return [
-    {
-      ...repository,
-      activeAt: activity.get(repository.name) ?? null,
-      writable: repository.usable && !empty && jsonAt(node, 'userPermissions', 'pushCode') === true,
-      hasAgentInstructions: hasAgentInstructions({
-        repository: repository.name,
-        rootEntries: [...fileNames(root, 'blobs'), ...fileNames(root, 'trees')],
-        microagents: fileNames(jsonAt(node, 'repository', 'micro'), 'blobs'),
-        skills: fileNames(jsonAt(node, 'repository', 'skills'), 'blobs'),
-      }),
-    },
-  ];
-}
-
-function fileNames(tree: unknown, kind: 'blobs' | 'trees'): string[] {
-  return jsonList(tree, kind, 'nodes').flatMap((node) => jsonText(node, 'path')?.split('/').at(-1) ?? []);
-}
-
-function readIssue(element: unknown): { name: string; number: number; title: string; updatedAt: number }[] {
-  const number = jsonNumber(element, 'iid');
-  const reference = jsonText(element, 'references', 'full');
-  const title = jsonText(element, 'title');
-  const updatedAt = timeAt(element, 'updated_at');
-  // Servers of before issue types send none.
-  const type = jsonText(element, 'issue_type') ?? 'issue';
-  const name = reference?.endsWith(`#${number}`) ? reference.slice(0, -`#${number}`.length) : '';
-  const isComplete =
-    number !== null && isNumber(number) && title !== null && updatedAt !== null && name !== '';
-  return isComplete && ISSUE_TYPES.includes(type) ? [{ name, number, title, updatedAt }] : [];
-}
-
-function isNumber(value: number): boolean {
-  return Number.isSafeInteger(value) && value > 0;
-}
-
-function timeAt(node: unknown, key: string): number | null {
-  const time = Date.parse(jsonText(node, key) ?? '');
-  return Number.isNaN(time) ? null : time;
-}
-
-/** A title that makes a draft (https://docs.gitlab.com/user/project/merge_requests/drafts/). */
-const DRAFT_TITLE = /^\s*(draft:|\[draft\]|\(draft\))/i;
 
 /** The body of the request that opens a merge request. */
 export function newMergeRequest(request: NewChangeRequest, targetBranch: string): Record<string, string> {
@@ -198,23 +94,105 @@ export function newMergeRequest(request: NewChangeRequest, targetBranch: string)
 }
 
 /** One merge request of the REST API; null when it lacks its number or page. */
-export function toOpenedMergeRequest(value: unknown): OpenedChangeRequest | null {
-  return toOpenedChangeRequest(jsonNumber(value, 'iid'), jsonText(value, 'web_url'));
+export function toOpenedMergeRequest(mergeRequest: GitlabRestMergeRequest): OpenedChangeRequest | null {
+  return toOpenedChangeRequest(mergeRequest.iid, mergeRequest.web_url);
 }
 
 /** Whether both branches are in the project itself: those of forks are listed too, and may have the same name. */
-export function isWithinProject(value: unknown): boolean {
-  const source = jsonNumber(value, 'source_project_id');
-  return source !== null && source === jsonNumber(value, 'target_project_id');
+export function isWithinProject(mergeRequest: GitlabRestMergeRequest): boolean {
+  const { source_project_id: source, target_project_id: target } = mergeRequest;
+  return source !== null && source === target;
 }
 
 /**
- * Why GitLab refused: `message` is a text, a list, or lists by attribute; some answers have `error` instead
+ * Why GitLab refused: `message` is a text, a list, or lists by attribute; some responses have `error` instead
  * (https://docs.gitlab.com/api/rest/troubleshooting/).
  */
-export function gitlabReasons(body: unknown): string[] {
-  const texts = [...textsOf(jsonAt(body, 'message')), ...textsOf(jsonAt(body, 'error_description'))];
-  return texts.length > 0 ? texts : textsOf(jsonAt(body, 'error'));
+export function gitlabReasons({ message, error, error_description }: GitlabRefusal): string[] {
+  const texts = [...textsOf(message), ...textsOf(error_description)];
+  return texts.length > 0 ? texts : textsOf(error);
+}
+
+function toActivity({ fullPath, lastActivityAt, archived }: GitlabProject): RepositoryActivity {
+  return { name: fullPath, activeAt: lastActivityAt, usable: !archived };
+}
+
+function toChangeRequest(mergeRequest: GitlabMergeRequest): ChangeRequest {
+  const { project, iid, title, updatedAt, draft } = mergeRequest;
+  return {
+    repository: toActivity(project),
+    number: iid,
+    title,
+    updatedAt,
+    draft,
+    conflicts: mapConflicts(mergeRequest.mergeStatusEnum, mergeRequest.conflicts),
+    failingChecks: mergeRequest.headPipeline.status === 'FAILED' ? 'yes' : 'no',
+    unresolvedComments: toUnresolvedComments(mergeRequest),
+  };
+}
+
+/** Counters of current servers, the discussions themselves from older ones. */
+function toUnresolvedComments({
+  resolvableDiscussionsCount: resolvable,
+  resolvedDiscussionsCount: resolved,
+  discussions,
+}: GitlabMergeRequest): Signal {
+  if (resolvable !== null && resolved !== null) {
+    return resolvable > resolved ? 'yes' : 'no';
+  }
+  if (discussions.nodes === null) {
+    return 'unknown';
+  }
+  const isOpen = discussions.nodes.some(
+    (discussion) => discussion.resolvable && discussion.resolved === false,
+  );
+  return isOpen ? 'yes' : 'no';
+}
+
+/**
+ * Leaves out a project whose root was not readable: not knowing is no reason to suggest anything. GitLab's GraphQL
+ * does not tell forks and mirrors apart, so they count as ordinary projects.
+ */
+function toProbed(
+  project: GitlabProbedProject,
+  activity: ReadonlyMap<string, number | null>,
+): ProbedRepository[] {
+  const { empty, root, micro, skills } = project.repository;
+  if (!empty && root === null) {
+    return [];
+  }
+  const { name, usable } = toActivity(project);
+  return [
+    {
+      name,
+      usable,
+      activeAt: activity.get(name) ?? null,
+      writable: usable && !empty && project.userPermissions.pushCode,
+      hasAgentInstructions: hasAgentInstructions({
+        repository: name,
+        rootEntries: [...entryNames(root?.blobs), ...entryNames(root?.trees)],
+        microagents: entryNames(micro.blobs),
+        skills: entryNames(skills.blobs),
+      }),
+    },
+  ];
+}
+
+function entryNames(entries: GitlabEntries | null | undefined): string[] {
+  return (entries?.nodes ?? []).flatMap(({ path }) => path?.split('/').at(-1) ?? []);
+}
+
+/** The issue and its project, whose name is what stands before the number in the full reference. */
+function readIssue({ iid, title, updated_at, issue_type, references }: GitlabIssue): {
+  name: string;
+  number: number;
+  title: string;
+  updatedAt: number;
+}[] {
+  const suffix = `#${iid}`;
+  const name = references.full.endsWith(suffix) ? references.full.slice(0, -suffix.length) : '';
+  const isWork = ISSUE_TYPES.includes(issue_type ?? 'issue');
+  return name !== '' && isWork ? [{ name, number: iid, title, updatedAt: updated_at }] : [];
 }
 
 function textsOf(value: unknown): string[] {

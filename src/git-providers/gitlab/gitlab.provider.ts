@@ -1,12 +1,5 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { jsonAt, jsonText } from '../../common/json-access.js';
 import { openOrFind } from '../change-requests.js';
-import {
-  combinedError,
-  providerErrorFromUpstream,
-  type RetryTiming,
-  SYSTEM_RETRY_TIMING,
-} from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProviderError,
@@ -21,10 +14,12 @@ import {
   type ProviderWork,
   type TokenCheck,
 } from '../git-provider.js';
+import { combinedError, providerErrorFromUpstream } from '../provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { requireRepositoryPath } from '../repository-name.js';
-import { GitlabClient, type GitlabIssuePage, mapGraphqlErrors } from './gitlab.client.js';
-import { type GitlabGraphqlWork, mapGraphqlWork, mapIssues, mapUser } from './gitlab.mapper.js';
 import { GitlabChanges } from './gitlab.changes.js';
+import { GitlabClient, type GitlabIssuePage } from './gitlab.client.js';
+import { type GitlabGraphqlWork, mapAccount, mapGraphqlWork, mapIssues } from './gitlab.mapper.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, for example `https://gitlab.com/api`. */
@@ -59,6 +54,11 @@ export class GitlabProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  restUrl(host: string | null): string {
+    return `${this.client.baseUrl(host)}/v4`;
+  }
+
+  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const [graphql, issues] = await Promise.allSettled([
       this.readGraphql(auth, call),
@@ -73,12 +73,8 @@ export class GitlabProvider extends GitProvider {
   /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      const body = await this.client.currentUser(auth, call);
-      if (jsonText(body, 'data', 'currentUser', 'username') !== null) {
-        return { status: 'valid' };
-      }
-      const [code = 'unauthorized'] = mapGraphqlErrors(body);
-      return verdict(code);
+      const { data, gaps } = await this.client.currentUser(auth, call);
+      return data.currentUser.username === null ? verdict(gaps[0] ?? 'unauthorized') : { status: 'valid' };
     } catch (error) {
       return verdict(providerErrorFromUpstream(error).code);
     }
@@ -86,11 +82,7 @@ export class GitlabProvider extends GitProvider {
 
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const user = mapUser(await this.client.user(auth, call));
-    if (!user) {
-      throw new GitProviderError('unavailable', { cause: new Error('GET /user answered no account') });
-    }
-    return user;
+    return mapAccount(await this.client.account(auth, call));
   }
 
   /** @inheritdoc */
@@ -114,17 +106,14 @@ export class GitlabProvider extends GitProvider {
   }
 
   private async readGraphql(auth: ProviderAuth, call: ProviderCall): Promise<GraphqlHalf> {
-    const body = await this.client.suggestedTasks(auth, call);
-    const gaps = mapGraphqlErrors(body);
-    // GitLab answers 200 with no user to whom it does not know.
-    if (jsonText(body, 'data', 'currentUser', 'username') === null) {
+    const { data, gaps } = await this.client.work(auth, call);
+    // GitLab responds with 200 and no user to a token that it does not know.
+    if (data.currentUser.username === null) {
       throw new GitProviderError(gaps[0] ?? 'unauthorized');
     }
-    const isIncomplete =
-      jsonAt(body, 'data', 'currentUser', 'authoredMergeRequests') === null ||
-      jsonAt(body, 'data', 'recent') === null;
+    const isIncomplete = data.currentUser.authoredMergeRequests === null || data.recent === null;
     return {
-      ...mapGraphqlWork(jsonAt(body, 'data')),
+      ...mapGraphqlWork(data),
       gaps: isIncomplete && gaps.length === 0 ? ['unavailable'] : gaps,
     };
   }

@@ -1,3 +1,140 @@
+import { z } from 'zod';
+import {
+  flag,
+  instant,
+  knownFlag,
+  list,
+  listOrNull,
+  number,
+  object,
+  requiredInstant,
+  requiredText,
+  text,
+} from '../response-schema.js';
+
+const positiveInteger = z.int().positive();
+
+const projectSchema = object({ fullPath: requiredText, archived: flag, lastActivityAt: instant });
+export type GitlabProject = z.output<typeof projectSchema>;
+
+const mergeRequestSchema = object({
+  project: projectSchema,
+  /** A number as text. */
+  iid: requiredText.transform(Number).pipe(positiveInteger),
+  title: requiredText,
+  updatedAt: requiredInstant,
+  draft: flag,
+  conflicts: flag,
+  mergeStatusEnum: text,
+  /** Null without a pipeline, and also where the user may not see pipelines. */
+  headPipeline: object({ status: text }),
+  resolvableDiscussionsCount: number,
+  resolvedDiscussionsCount: number,
+  /** In place of the two counters from older servers. */
+  discussions: object({ nodes: listOrNull(object({ resolvable: flag, resolved: knownFlag })) }),
+});
+export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
+
+/** Of the files, or of the folders, in a folder. */
+const entriesMembers = { nodes: list(object({ path: text })) };
+export type GitlabEntries = z.output<z.ZodObject<typeof entriesMembers>>;
+
+const folderSchema = object({ blobs: object(entriesMembers) });
+
+const probedProjectSchema = object({
+  ...projectSchema.out.shape,
+  userPermissions: object({ pushCode: flag }),
+  repository: object({
+    empty: z.boolean(),
+    /** Null without a commit, and where it is not readable. */
+    root: z
+      .object({ blobs: z.object(entriesMembers).nullable(), trees: object(entriesMembers) })
+      .nullable()
+      .catch(null),
+    micro: folderSchema,
+    skills: folderSchema,
+  }),
+});
+export type GitlabProbedProject = z.output<typeof probedProjectSchema>;
+
+/** `data` of {@link SUGGESTED_TASKS_DOCUMENT}. */
+export const workSchema = object({
+  currentUser: object({
+    username: text,
+    /** Null where reading it failed. */
+    authoredMergeRequests: object({
+      nodes: list(mergeRequestSchema),
+      pageInfo: object({ hasNextPage: flag }),
+    }).nullable(),
+  }),
+  /** Null where reading it failed. */
+  recent: object({ nodes: list(projectSchema) }).nullable(),
+  probe: object({ nodes: list(probedProjectSchema) }),
+});
+export type GitlabWork = z.output<typeof workSchema>;
+
+/** `data` of {@link CURRENT_USER_DOCUMENT}. */
+export const currentUserSchema = object({ currentUser: object({ username: text }) });
+export type GitlabCurrentUser = z.output<typeof currentUserSchema>;
+
+const graphqlErrorSchema = object({
+  message: text,
+  extensions: object({ code: text, fieldName: text }),
+});
+export type GitlabGraphqlError = z.output<typeof graphqlErrorSchema>;
+
+export const graphqlResponseSchema = object({
+  data: z.unknown().optional(),
+  errors: listOrNull(graphqlErrorSchema),
+});
+
+/** `GET /issues`. */
+export const issuesSchema = list(
+  object({
+    iid: positiveInteger,
+    title: requiredText,
+    updated_at: requiredInstant,
+    /** Servers of before issue types send none. */
+    issue_type: text,
+    references: object({ full: requiredText }),
+  }),
+);
+export type GitlabIssue = z.output<typeof issuesSchema>[number];
+
+/** `GET /user`. */
+export const accountSchema = z.object({
+  id: z.number(),
+  username: requiredText,
+  avatar_url: text,
+  organization: text,
+  name: text,
+  email: text,
+});
+export type GitlabAccount = z.output<typeof accountSchema>;
+
+/** `GET /projects/{id}`. */
+export const restProjectSchema = object({ default_branch: text });
+
+/** A merge request of the REST API. */
+export const restMergeRequestSchema = object({
+  iid: number,
+  web_url: text,
+  source_project_id: number,
+  target_project_id: number,
+});
+export type GitlabRestMergeRequest = z.output<typeof restMergeRequestSchema>;
+
+/** `GET /projects/{id}/merge_requests`. */
+export const restMergeRequestsSchema = list(restMergeRequestSchema);
+
+/** A refusal by the REST API. Its members are texts, lists of texts, or lists by attribute. */
+export const refusalSchema = object({
+  message: z.unknown().optional(),
+  error: z.unknown().optional(),
+  error_description: z.unknown().optional(),
+});
+export type GitlabRefusal = z.output<typeof refusalSchema>;
+
 /**
  * Everything suggested tasks need from one user in one request. Cost by GitLab's own formula: about 60 of the 250
  * points a signed-in caller has (https://docs.gitlab.com/api/graphql/#limits).

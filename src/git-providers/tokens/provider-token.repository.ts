@@ -1,19 +1,29 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, Repository } from 'typeorm';
+import { DataSource, type EntityManager, Repository } from 'typeorm';
 import { lockUser } from '../../auth/user.repository.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 import { providerTokenBinding, ProviderToken } from './provider-token.entity.js';
 
-/** A user's token, decrypted: for calls to its provider only, never for an answer or a log. */
+/** A user's token, decrypted: for calls to its provider only, never for a response or a log. */
 export interface StoredCredential extends ProviderAuth {
   provider: ProviderType;
   /** False when the provider gave no verdict at the time of storing. */
   verified: boolean;
   /** When the user stored it; a rotation changes nothing about that. */
   updatedAt: Date;
+}
+
+/** A token in clear that is not stored yet. */
+export interface TokenToStore {
+  provider: ProviderType;
+  token: string;
+  /** Canonical host; null for the provider's default address. */
+  host: string | null;
+  accountId: string | null;
+  verified: boolean;
 }
 
 interface TokenRow {
@@ -24,13 +34,13 @@ interface TokenRow {
   updated_at: Date;
 }
 
-/** Each answer of suggested tasks begins with it, also the many that come out of the cache. */
+/** Every request for suggested tasks begins with it, also the many that the cache serves. */
 const LIST_TOKENS = new NamedStatement<TokenRow>(
   'provider_tokens_list',
   'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1',
 );
 
-/** Hands stored tokens to the code that calls providers. */
+/** Users' provider tokens. They are encrypted at rest and leave this class in clear. */
 @Injectable()
 export class ProviderTokenRepository {
   constructor(
@@ -46,29 +56,59 @@ export class ProviderTokenRepository {
    */
   async list(userId: string): Promise<StoredCredential[]> {
     const rows = await LIST_TOKENS.run(this.dataSource, [userId]);
-    return rows
-      .toSorted((a, b) => PROVIDER_TYPES.indexOf(a.provider) - PROVIDER_TYPES.indexOf(b.provider))
-      .map(({ provider, token, host, verified, updated_at }) => ({
-        provider,
-        token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),
-        host,
-        verified,
-        updatedAt: updated_at,
-      }));
-  }
-
-  /** Providers that a user has a token for, with the canonical host of each (null: the default address). */
-  async hosts(userId: string): Promise<Map<ProviderType, string | null>> {
-    const rows = await this.tokens.find({ select: { provider: true, host: true }, where: { userId } });
-    return new Map(
-      PROVIDER_TYPES.flatMap((provider) =>
-        rows.filter((row) => row.provider === provider).map(({ host }) => [provider, host] as const),
-      ),
-    );
+    return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
+      provider,
+      token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),
+      host,
+      verified,
+      updatedAt: updated_at,
+    }));
   }
 
   /**
-   * Puts the successor of a rotated token in its place, unless the user has stored another one meanwhile.
+   * Providers that a user has a token for, in the order of `PROVIDER_TYPES`, with the canonical host of each (null: the
+   * default address).
+   */
+  async hosts(userId: string): Promise<Map<ProviderType, string | null>> {
+    const rows = await this.tokens.find({ select: { provider: true, host: true }, where: { userId } });
+    return new Map(rows.toSorted(byProvider).map(({ provider, host }) => [provider, host]));
+  }
+
+  /** Stores a token in the place of the one that the user may have for the provider. */
+  async store(manager: EntityManager, userId: string, newToken: TokenToStore): Promise<void> {
+    const { provider, token, host, accountId, verified } = newToken;
+    const encrypted = this.cipher.encrypt(token, providerTokenBinding(userId, provider));
+    await manager.upsert(
+      ProviderToken,
+      { userId, provider, token: encrypted, host, accountId, verified, updatedAt: () => 'now()' },
+      { conflictPaths: ['userId', 'provider'] },
+    );
+  }
+
+  /** Notes the account id that a client gave for a stored token; nothing without one. */
+  async setAccountId(
+    manager: EntityManager,
+    userId: string,
+    provider: ProviderType,
+    accountId: string,
+  ): Promise<void> {
+    await manager.update(ProviderToken, { userId, provider }, { accountId });
+  }
+
+  async remove(manager: EntityManager, userId: string, provider: ProviderType): Promise<void> {
+    await manager.delete(ProviderToken, { userId, provider });
+  }
+
+  /** Removes all tokens of a user. */
+  async removeAll(userId: string): Promise<void> {
+    await this.tokens.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      await manager.delete(ProviderToken, { userId });
+    });
+  }
+
+  /**
+   * Puts the successor of a rotated token in its place, unless the user has stored another one in the meantime.
    *
    * @returns whether the successor was stored
    */
@@ -86,9 +126,13 @@ export class ProviderTokenRepository {
         return false;
       }
       const token = this.cipher.encrypt(newToken, binding);
-      // A rotation is nothing the user did, so the time of storing stays.
+      // The user did not cause the rotation, so the time of storing stays.
       await manager.update(ProviderToken, { userId, provider }, { token, updatedAt: row.updatedAt });
       return true;
     });
   }
+}
+
+function byProvider(a: { provider: ProviderType }, b: { provider: ProviderType }): number {
+  return PROVIDER_TYPES.indexOf(a.provider) - PROVIDER_TYPES.indexOf(b.provider);
 }

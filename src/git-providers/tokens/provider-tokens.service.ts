@@ -1,14 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, Repository } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { lockUser } from '../../auth/user.repository.js';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type { ProviderCall, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
+import { ProviderCalls } from '../provider-calls.js';
 import {
   type NewToken,
   planTokenChanges,
@@ -16,7 +14,16 @@ import {
   type ProviderTokenWarning,
   type TokenChange,
 } from './plan-token-changes.js';
-import { ProviderToken, providerTokenBinding } from './provider-token.entity.js';
+import { ProviderTokenRepository, type TokenToStore } from './provider-token.repository.js';
+
+/** Changes that have passed every check and can be stored; made by `prepare` only. */
+interface PreparedTokens {
+  readonly changes: readonly PreparedChange[];
+  /** Tokens that will be stored without a verdict of their provider. */
+  readonly warnings: ProviderTokenWarning[];
+}
+
+type PreparedChange = Exclude<TokenChange, NewToken> | ({ kind: 'set' } & TokenToStore);
 
 /** A new token after its provider was asked. */
 interface CheckedToken {
@@ -26,59 +33,23 @@ interface CheckedToken {
 }
 
 /** For all checks together; a single request to a provider has the HTTP client's own, shorter deadline. */
-const DEADLINE_MS = 12_000;
+const CHECKS_TIMEOUT_MS = 12_000;
 
-/** Asks providers about new tokens: each its own and only at the host that came with the token. */
-@Injectable()
-export class ProviderTokenChecker {
-  constructor(
-    private readonly registry: GitProviderRegistry,
-    private readonly clock: Clock,
-  ) {}
-
-  /** Side by side; the answers come in the order of the tokens. */
-  async checkAll(tokens: readonly NewToken[]): Promise<CheckedToken[]> {
-    const call: ProviderCall = {
-      signal: AbortSignal.timeout(DEADLINE_MS),
-      deadlineAt: this.clock.now() + DEADLINE_MS,
-    };
-    return Promise.all(tokens.map((token) => this.check(token, call)));
-  }
-
-  private async check(token: NewToken, call: ProviderCall): Promise<CheckedToken> {
-    let current = token.token;
-    const verdict = await this.registry.providerFor(token.provider, token.host).checkToken(
-      { token: token.token, host: token.host },
-      {
-        ...call,
-        replaceToken: (successor) => {
-          current = successor;
-          return Promise.resolve();
-        },
-      },
-    );
-    return { token: { ...token, token: current }, verdict };
-  }
-}
-
-/** Changes that have passed every check and can be stored; made by `prepare` only. */
-interface PreparedTokens {
-  readonly changes: readonly PreparedChange[];
-  /** Tokens that will be stored without a verdict of their provider. */
-  readonly warnings: ProviderTokenWarning[];
-}
-
-type PreparedChange = Exclude<TokenChange, NewToken> | (NewToken & { verified: boolean });
-
-const UPSERT = `
-  INSERT INTO provider_tokens (user_id, provider, token, host, account_id, verified)
-  VALUES ($1, $2, $3, $4, $5, $6)
-  ON CONFLICT (user_id, provider) DO UPDATE
-  SET token = excluded.token, host = excluded.host, account_id = excluded.account_id,
-      verified = excluded.verified, updated_at = now()`;
+/** Why a token was stored without a verdict. */
+const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {
+  unauthorized: 'the provider did not accept the credentials behind it',
+  rate_limited: 'the provider limits requests at the moment',
+  insufficient_scope: 'it may not read the account',
+  sso_required: 'an organisation wants it authorised for single sign-on',
+  unsupported: 'the provider cannot check it',
+  unavailable: 'the provider could not be reached',
+  timeout: 'the provider did not answer in time',
+  not_linked: 'the account is not linked to the git host',
+  reauth_required: 'the git host wants a new sign-in',
+};
 
 /**
- * Stores users' provider tokens, in two steps: `prepare` makes every check (providers are asked, so outside of any
+ * Stores users' provider tokens in two steps: `prepare` makes every check (providers are asked, so outside of any
  * transaction), `store` writes. What is kept is not written, so it cannot undo what another request does in between.
  */
 @Injectable()
@@ -86,11 +57,10 @@ export class ProviderTokensService {
   private readonly logger = new Logger(ProviderTokensService.name);
 
   constructor(
-    @InjectRepository(ProviderToken) private readonly tokens: Repository<ProviderToken>,
+    private readonly tokens: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
     private readonly allowlist: HostAllowlist,
-    private readonly checker: ProviderTokenChecker,
-    private readonly cipher: SecretCipher,
   ) {}
 
   /**
@@ -105,17 +75,16 @@ export class ProviderTokensService {
     inputs: ProviderTokenInputs,
     loc: readonly string[],
   ): Promise<PreparedTokens> {
-    const stored = await this.tokens.find({ select: { provider: true, host: true }, where: { userId } });
     const plan = planTokenChanges(inputs, {
       allowlist: this.allowlist,
-      storedHosts: new Map(stored.map(({ provider, host }) => [provider, host])),
+      storedHosts: await this.tokens.hosts(userId),
       ssoConfigured: this.registry.enterpriseSsoConfigured,
       loc,
     });
     if (plan.problems.length > 0) {
       throw new InvalidInputError(plan.problems);
     }
-    const checked = await this.checker.checkAll(plan.changes.filter((change) => change.kind === 'set'));
+    const checked = await this.checkAll(plan.changes.filter((change) => change.kind === 'set'));
     const rejected = checked.find(({ verdict }) => verdict.status === 'invalid');
     if (rejected) {
       throw invalidGitToken(rejected.token.provider);
@@ -132,7 +101,7 @@ export class ProviderTokensService {
   /**
    * Writes prepared changes within the caller's transaction.
    *
-   * @throws DomainError unauthorized when the user is gone by now
+   * @throws DomainError unauthorized when the user has been removed meanwhile
    */
   async store(manager: EntityManager, userId: string, prepared: PreparedTokens): Promise<void> {
     if (prepared.changes.length === 0) {
@@ -144,33 +113,40 @@ export class ProviderTokensService {
     }
   }
 
-  /** Removes all tokens of a user. */
-  async removeAll(userId: string): Promise<void> {
-    await this.tokens.manager.transaction(async (manager) => {
-      await lockUser(manager, userId);
-      await manager.delete(ProviderToken, { userId });
-    });
-  }
-
   private async apply(manager: EntityManager, userId: string, change: PreparedChange): Promise<void> {
-    const { provider } = change;
     switch (change.kind) {
       case 'remove':
-        await manager.delete(ProviderToken, { userId, provider });
+        await this.tokens.remove(manager, userId, change.provider);
         return;
       case 'account':
-        await manager.update(ProviderToken, { userId, provider }, { accountId: change.accountId });
+        await this.tokens.setAccountId(manager, userId, change.provider, change.accountId);
         return;
       case 'set':
-        await manager.query(UPSERT, [
-          userId,
-          provider,
-          this.cipher.encrypt(change.token, providerTokenBinding(userId, provider)),
-          change.host,
-          change.accountId,
-          change.verified,
-        ]);
+        await this.tokens.store(manager, userId, change);
     }
+  }
+
+  /** Asks all providers side by side; the results come in the order of the tokens. */
+  private async checkAll(tokens: readonly NewToken[]): Promise<CheckedToken[]> {
+    const call = this.calls.within(CHECKS_TIMEOUT_MS);
+    return Promise.all(tokens.map((token) => this.check(token, call)));
+  }
+
+  /** Shows a token to its own provider only, at the host that came with it. */
+  private async check(token: NewToken, call: ProviderCall): Promise<CheckedToken> {
+    let current = token.token;
+    const adapter = await this.registry.providerFor(token.provider, token.host);
+    const verdict = await adapter.checkToken(
+      { token: token.token, host: token.host },
+      {
+        ...call,
+        replaceToken: (successor) => {
+          current = successor;
+          return Promise.resolve();
+        },
+      },
+    );
+    return { token: { ...token, token: current }, verdict };
   }
 
   private warningsOf(checked: readonly CheckedToken[]): ProviderTokenWarning[] {
@@ -178,25 +154,14 @@ export class ProviderTokensService {
       if (verdict.status !== 'unverified') {
         return [];
       }
-      this.logger.warn('token stored without a verdict', { provider, code: verdict.code });
+      this.logger.warn('failed to verify a git token', { provider, code: verdict.code });
       return [unverifiedTokenWarning(provider, verdict.code)];
     });
   }
 }
 
-const REASONS: Record<ProviderErrorCode, string> = {
-  unauthorized: 'the provider did not accept the credentials behind it',
-  rate_limited: 'the provider limits requests at the moment',
-  insufficient_scope: 'it may not read the account',
-  sso_required: 'an organisation wants it authorised for single sign-on',
-  unsupported: 'the provider cannot check it',
-  unavailable: 'the provider could not be reached',
-  timeout: 'the provider did not answer in time',
-  not_linked: 'the account is not linked to the git host',
-  reauth_required: 'the git host wants a new sign-in',
-};
-
 /** Tells the client that a token was stored without a verdict of its provider. */
 function unverifiedTokenWarning(provider: ProviderType, code: ProviderErrorCode): ProviderTokenWarning {
-  return { provider, code, detail: `The ${provider} token was stored but not verified: ${REASONS[code]}.` };
+  const detail = `The ${provider} token was stored but not verified: ${UNVERIFIED_REASONS[code]}.`;
+  return { provider, code, detail };
 }

@@ -1,10 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { dataCenterReasons, toBranchName } from './bitbucket-data-center/bitbucket-data-center.mapper.js';
-import { bitbucketGitCredential } from './bitbucket/bitbucket.provider.js';
-import { bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
+import {
+  branchSchema as dataCenterBranchSchema,
+  refusalSchema as dataCenterRefusalSchema,
+} from './bitbucket-data-center/bitbucket-data-center.schema.js';
+import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
+import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
+import { providerReason, toOpenedChangeRequest } from './change-requests.js';
 import { githubReasons } from './github/github.mapper.js';
+import { refusalSchema as githubRefusalSchema } from './github/github.schema.js';
 import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';
-import { toOpenedChangeRequest } from './change-requests.js';
+import { refusalSchema as gitlabRefusalSchema } from './gitlab/gitlab.schema.js';
 
 describe('why a change was refused', () => {
   it.each<[unknown, string[]]>([
@@ -21,7 +27,7 @@ describe('why a change was refused', () => {
     [null, []],
     ['<html>', []],
   ])('GitHub: %j', (body, reasons) => {
-    expect(githubReasons(body)).toEqual(reasons);
+    expect(githubReasons(githubRefusalSchema.parse(body))).toEqual(reasons);
   });
 
   it.each<[unknown, string[]]>([
@@ -39,7 +45,7 @@ describe('why a change was refused', () => {
     [{ message: 5 }, []],
     [null, []],
   ])('GitLab: %j', (body, reasons) => {
-    expect(gitlabReasons(body)).toEqual(reasons);
+    expect(gitlabReasons(gitlabRefusalSchema.parse(body))).toEqual(reasons);
   });
 
   it.each<[unknown, string[]]>([
@@ -57,7 +63,7 @@ describe('why a change was refused', () => {
     [{ error: { fields: 5 } }, []],
     [null, []],
   ])('Bitbucket: %j', (body, reasons) => {
-    expect(bitbucketReasons(body)).toEqual(reasons);
+    expect(bitbucketReasons(bitbucketRefusalSchema.parse(body))).toEqual(reasons);
   });
 
   it.each<[unknown, string[]]>([
@@ -71,7 +77,30 @@ describe('why a change was refused', () => {
     ],
     [null, []],
   ])('Data Center: %j', (body, reasons) => {
-    expect(dataCenterReasons(body)).toEqual(reasons);
+    expect(dataCenterReasons(dataCenterRefusalSchema.parse(body))).toEqual(reasons);
+  });
+});
+
+const TOKEN = 'mona@example.com:s3cret/token';
+
+describe('providerReason', () => {
+  it.each<[string[], string | null]>([
+    [[], null],
+    [['', ' \n '], null],
+    [['No commits between main and topic'], 'No commits between main and topic'],
+    [['Validation Failed', 'head: invalid', 'Validation Failed'], 'Validation Failed; head: invalid'],
+    [['two\r\nlines\u0000 and\u202e more'], 'two lines and more'],
+    [[`the token ${TOKEN} is bad`], 'the token *** is bad'],
+    [['the token s3cret/token is bad'], 'the token *** is bad'],
+    [[`Basic ${Buffer.from(TOKEN).toString('base64')}`], 'Basic ***'],
+    [['?private_token=s3cret%2Ftoken'], '?private_token=***'],
+  ])('says of %j: %j', (texts, expected) => {
+    expect(providerReason(texts, TOKEN)).toBe(expected);
+  });
+
+  it('is no longer than 300 characters, and cuts none in half', () => {
+    const reason = providerReason(['🚢'.repeat(400)], TOKEN) ?? '';
+    expect(reason).toBe(`${'🚢'.repeat(299)}…`);
   });
 });
 
@@ -111,7 +140,7 @@ describe('wire forms', () => {
     [{ id: 'refs/heads/release/1' }, 'release/1'],
     [{}, null],
   ])('Data Center: branch %j is %s', (body, name) => {
-    expect(toBranchName(body)).toBe(name);
+    expect(toBranchName(dataCenterBranchSchema.parse(body))).toBe(name);
   });
 
   it.each([

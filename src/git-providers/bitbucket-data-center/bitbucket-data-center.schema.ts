@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { flag, knownFlag, list, number, object, requiredText, text } from '../response-schema.js';
+
+/** Keys and slugs become parts of addresses, so only harmless characters pass. */
+const slug = z.string().regex(/^[\w.-]*\w[\w.-]*$/);
+/** Personal projects have a key such as `~jane`. */
+const projectKey = z.string().regex(/^~?[\w.-]*\w[\w.-]*$/);
+
+const repositorySchema = object({
+  slug,
+  project: object({ key: projectKey }),
+  /** Archived repositories exist since version 8. */
+  archived: flag,
+  /** Of a fork. */
+  origin: object({ slug: text }),
+});
+export type DataCenterListedRepository = z.output<typeof repositorySchema>;
+
+const pullRequestSchema = object({
+  id: z.number(),
+  title: requiredText,
+  /** Epoch milliseconds. */
+  updatedDate: z.number(),
+  /** Older servers know no drafts. */
+  draft: flag,
+  fromRef: object({ latestCommit: text }),
+  toRef: object({ repository: repositorySchema }),
+  reviewers: list(object({ status: text })),
+  properties: object({
+    openTaskCount: number,
+    /** Left out until the server has tried the merge in the background. */
+    mergeResult: object({ outcome: text }),
+  }),
+});
+export type DataCenterListedPullRequest = z.output<typeof pullRequestSchema>;
+
+/** `/dashboard/pull-requests`. */
+export const pullRequestPageSchema = object({ values: list(pullRequestSchema), isLastPage: knownFlag });
+
+/** `/profile/recent/repos`. */
+export const repositoryPageSchema = object({ values: list(repositorySchema), isLastPage: knownFlag });
+
+/** Numbers of builds by commit. Commits without builds are left out. */
+export const buildStatsSchema = z.record(z.string(), object({ failed: number })).catch({});
+export type DataCenterBuildStats = z.output<typeof buildStatsSchema>;
+
+/** `/browse` of a folder. */
+export const folderSchema = object({
+  children: object({
+    values: list(object({ path: object({ toString: requiredText }) })),
+    isLastPage: knownFlag,
+  }),
+});
+export type DataCenterListedFolder = z.output<typeof folderSchema>;
+
+/** `/users/{slug}`. */
+export const accountSchema = z.object({
+  id: z.number(),
+  name: requiredText,
+  displayName: text,
+  emailAddress: text,
+  avatarUrl: text,
+});
+export type DataCenterAccount = z.output<typeof accountSchema>;
+
+/** A branch, such as the default one. */
+export const branchSchema = object({ id: text, displayId: text });
+export type DataCenterBranch = z.output<typeof branchSchema>;
+
+/** A pull request that was opened or found. */
+export const openedPullRequestSchema = object({
+  id: number,
+  links: object({ self: list(object({ href: text })) }),
+  toRef: object({ id: text, repository: object({ slug: text, project: object({ key: text }) }) }),
+});
+export type DataCenterOpenedPullRequest = z.output<typeof openedPullRequestSchema>;
+
+/** `/pull-requests` of a repository. */
+export const openedPullRequestsSchema = object({ values: list(openedPullRequestSchema) });
+
+/** A refusal: messages, each with the member that it is about. */
+export const refusalSchema = object({ errors: list(object({ message: text, context: text })) });
+export type DataCenterRefusal = z.output<typeof refusalSchema>;

@@ -1,0 +1,62 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Signal } from '../git-provider.js';
+
+/** Who the token belongs to and where it can look. */
+export interface BitbucketIdentity {
+  /** In braces, as the provider writes it. */
+  uuid: string;
+  workspaces: string[];
+  /** There are more workspaces than were read. */
+  truncated: boolean;
+}
+
+const IDENTITY_TTL_MS = 60 * 60 * 1000;
+/** Bounds how long a signal stays whose key did not notice a change. */
+const SIGNAL_TTL_MS = 10 * 60 * 1000;
+const MAX_IDENTITIES = 5_000;
+const MAX_SIGNALS = 50_000;
+
+/**
+ * What need not be asked again for a while: identities, and details of pull requests that have not changed. The
+ * provider allows 1,000 requests an hour. Bounded, and entries of one token are invisible to any other.
+ */
+export class BitbucketCache {
+  /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
+  private readonly secret = randomBytes(32);
+  private readonly identities: LRUCache<string, BitbucketIdentity>;
+  private readonly signals: LRUCache<string, Signal>;
+
+  /** @param now epoch milliseconds */
+  constructor(now: () => number) {
+    const common = { perf: { now }, ttlResolution: 0 };
+    this.identities = new LRUCache({ ...common, max: MAX_IDENTITIES, ttl: IDENTITY_TTL_MS });
+    this.signals = new LRUCache({ ...common, max: MAX_SIGNALS, ttl: SIGNAL_TTL_MS });
+  }
+
+  /** Names the owner of entries: one token at one address. */
+  ownerOf(apiUrl: string, token: string): string {
+    return createHmac('sha256', this.secret).update(`${apiUrl}\n${token}`).digest('base64url');
+  }
+
+  identity(owner: string): BitbucketIdentity | undefined {
+    return this.identities.get(owner);
+  }
+
+  rememberIdentity(owner: string, identity: BitbucketIdentity): void {
+    this.identities.set(owner, identity);
+  }
+
+  forgetIdentity(owner: string): void {
+    this.identities.delete(owner);
+  }
+
+  /** @param subject what was asked, with everything that changes when the signal changes */
+  signal(owner: string, subject: string): Signal | undefined {
+    return this.signals.get(`${owner} ${subject}`);
+  }
+
+  rememberSignal(owner: string, subject: string, signal: Signal): void {
+    this.signals.set(`${owner} ${subject}`, signal);
+  }
+}

@@ -1,0 +1,170 @@
+import { hasAgentInstructions } from '../agent-instructions.js';
+import { GitProviderError, type ProbedRepository, type Signal } from '../git-provider.js';
+import type { GapLog } from '../provider-errors.js';
+import type { BitbucketClient } from './bitbucket.client.js';
+import {
+  type BitbucketPullRequest,
+  type BitbucketRepository,
+  type BitbucketSignals,
+  isUnresolvedThread,
+  toConflicts,
+  toEntryNames,
+  toFailingChecks,
+} from './bitbucket.mapper.js';
+import type { BitbucketCache } from './bitbucket.cache.js';
+import {
+  type BitbucketComment,
+  COMMENT_FIELDS,
+  commentsSchema,
+  conflictsSchema,
+  entriesSchema,
+  FOLDER_FIELDS,
+  STATUS_FIELDS,
+  statusesSchema,
+} from './bitbucket.schema.js';
+
+interface BitbucketDetailsContext {
+  client: BitbucketClient;
+  cache: BitbucketCache;
+  /** Owner of what is remembered. */
+  owner: string;
+  userUuid: string;
+  gaps: GapLog;
+}
+
+/** A detail that needs more pages than this stays unknown. */
+const MAX_PAGES = 3;
+
+/**
+ * The last round trip: signals of one pull request, and agent instructions of one repository. Every failure costs
+ * the one signal (`unknown`) or the one repository it hits, and is noted as a gap.
+ */
+export class BitbucketDetails {
+  constructor(private readonly context: BitbucketDetailsContext) {}
+
+  /** The three signals, side by side. */
+  async signalsOf(pull: BitbucketPullRequest): Promise<BitbucketSignals> {
+    const path = `/repositories/${pull.repository}/pullrequests/${pull.id}`;
+    const [conflicts, failingChecks, unresolvedComments] = await Promise.all([
+      this.conflicts(pull, path),
+      this.failingChecks(path),
+      this.unresolvedComments(pull, path),
+    ]);
+    return { conflicts, failingChecks, unresolvedComments };
+  }
+
+  /** The repository with what it tells agents; null when that is not known, or nothing can be added to it. */
+  async probe({ name, activeAt }: BitbucketRepository): Promise<ProbedRepository | null> {
+    const [root, microagents, skills] = await Promise.all(
+      ['', '.openhands/microagents/', '.openhands/skills/'].map((folder) => this.entries(name, folder)),
+    );
+    // A root that is not there is a repository without commits, or one that was deleted just now.
+    if (!root || !microagents || !skills || root.names.length === 0) {
+      return null;
+    }
+    const hasInstructions = hasAgentInstructions({
+      repository: name,
+      rootEntries: root.names,
+      microagents: microagents.names,
+      skills: skills.names,
+    });
+    if (!hasInstructions && !root.complete) {
+      return null;
+    }
+    return { name, activeAt, usable: true, writable: true, hasAgentInstructions: hasInstructions };
+  }
+
+  /** Asked through a redirect. Some kinds of token are refused here for good, which says nothing about conflicts. */
+  private async conflicts(pull: BitbucketPullRequest, path: string): Promise<Signal> {
+    const subject = pull.commits === null ? null : `conflicts ${path} ${pull.commits}`;
+    return await this.remembered(subject, async () => {
+      try {
+        const conflicts = await this.context.client.get(`${path}/conflicts?pagelen=1`, conflictsSchema);
+        return { signal: conflicts ? toConflicts(conflicts) : 'unknown', lasting: true };
+      } catch (error) {
+        if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+          return { signal: 'unknown', lasting: true };
+        }
+        return this.missing(error);
+      }
+    });
+  }
+
+  /** Never remembered: builds report whenever they like. */
+  private async failingChecks(path: string): Promise<Signal> {
+    try {
+      const list = await this.context.client.list(
+        `${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`,
+        statusesSchema,
+        { maxPages: MAX_PAGES },
+      );
+      return list?.complete ? toFailingChecks(list.values) : 'unknown';
+    } catch (error) {
+      return this.missing(error).signal;
+    }
+  }
+
+  private async unresolvedComments(pull: BitbucketPullRequest, path: string): Promise<Signal> {
+    if (pull.openTasks > 0 || pull.changesRequested) {
+      return 'yes';
+    }
+    if (pull.comments === 0) {
+      return 'no';
+    }
+    const { client, userUuid } = this.context;
+    const isOpen = (comment: BitbucketComment): boolean => isUnresolvedThread(comment, userUuid);
+    return await this.remembered(`comments ${path} ${pull.updatedAt} ${pull.comments}`, async () => {
+      try {
+        const list = await client.list(
+          `${path}/comments?pagelen=100&fields=${COMMENT_FIELDS}`,
+          commentsSchema,
+          { maxPages: MAX_PAGES, need: 'optional', until: isOpen },
+        );
+        if (list?.values.some(isOpen)) {
+          return { signal: 'yes', lasting: true };
+        }
+        return { signal: list?.complete ? 'no' : 'unknown', lasting: true };
+      } catch (error) {
+        return this.missing(error);
+      }
+    });
+  }
+
+  private async entries(
+    repository: string,
+    folder: string,
+  ): Promise<{ names: string[]; complete: boolean } | null> {
+    try {
+      const list = await this.context.client.list(
+        `/repositories/${repository}/src/HEAD/${folder}?pagelen=100&fields=${FOLDER_FIELDS}`,
+        entriesSchema,
+        { maxPages: MAX_PAGES, need: 'optional' },
+      );
+      return { names: toEntryNames(list?.values ?? []), complete: list?.complete ?? true };
+    } catch (error) {
+      this.context.gaps.note(error);
+      return null;
+    }
+  }
+
+  private missing(error: unknown): { signal: Signal; lasting: boolean } {
+    this.context.gaps.note(error);
+    return { signal: 'unknown', lasting: false };
+  }
+
+  private async remembered(
+    subject: string | null,
+    ask: () => Promise<{ signal: Signal; lasting: boolean }>,
+  ): Promise<Signal> {
+    const { cache, owner } = this.context;
+    const known = subject === null ? undefined : cache.signal(owner, subject);
+    if (known !== undefined) {
+      return known;
+    }
+    const { signal, lasting } = await ask();
+    if (subject !== null && lasting) {
+      cache.rememberSignal(owner, subject, signal);
+    }
+    return signal;
+  }
+}

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import {
+  flag,
+  instant,
+  list,
+  number,
+  object,
+  requiredInstant,
+  requiredText,
+  text,
+} from '../response-schema.js';
+
+/** Names become parts of addresses: only `workspace/slug` of harmless characters passes. */
+const repositoryName = z.string().regex(/^[\w.-]*\w[\w.-]*\/[\w.-]*\w[\w.-]*$/);
+
+/** One page of a list. */
+export const pageSchema = object({ values: z.unknown().optional(), next: text });
+
+/** Whether a member is there at all, whatever it is. */
+const isPresent = z.preprocess((value) => (value ?? null) !== null, z.boolean());
+
+/** The members of {@link pullRequestsSchema}, for the `fields` of a request. */
+export const PULL_REQUEST_FIELDS = [
+  'next',
+  'values.id',
+  'values.title',
+  'values.draft',
+  'values.updated_on',
+  'values.comment_count',
+  'values.task_count',
+  'values.source.commit.hash',
+  'values.destination.commit.hash',
+  'values.destination.repository.full_name',
+  'values.participants.state',
+].join(',');
+
+const pullRequestSchema = object({
+  id: z.number(),
+  title: requiredText,
+  draft: flag,
+  updated_on: requiredInstant,
+  comment_count: number,
+  task_count: number,
+  source: object({ commit: object({ hash: text }) }),
+  destination: object({
+    commit: object({ hash: text }),
+    repository: object({ full_name: repositoryName }),
+  }),
+  participants: list(object({ state: text })),
+});
+export type BitbucketListedPullRequest = z.output<typeof pullRequestSchema>;
+
+/** `/workspaces/{workspace}/pullrequests/{user}`. */
+export const pullRequestsSchema = list(pullRequestSchema);
+
+/** The members of {@link repositoriesSchema}, for the `fields` of a request. */
+export const REPOSITORY_FIELDS = [
+  'values.full_name',
+  'values.updated_on',
+  'values.mainbranch.name',
+  'values.parent.full_name',
+].join(',');
+
+const repositorySchema = object({
+  full_name: repositoryName,
+  updated_on: requiredInstant,
+  mainbranch: object({ name: text }),
+  parent: object({ full_name: text }),
+});
+export type BitbucketListedRepository = z.output<typeof repositorySchema>;
+
+/** `/repositories/{workspace}`. */
+export const repositoriesSchema = list(repositorySchema);
+
+/** `/user/workspaces`. */
+export const workspacesSchema = list(object({ workspace: object({ slug: requiredText }) }));
+
+/** The members of {@link statusesSchema}, for the `fields` of a request. */
+export const STATUS_FIELDS = 'next,values.state,values.key,values.updated_on';
+
+const statusSchema = object({ state: text, key: text, updated_on: instant });
+export type BitbucketStatus = z.output<typeof statusSchema>;
+
+/** `/pullrequests/{id}/statuses`: runs of checks. */
+export const statusesSchema = list(statusSchema);
+
+/** The members of {@link commentsSchema}, for the `fields` of a request. */
+export const COMMENT_FIELDS = [
+  'next',
+  'values.id',
+  'values.deleted',
+  'values.pending',
+  'values.parent.id',
+  'values.resolution.type',
+  'values.inline.path',
+  'values.user.uuid',
+].join(',');
+
+const commentSchema = object({
+  deleted: flag,
+  pending: flag,
+  parent: isPresent,
+  resolution: isPresent,
+  inline: isPresent,
+  user: object({ uuid: text }),
+});
+export type BitbucketComment = z.output<typeof commentSchema>;
+
+/** `/pullrequests/{id}/comments`. */
+export const commentsSchema = list(commentSchema);
+
+/** `/pullrequests/{id}/conflicts`, a list of conflicting files. */
+export const conflictsSchema = object({ values: z.array(z.unknown()).nullable().catch(null) });
+export type BitbucketConflicts = z.output<typeof conflictsSchema>;
+
+/** The members of {@link entriesSchema}, for the `fields` of a request. */
+export const FOLDER_FIELDS = 'next,values.path';
+
+const entrySchema = object({ path: requiredText });
+export type BitbucketEntry = z.output<typeof entrySchema>;
+
+/** `/src/{commit}/{folder}/`. */
+export const entriesSchema = list(entrySchema);
+
+/** `/user`. */
+export const accountSchema = object({
+  uuid: text,
+  account_id: text,
+  username: text,
+  nickname: text,
+  display_name: text,
+  links: object({ avatar: object({ href: text }) }),
+});
+export type BitbucketAccount = z.output<typeof accountSchema>;
+
+/** `/repositories/{workspace}/{slug}`, of which only the main branch is asked for. */
+export const mainBranchSchema = object({ mainbranch: object({ name: text }) });
+
+/** A pull request that was opened or found. */
+export const openedPullRequestSchema = object({
+  id: number,
+  links: object({ html: object({ href: text }) }),
+});
+export type BitbucketOpenedPullRequest = z.output<typeof openedPullRequestSchema>;
+
+/** A page of pull requests that were found. */
+export const openedPullRequestsSchema = object({ values: list(openedPullRequestSchema) });
+
+/** A refusal: a message, sometimes a detail, and texts by field. */
+export const refusalSchema = object({
+  error: object({
+    message: text,
+    detail: text,
+    fields: z.record(z.string(), z.unknown()).catch({}),
+  }),
+});
+export type BitbucketRefusal = z.output<typeof refusalSchema>;

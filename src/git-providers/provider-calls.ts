@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../common/clock.js';
+import type { ProviderCall } from './git-provider.js';
+import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
+
+/** Makes the bounds of calls to providers, and stores the successor of a token that rotates in one of them. */
+@Injectable()
+export class ProviderCalls {
+  constructor(
+    private readonly tokens: ProviderTokenRepository,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * For a token that is not stored yet.
+   *
+   * @param milliseconds from now on
+   */
+  within(milliseconds: number): ProviderCall {
+    return {
+      signal: AbortSignal.timeout(milliseconds),
+      deadlineAt: this.clock.now() + milliseconds,
+    };
+  }
+
+  /**
+   * For a user's stored token.
+   *
+   * @param milliseconds from now on
+   * @param onReplaced called with each successor that has been stored
+   */
+  withStored(
+    milliseconds: number,
+    userId: string,
+    { provider, token }: StoredCredential,
+    onReplaced?: (successor: string) => void,
+  ): ProviderCall {
+    let current = token;
+    return {
+      ...this.within(milliseconds),
+      replaceToken: async (successor) => {
+        await this.tokens.replaceToken(userId, provider, current, successor);
+        onReplaced?.(successor);
+        current = successor;
+      },
+    };
+  }
+}

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { GitProviderError } from './git-provider.js';
+
+/*
+ * Building blocks for the schemas of what git servers send. A response is a stranger's input: what a mapper can do
+ * without reads as null (or false, or an empty list) when it is missing or of another type, and a list drops the
+ * elements that lack what a mapper needs instead of failing as a whole. Enumerations stay text where an unknown value
+ * means the same as none.
+ */
+
+/** A text with something in it, which the mapper needs. */
+export const requiredText = z.string().min(1);
+
+/** A text with something in it; null for anything else. */
+export const text = requiredText.nullable().catch(null);
+
+/** A finite number; null for anything else. */
+export const number = z.number().nullable().catch(null);
+
+/** False for anything but true. */
+export const flag = z.boolean().catch(false);
+
+/** True or false; null for anything else. */
+export const knownFlag = z.boolean().nullable().catch(null);
+
+/** An ISO 8601 time, read as epoch milliseconds, which the mapper needs. */
+export const requiredInstant = z
+  .string()
+  .transform((value) => Date.parse(value))
+  .pipe(z.number());
+
+/** An ISO 8601 time, read as epoch milliseconds; null for anything else. */
+export const instant = requiredInstant.nullable().catch(null);
+
+/** An object; anything else reads as an object without members. */
+export function object<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): z.ZodPreprocess<z.ZodObject<z.core.util.Writeable<Shape>>> {
+  return z.preprocess((value) => (isRecord(value) ? value : {}), z.object(shape));
+}
+
+/** The elements of a list that fit; null for what is no list. */
+export function listOrNull<Element extends z.ZodType>(
+  element: Element,
+): z.ZodType<z.output<Element>[] | null> {
+  return z
+    .array(z.unknown())
+    .transform((values) => fitting(values, element))
+    .nullable()
+    .catch(null);
+}
+
+/** The elements of a list that fit; none for what is no list. */
+export function list<Element extends z.ZodType>(element: Element): z.ZodType<z.output<Element>[]> {
+  return z
+    .array(z.unknown())
+    .catch([])
+    .transform((values) => fitting(values, element));
+}
+
+/**
+ * The response in the form of its schema.
+ *
+ * @param complaint what the error's cause says
+ * @throws GitProviderError `unavailable` when it does not fit
+ */
+export function requireFitting<T>(schema: z.ZodType<T>, response: unknown, complaint: string): T {
+  const result = schema.safeParse(response);
+  if (!result.success) {
+    throw new GitProviderError('unavailable', { cause: new Error(complaint) });
+  }
+  return result.data;
+}
+
+function fitting<Element extends z.ZodType>(
+  values: readonly unknown[],
+  element: Element,
+): z.output<Element>[] {
+  return values.flatMap((value) => {
+    const result = element.safeParse(value);
+    return result.success ? [result.data] : [];
+  });
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
