@@ -16,7 +16,7 @@ export function errorCode(error: unknown): string | undefined {
   return isObject && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Under Jest, errors of Node itself belong to another realm, where `instanceof` does not recognise them. */
+/** Also recognises errors of another realm, which are no instances of this one's `Error`. */
 function isError(error: unknown): error is Error {
   return error instanceof Error || types.isNativeError(error);
 }
