@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { numberedVariables, parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
 
 describe('parseOptions', () => {
-  it('has an answer for everything', () => {
+  it('has a default for everything', () => {
     expect(parseOptions([], {}, '/srv')).toEqual({
       host: '127.0.0.1',
       port: 8000,
@@ -20,7 +20,7 @@ describe('parseOptions', () => {
     });
   });
 
-  it('takes the environment, and the command line before it', () => {
+  it('reads the environment, with precedence for the command line', () => {
     const env = {
       OH_WORKSPACE_PATH: '/w',
       OH_CONVERSATIONS_PATH: '/c',
@@ -80,12 +80,12 @@ describe('readSessionKey', () => {
     expect(await readSessionKey(Readable.from(['{"session_api', '_key":"k"}\n', 'rest']))).toBe('k');
   });
 
-  it.each(['', '\n', 'k\n', '{"session_api_key":""}\n'])('refuses %j without repeating it', async (input) => {
+  it.each(['', '\n', 'k\n', '{"session_api_key":""}\n'])('rejects %j without repeating it', async (input) => {
     await expect(readSessionKey(Readable.from([input]))).rejects.toThrow(/must begin with a line of JSON/);
   });
 });
 
-it('takes keys out of the environment', () => {
+it('removes keys from the environment', () => {
   const env = { OH_SESSION_API_KEYS_1: 'b', OH_SESSION_API_KEYS_0: 'a', SESSION_API_KEY: 'c', OTHER: 'x' };
   expect(takeSessionKeys(env)).toEqual(['a', 'b', 'c']);
   expect(env).toEqual({ OTHER: 'x' });

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { jsonText } from '../common/json-access.js';
+import { jsonText, parseJson } from '../common/json-access.js';
 import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
@@ -70,6 +70,39 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
   };
 }
 
+/**
+ * Reads the session key from one line of JSON, `{"session_api_key":"…"}`. Unlike with variables and arguments, no other
+ * process can read it afterwards.
+ *
+ * @throws Error without such a line
+ */
+export async function readSessionKey(input: Readable): Promise<string> {
+  const lines = createInterface({ input });
+  try {
+    for await (const line of lines) {
+      const key = jsonText(parseJson(line), 'session_api_key');
+      if (key !== null) {
+        return key;
+      }
+      break;
+    }
+  } finally {
+    lines.close();
+    input.destroy();
+  }
+  throw new Error('standard input must begin with a line of JSON that has a session_api_key');
+}
+
+/** Removes the session keys from the environment, where the stock server expects them, and returns them. */
+export function takeSessionKeys(env: NodeJS.ProcessEnv): string[] {
+  const single = env['SESSION_API_KEY'];
+  const keys = [...numberedVariables(env, 'OH_SESSION_API_KEYS_'), ...(single ? [single] : [])];
+  for (const name of Object.keys(env).filter((variable) => SESSION_KEY_VARIABLE.test(variable))) {
+    Reflect.deleteProperty(env, name);
+  }
+  return keys;
+}
+
 /** Values of `NAME_0`, `NAME_1`, …, in that order. */
 export function numberedVariables(env: NodeJS.ProcessEnv, prefix: string): string[] {
   return Object.keys(env)
@@ -119,45 +152,4 @@ function toNumber(text: string | undefined, fallback: number): number {
 
 function toMilliseconds(seconds: string | undefined, fallbackMs: number): number {
   return toNumber(seconds, fallbackMs / 1000) * 1000;
-}
-
-/**
- * Reads the session key from one line of JSON, `{"session_api_key":"…"}`. Unlike with variables and arguments, no other
- * process can read it afterwards.
- *
- * @throws Error without such a line
- */
-export async function readSessionKey(input: Readable): Promise<string> {
-  const lines = createInterface({ input });
-  try {
-    for await (const line of lines) {
-      const key = parseKeyLine(line);
-      if (key !== null) {
-        return key;
-      }
-      break;
-    }
-  } finally {
-    lines.close();
-    input.destroy();
-  }
-  throw new Error('standard input must begin with a line of JSON that has a session_api_key');
-}
-
-/** Removes the session keys from the environment, where the stock server expects them, and returns them. */
-export function takeSessionKeys(env: NodeJS.ProcessEnv): string[] {
-  const single = env['SESSION_API_KEY'];
-  const keys = [...numberedVariables(env, 'OH_SESSION_API_KEYS_'), ...(single ? [single] : [])];
-  for (const name of Object.keys(env).filter((variable) => SESSION_KEY_VARIABLE.test(variable))) {
-    Reflect.deleteProperty(env, name);
-  }
-  return keys;
-}
-
-function parseKeyLine(line: string): string | null {
-  try {
-    return jsonText(JSON.parse(line), 'session_api_key');
-  } catch {
-    return null;
-  }
 }

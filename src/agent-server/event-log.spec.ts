@@ -39,7 +39,7 @@ describe('EventLog', () => {
 
   const open = () => EventLog.open(file, isNote);
 
-  it('keeps entries over a restart, in the order of the calls, later ones with later timestamps', async () => {
+  it('keeps entries across a restart, in the order of the calls, with increasing timestamps', async () => {
     const first = await open();
     const added = await Promise.all(['a', 'b', 'c'].map((text) => add(first, text)));
     await first.close();
@@ -52,7 +52,7 @@ describe('EventLog', () => {
     await again.close();
   });
 
-  it('has written an entry before it tells of it', async () => {
+  it('writes an entry before it notifies listeners', async () => {
     const log = await open();
     const heard: string[] = [];
     const stop = log.onAppend(() => heard.push(readFileSync(file, 'utf8')));
@@ -79,7 +79,7 @@ describe('EventLog', () => {
     await third.close();
   });
 
-  it('leaves a damaged line in the middle out and keeps what follows', async () => {
+  it('skips a damaged line in the middle and keeps what follows', async () => {
     const first = await open();
     await add(first, 'a');
     await first.close();
@@ -89,7 +89,7 @@ describe('EventLog', () => {
     await second.close();
   });
 
-  it('goes on after a write that failed', async () => {
+  it('continues after a failed write', async () => {
     const log = await open();
     const unwritable: { self?: unknown } = {};
     unwritable.self = unwritable;
@@ -101,7 +101,7 @@ describe('EventLog', () => {
     await log.close();
   });
 
-  it('can be emptied', async () => {
+  it('can be cleared', async () => {
     const log = await open();
     await add(log, 'a');
     expect(await log.clear()).toBe(1);

@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import type { AgentEvent } from '../agent-protocol/events.js';
 import type { BashEvent } from '../agent-protocol/server.js';
-import { jsonText } from '../common/json-access.js';
+import { jsonText, parseJson } from '../common/json-access.js';
 import { log } from './log.js';
 
 const LINE_BREAK = 0x0a;
@@ -56,7 +56,7 @@ export class EventLog<E extends EventIdentity> {
     }
     const lines = content.toString('utf8', 0, size).split('\n').slice(0, -1);
     const entries = lines.flatMap((line, index) => {
-      const entry = parseLine(line);
+      const entry = parseJson(line);
       if (!isEntry(entry)) {
         log('warn', 'failed to parse event log line', { file, line: index + 1 });
         return [];
@@ -221,14 +221,5 @@ async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise
   for (let written = 0; written < bytes.length;) {
     const { bytesWritten } = await file.write(bytes, written, bytes.length - written, start + written);
     written += bytesWritten;
-  }
-}
-
-/** @returns undefined if the line is damaged */
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
   }
 }

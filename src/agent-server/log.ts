@@ -1,24 +1,3 @@
-import { jsonText } from '../common/json-access.js';
-
-/** What was thrown. Anything can be thrown, and not every error is an `Error` of this realm. */
-interface Failure {
-  /** `TypeError`, `AbortError`, … */
-  name: string;
-  message: string;
-  /** `ENOENT`, …; empty if there is none. */
-  code: string;
-}
-
-export function describeFailure(thrown: unknown): Failure {
-  const named =
-    typeof thrown === 'object' && thrown !== null && 'name' in thrown ? String(thrown.name) : 'Error';
-  return {
-    name: named,
-    message: jsonText(thrown, 'message') ?? 'unknown failure',
-    code: jsonText(thrown, 'code') ?? '',
-  };
-}
-
 /** Writes one line of JSON to standard error. Fields never hold a secret, a user's text or an address with a query. */
 export function log(
   level: 'info' | 'warn' | 'error',
@@ -27,4 +6,9 @@ export function log(
 ): void {
   const line = { time: new Date().toISOString(), level, message, ...fields };
   process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+/** `TypeError`, `AbortError`, …: for places where the message of an error may hold a secret. */
+export function errorName(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : 'Error';
 }

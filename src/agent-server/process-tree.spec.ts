@@ -44,7 +44,7 @@ async function pidIn(file: string): Promise<number> {
 }
 
 describe('runCommand', () => {
-  it('answers exit code and both streams', async () => {
+  it('reports exit code and both streams', async () => {
     expect(await run('echo out; echo err >&2; exit 3')).toEqual({
       exitCode: 3,
       timedOut: false,
@@ -53,7 +53,7 @@ describe('runCommand', () => {
     });
   });
 
-  it('says which signal ended it', async () => {
+  it('reports which signal ended it', async () => {
     expect(await run('kill -TERM $$')).toMatchObject({ exitCode: 143, timedOut: false });
   });
 
@@ -63,7 +63,7 @@ describe('runCommand', () => {
     delete process.env['OF_THE_SERVER'];
   });
 
-  it('keeps characters whole that arrive in two pieces', async () => {
+  it('decodes characters that arrive in two pieces', async () => {
     expect((await run(String.raw`printf '\xc3'; sleep 0.05; printf '\xa4'`)).stdout).toBe('ä');
   });
 
@@ -71,12 +71,12 @@ describe('runCommand', () => {
     await expect(run('', { command: ['/no/such/program'] })).rejects.toThrow(/ENOENT/);
   });
 
-  it('starts nothing once it is aborted', async () => {
+  it('starts nothing after an abort', async () => {
     const result = await run('echo x', { signal: AbortSignal.abort() });
     expect(result).toMatchObject({ exitCode: null, stdout: '' });
   });
 
-  it('ends the whole tree when the time is over, a setsid child too', async () => {
+  it('kills the whole tree after the timeout, a setsid child too', async () => {
     await inFolder(async (folder) => {
       const result = await run(`setsid bash -c 'echo $$ > ${folder}/pid; exec sleep 1000' & sleep 1000`, {
         timeoutMs: 3_000,
@@ -86,7 +86,7 @@ describe('runCommand', () => {
     });
   });
 
-  it('ends the tree when it is aborted, children without our marker too', async () => {
+  it('kills the tree when it is aborted, children without our marker too', async () => {
     await inFolder(async (folder) => {
       const aborter = new AbortController();
       const running = run(`env -i /bin/bash -c 'echo $$ > ${folder}/pid; exec /bin/sleep 1000'; true`, {
@@ -99,7 +99,7 @@ describe('runCommand', () => {
     });
   });
 
-  it('leaves nothing behind after a normal end, and does not wait for who holds the pipes', async () => {
+  it('leaves nothing behind after a normal end, and does not wait for processes that hold the pipes', async () => {
     await inFolder(async (folder) => {
       const result = await run(
         `setsid sleep 1000 & echo $! > ${folder}/pid; until [ -s ${folder}/pid ]; do :; done`,
@@ -109,7 +109,7 @@ describe('runCommand', () => {
     });
   });
 
-  it('reads no further than its reader takes', async () => {
+  it('reads no faster than its consumer', async () => {
     let taken = 0;
     const aborter = new AbortController();
     const running = run('yes', {

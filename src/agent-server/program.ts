@@ -22,7 +22,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   log('info', 'agent server started', {
     host: options.host,
     port: server.port,
-    startedInMs: Math.round(process.uptime() * 1000),
+    started_in_ms: Math.round(process.uptime() * 1000),
   });
   await stopSignal();
   log('info', 'agent server stopping');

@@ -34,7 +34,7 @@ describe('SecretMasker', () => {
     });
   });
 
-  it('masks what free JSON holds, whatever its members are called', () => {
+  it('masks every member of free JSON, whatever its name', () => {
     const action = { kind: 'user', data: { id: 'sk-longer', deep: [{ source: 'sk-longer' }] } };
     expect(masker.value(action)).toEqual({
       kind: 'user',
@@ -42,7 +42,7 @@ describe('SecretMasker', () => {
     });
   });
 
-  it('masks lines of a long secret that stand alone', () => {
+  it('masks single lines of a long secret', () => {
     const key = ['-----BEGIN KEY-----', 'MIIEpAIBAAKCAQEA7bq', 'short', 'Zm9vYmFyYmF6cXV4cXV1'].join('\n');
     const lines = new SecretMasker([`${key}\n`]);
     expect(lines.text('     2\tMIIEpAIBAAKCAQEA7bq\n     3\tshort')).toBe(
@@ -51,7 +51,7 @@ describe('SecretMasker', () => {
     expect(lines.text(`<${key}>`)).toBe('<<secret-hidden>>');
   });
 
-  it.each([30, 31, 33, 36, 40])('masks a secret that a cut tears after %d characters', (limit) => {
+  it.each([30, 31, 33, 36, 40])('masks a secret that clipping cuts after %d characters', (limit) => {
     const long = new SecretMasker(['0123456789abcdef']);
     const torn = clipText(
       `${'x'.repeat(10)}0123456789abcdef${'y'.repeat(40)}0123456789abcdef${'z'.repeat(6)}`,
@@ -61,7 +61,7 @@ describe('SecretMasker', () => {
     expect(long.text(torn)).toContain('characters left out');
   });
 
-  it('leaves everything alone when there is no secret', () => {
+  it('changes nothing without secrets', () => {
     expect(new SecretMasker([]).text('anything')).toBe('anything');
   });
 });

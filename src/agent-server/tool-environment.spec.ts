@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { toolEnvironment } from './tool-environment.js';
 
-it('hands on what is on the list, and nothing else', () => {
+it('passes on the variables on the list, and nothing else', () => {
   const environment = toolEnvironment({
     PATH: '/bin',
     HOME: '/home/a',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { jsonAt, jsonList, jsonNumber, jsonText } from './json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from './json-access.js';
 
 const document: unknown = { a: { text: 'x', blank: '', count: 0, list: [1], none: null } };
 
@@ -24,5 +24,14 @@ describe('json access', () => {
     expect([jsonNumber(document, 'a', 'count'), jsonNumber(document, 'a', 'text')]).toEqual([0, null]);
     expect([jsonList(document, 'a', 'list'), jsonList(document, 'a')]).toEqual([[1], []]);
     expect(jsonText(null)).toBeNull();
+  });
+
+  it('parses JSON, and nothing else', () => {
+    expect(['{"a":1}', 'null', '', '{"a":'].map((text) => parseJson(text))).toEqual([
+      { a: 1 },
+      null,
+      undefined,
+      undefined,
+    ]);
   });
 });

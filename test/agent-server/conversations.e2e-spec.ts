@@ -47,7 +47,7 @@ describe('conversations of the agent server', () => {
     await server.stop();
   });
 
-  it('answers /alive, /health, /ready and /server_info without a key', async () => {
+  it('serves /alive, /health, /ready and /server_info without a key', async () => {
     for (const route of ['/alive', '/health', '/ready']) {
       const response = await fetch(`${server.client.url}${route}`);
       expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
@@ -64,7 +64,7 @@ describe('conversations of the agent server', () => {
     ]);
   });
 
-  it('says by its instance id that it was started anew', async () => {
+  it('has a new instance id after each start', async () => {
     const own = await startTestAgentServer();
     const instanceId = async () => jsonText(await own.client.get('/server_info'), 'instance_id');
     const first = await instanceId();
@@ -76,13 +76,13 @@ describe('conversations of the agent server', () => {
     await own.stop();
   });
 
-  it.each([undefined, '', 'wrong', 'session-key-of-a-tes'])('refuses the key %j', async (key) => {
+  it.each([undefined, '', 'wrong', 'session-key-of-a-tes'])('rejects the key %j', async (key) => {
     const headers = key === undefined ? {} : { 'X-Session-API-Key': key };
     const response = await fetch(`${server.client.url}/api/conversations/count`, { headers });
     expect([response.status, await response.json()]).toEqual([401, { detail: 'Unauthorized' }]);
   });
 
-  it('lets pages of this machine call it, and no others', async () => {
+  it('allows pages of this machine to call it, and no others', async () => {
     expect(await preflight(server.client.url, 'http://localhost:3000')).toEqual([
       204,
       'http://localhost:3000',
@@ -90,7 +90,7 @@ describe('conversations of the agent server', () => {
     expect(await preflight(server.client.url, 'https://elsewhere.example')).toEqual([401, null]);
   });
 
-  it('starts a conversation once, whoever asks again', async () => {
+  it('starts a conversation once, however often it is requested', async () => {
     const request = startRequest({ conversation_id: randomUUID().replaceAll('-', '').toUpperCase() });
     const [first, second] = await Promise.all([
       server.client.post('/api/conversations', request),
@@ -114,7 +114,7 @@ describe('conversations of the agent server', () => {
     });
   });
 
-  it('begins to work on an initial message, and answers 409 to a second run meanwhile', async () => {
+  it('starts to work on an initial message, and responds 409 to a second run meanwhile', async () => {
     const message = { role: 'user', content: [{ type: 'text', text: 'step' }], run: false };
     const id = await server.client.start({ initial_message: message });
     expect(await server.client.status(id)).toBe('running');
@@ -156,7 +156,7 @@ describe('conversations of the agent server', () => {
     expect(await server.client.status(id)).toBe('idle');
   });
 
-  it('takes up a message that came when the run was about to end', async () => {
+  it('handles a message that came when the run was about to end', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'read');
     await server.client.say(id, 'say late');
@@ -180,7 +180,7 @@ describe('conversations of the agent server', () => {
     expect(again.status).toBe(409);
   });
 
-  it('takes a run for a yes, but a message for a no', async () => {
+  it('takes a run as confirmation, but a message as rejection', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'ask x');
     await server.client.untilStatus(id, 'waiting_for_confirmation');
@@ -198,7 +198,7 @@ describe('conversations of the agent server', () => {
     expect(await server.client.answers(id)).toEqual(['accepted']);
   });
 
-  it('shows why a run failed, masked, and tries again with the next message', async () => {
+  it('shows why a run failed, masked, and runs again with the next message', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'fail the key llm-key-of-a-test is wrong');
     await server.client.untilStatus(id, 'error');
@@ -208,7 +208,7 @@ describe('conversations of the agent server', () => {
     await server.client.untilStatus(id, 'finished');
   });
 
-  it('gives secrets to tools and to nobody else', async () => {
+  it('gives secrets to tools only', async () => {
     const id = await server.client.start({
       secrets: {
         FIRST: 'first-secret',
@@ -242,7 +242,7 @@ describe('conversations of the agent server', () => {
     expect(files.join('')).not.toMatch(/first-secret|third-secret|search-secret|llm-key-of-a-test/);
   });
 
-  it('changes limits, also while it works, and keeps them on the disk', async () => {
+  it('changes limits, also during a run, and stores them', async () => {
     const own = await startTestAgentServer();
     const id = await own.client.start({ max_iterations: 3, slipway: { max_budget: 2 } });
     const change = async (limits: object) =>
@@ -273,7 +273,7 @@ describe('conversations of the agent server', () => {
     await own.stop();
   });
 
-  it('refuses work while its key is withheld, and says why and what to do', async () => {
+  it('refuses to run while its key is withheld, and says why and what to do', async () => {
     const own = await startTestAgentServer();
     const interrupted = await own.client.start();
     const ended = await own.client.start();
@@ -307,7 +307,7 @@ describe('conversations of the agent server', () => {
     await own.stop();
   });
 
-  it('goes on with the key it has when another one is withheld, and without where none was needed', async () => {
+  it('continues with the key it has when another one is withheld, and without one where none is needed', async () => {
     const keyless = await server.client.start({ agent: { kind: 'Agent', llm: { model: 'openai/fake' } } });
     for (const [id, apiKey] of [
       [await server.client.start(), '<secret-hidden>'],
@@ -320,7 +320,7 @@ describe('conversations of the agent server', () => {
     }
   });
 
-  it('changes policies and refuses what it cannot do', async () => {
+  it('changes policies and rejects those that it does not support', async () => {
     const id = await server.client.start();
     const policy = { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true };
     await server.client.post(`/api/conversations/${id}/confirmation_policy`, { policy });
@@ -338,7 +338,7 @@ describe('conversations of the agent server', () => {
     }
   });
 
-  it('answers questions beside its work', async () => {
+  it('answers questions during a run', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'step');
     const before = await server.client.kinds(id);
@@ -355,7 +355,7 @@ describe('conversations of the agent server', () => {
     await server.client.post(`/api/conversations/${id}/interrupt`);
   });
 
-  it('condenses when it is told to, and is as it was afterwards', async () => {
+  it('condenses on request, and has the same status afterwards', async () => {
     const id = await server.client.start();
     const condense = async () => await server.client.post(`/api/conversations/${id}/condense`);
     await server.client.say(id, 'say hello');
@@ -371,7 +371,7 @@ describe('conversations of the agent server', () => {
     await server.client.post(`/api/conversations/${id}/interrupt`);
   });
 
-  it('lets no more agents work than it may; those that wait can be paused', async () => {
+  it('runs no more agents than allowed; queued ones can be paused', async () => {
     const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
     const [first, second, third] = [
       await small.client.start(),
@@ -391,7 +391,7 @@ describe('conversations of the agent server', () => {
     await small.stop();
   });
 
-  it('begins no more work when it is stopped', async () => {
+  it('starts no more runs when it is stopped', async () => {
     const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
     const working = await small.client.start();
     await small.client.say(working, 'step');
@@ -408,7 +408,7 @@ describe('conversations of the agent server', () => {
     await small.stop();
   });
 
-  it('looks secrets up before each run, and keeps the last value of one that cannot be had', async () => {
+  it('looks secrets up before each run, and keeps the last value of one that cannot be fetched', async () => {
     const answers: FakeResponse[] = [
       { body: 'first-value', headers: { 'content-type': 'text/plain' } },
       { body: '"second-value"', headers: { 'content-type': 'application/json' } },
@@ -493,7 +493,7 @@ describe('conversations of the agent server', () => {
     }
   });
 
-  it('names every rule that a request breaks, without its values', async () => {
+  it('names every rule that a request breaks, without the values', async () => {
     const request = startRequest({
       secrets: { 'bad name': 'a-secret' },
       max_iterations: 0,
@@ -511,7 +511,7 @@ describe('conversations of the agent server', () => {
     expect(JSON.stringify(body)).not.toContain('a-secret');
   });
 
-  it('takes no picture that no model would take', async () => {
+  it('rejects images that no model accepts', async () => {
     const id = await server.client.start();
     const send = async (url: string) =>
       await server.client.post(`/api/conversations/${id}/events`, {
@@ -526,7 +526,7 @@ describe('conversations of the agent server', () => {
     expect(await send('data:image/png;base64,iVBORw0KGgo=')).toMatchObject({ status: 200 });
   });
 
-  it('answers 422 to a body that is no JSON', async () => {
+  it('responds 422 to a body that is not JSON', async () => {
     const response = await fetch(`${server.client.url}/api/conversations`, {
       method: 'POST',
       headers: { 'X-Session-API-Key': 'session-key-of-a-test', 'Content-Type': 'application/json' },
@@ -575,7 +575,7 @@ describe('conversations of the agent server', () => {
     ).toBe(422);
   });
 
-  it('sends events with exactly their members', async () => {
+  it('sends events with exactly the specified members', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'ask x');
     await server.client.untilStatus(id, 'waiting_for_confirmation');

@@ -70,7 +70,7 @@ describe('an agent and its git server', () => {
     return events;
   }
 
-  it('pushes from its shell when it may, under the name of the user', async () => {
+  it("pushes from its shell when it may, with the user's name", async () => {
     const id = await start(true);
     llm.script = inOrder(
       call('terminal', { command: `${WORK} && git push -q origin work && env` }),

@@ -46,7 +46,7 @@ describe('POST /api/git/prepare', () => {
   const git = async (directory: string, ...args: string[]) =>
     (await run('git', args, { cwd: path.join(server.workspace, directory) })).stdout.trim();
 
-  it('clones with credentials that stay nowhere', async () => {
+  it('clones with credentials that are stored nowhere', async () => {
     const answer = await prepare('cloned');
     expect(answer).toEqual({
       ok: true,
@@ -63,14 +63,14 @@ describe('POST /api/git/prepare', () => {
     expect(stdout).toBe('');
   });
 
-  it('checks out a branch, and makes one', async () => {
+  it('checks out a branch, and creates one', async () => {
     expect(await prepare('branch', { branch: 'feature/x' })).toMatchObject({ ok: true, branch: 'feature/x' });
     const made = await prepare('made', { new_branch: 'openhands-workspace-1' });
     expect(made).toMatchObject({ ok: true, branch: 'openhands-workspace-1' });
     expect(jsonText(made, 'head')).toBe(await git('made', 'rev-parse', 'origin/main'));
   });
 
-  it('makes an empty repository without an address', async () => {
+  it('creates an empty repository without an address', async () => {
     const members = { url: null, username: null, password: null, new_branch: 'start' };
     expect(await prepare('empty', members)).toEqual({
       ok: true,
@@ -82,7 +82,7 @@ describe('POST /api/git/prepare', () => {
     expect(await git('empty', 'config', 'user.name')).toBe(IDENTITY.name);
   });
 
-  it('may be asked again, also at the same time, and after it was killed half-way', async () => {
+  it('can be repeated, also at the same time, and after it was killed half-way', async () => {
     await mkdir(path.join(server.workspace, '.new-again'));
     await writeFile(path.join(server.workspace, '.new-again/rest'), '');
     const [first, second] = await Promise.all([prepare('again'), prepare('again')]);
@@ -107,7 +107,7 @@ describe('POST /api/git/prepare', () => {
     expect((await readdir(server.workspace)).filter((name) => name.includes('failed'))).toEqual([]);
   });
 
-  it('touches no folder with other content, and none outside', async () => {
+  it('leaves folders with other content alone, and those outside', async () => {
     await mkdir(path.join(server.workspace, 'other'));
     await writeFile(path.join(server.workspace, 'other/file'), 'mine');
     expect(await prepare('other')).toMatchObject({ ok: false, failure: 'directory_not_empty' });

@@ -14,7 +14,7 @@ afterEach(async () => {
   await llm.close();
 });
 
-it('goes on when the budget that stopped it was raised', async () => {
+it('continues after the budget that stopped it was raised', async () => {
   llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
   server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
   const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
@@ -33,7 +33,7 @@ it('goes on when the budget that stopped it was raised', async () => {
   expect(await client.answers(id)).toEqual(['It is done.']);
 });
 
-it('works for a user: a command in the workspace, its result to the model, an answer', async () => {
+it('works for a user: a command in the workspace, its result to the model, a reply', async () => {
   llm = await ScriptedLlm.start(
     inOrder(
       {

@@ -134,7 +134,7 @@ describe('what the agent server says', () => {
     await service.close();
   });
 
-  it('has every kind of event, each with exactly the members that clients know', async () => {
+  it('sends every kind of event, each with exactly the members that clients know', async () => {
     const page = await server.client.get(`/api/conversations/${id}/events/search?limit=100`);
     expect(shapeProblems('EventPage', page)).toEqual([]);
     const kinds = jsonList(page, 'items').map((event) => jsonText(event, 'kind'));
@@ -146,7 +146,7 @@ describe('what the agent server says', () => {
     expect(inside).not.toMatch(/a-secret|llm-key/);
   });
 
-  it('says the same over sockets and webhooks', async () => {
+  it('sends the same over sockets and webhooks', async () => {
     const events = frames.filter((frame) => jsonText(frame, 'kind') !== 'ServerErrorEvent');
     expect(events.flatMap((event) => shapeProblems('kind', event))).toEqual([]);
     expect(jsonAt(events[0], 'key')).toBe('full_state');
@@ -164,7 +164,7 @@ describe('what the agent server says', () => {
     expect(infos.flatMap(({ body }) => shapeProblems('ConversationInfo', JSON.parse(body)))).toEqual([]);
   });
 
-  it('answers requests with what clients know', async () => {
+  it('responds with what clients know', async () => {
     const { client } = server;
     const conversation = `/api/conversations/${id}`;
     const event = jsonText((await client.events(id))[0], 'id');

@@ -59,7 +59,7 @@ describe('sockets of the agent server', () => {
     return { socket, frames, closed };
   }
 
-  it('knows three ways to authenticate', async () => {
+  it('supports three ways to authenticate', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();
     const byFrame = open(`events/${id}`);
@@ -86,7 +86,7 @@ describe('sockets of the agent server', () => {
     expect(await server.client.answers(id)).toEqual(['hello']);
   });
 
-  it('says with a code why it closes', async () => {
+  it('closes with a code that says why', async () => {
     server = await startTestAgentServer({
       sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },
     });
@@ -107,7 +107,7 @@ describe('sockets of the agent server', () => {
     expect(await first.closed).toBe(4004);
   });
 
-  it('sends history when it is asked for, then what happens, each event once', async () => {
+  it('sends the history on request, then new events, each event once', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();
     await server.client.say(id, 'say one');
@@ -130,7 +130,7 @@ describe('sockets of the agent server', () => {
     expect(logged(none)).toEqual(events.slice(before.length));
   });
 
-  it('takes messages, and says which it did not understand', async () => {
+  it('accepts messages, and reports invalid ones', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();
     const { socket, frames } = open(`events/${id}`, WITH_KEY);
@@ -153,7 +153,7 @@ describe('sockets of the agent server', () => {
     });
   });
 
-  it('drops a client that takes nothing, without keeping anything for it', async () => {
+  it('drops a client that reads nothing, without buffering anything for it', async () => {
     server = await startTestAgentServer({ sockets: { ...DEFAULT_LIMITS.sockets, stallMs: 50 } });
     const id = await server.client.start();
     const slow = open(`events/${id}`, WITH_KEY);
@@ -170,7 +170,7 @@ describe('sockets of the agent server', () => {
     expect(kinds(slow.frames).length).toBeLessThan(20);
   });
 
-  it.each(['//', '/sockets/events', 'http://['])('answers 404 to the address %s', async (address) => {
+  it.each(['//', '/sockets/events', 'http://['])('responds 404 to the address %s', async (address) => {
     server = await startTestAgentServer();
     const socket = connect(server.port, '127.0.0.1');
     const answer = text(socket);
@@ -182,7 +182,7 @@ describe('sockets of the agent server', () => {
     expect((await server.client.send('GET', '/alive')).status).toBe(200);
   });
 
-  it('drops a client that answers no ping', async () => {
+  it('drops a client that does not respond to pings', async () => {
     server = await startTestAgentServer({ sockets: { ...DEFAULT_LIMITS.sockets, pingMs: 50 } });
     const id = await server.client.start();
     const dead = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/events/${id}`, {

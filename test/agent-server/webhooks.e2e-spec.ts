@@ -47,7 +47,7 @@ const statuses = (hooks: Hook[]) =>
     .filter(({ path }) => path.endsWith('/conversations'))
     .map(({ body }) => jsonAt(body, 'execution_status'));
 
-it('tells the service of states and events, in order', async () => {
+it('sends states and events to the service, in order', async () => {
   const hooks = await start([]);
   const id = await server.client.start();
   await server.client.say(id, 'say hello');
@@ -63,7 +63,7 @@ it('tells the service of states and events, in order', async () => {
   await until(() => statuses(hooks).at(-1) === 'deleting');
 });
 
-it('tries again while the service is away, and blocks nothing', async () => {
+it('retries while the service is unavailable, and blocks nothing', async () => {
   const hooks = await start([503, 500, 429]);
   const id = await server.client.start();
   await server.client.say(id, 'say hello');
@@ -73,7 +73,7 @@ it('tries again while the service is away, and blocks nothing', async () => {
   expect(events(hooks)).toEqual(logged);
 });
 
-it('gives up what is refused', async () => {
+it('drops what is rejected', async () => {
   const hooks = await start([401]);
   const id = await server.client.start();
   await server.client.say(id, 'say hello');

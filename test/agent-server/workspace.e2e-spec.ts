@@ -44,7 +44,7 @@ describe('commands, files and git of the agent server', () => {
   }
 
   describe('commands', () => {
-    it('start at once and end with an exit code', async () => {
+    it('start immediately and end with an exit code', async () => {
       const answer = await server.client.post('/api/bash/start_bash_command', {
         command: 'echo a; echo b >&2; exit 3',
       });
@@ -58,14 +58,14 @@ describe('commands, files and git of the agent server', () => {
       expect(await server.client.get(`/api/bash/bash_events/${jsonText(last, 'id')}`)).toEqual(last);
     });
 
-    it('work in a folder that is named from the workspace on', async () => {
+    it('run in a folder relative to the workspace', async () => {
       await mkdir(path.join(server.workspace, 'inside'), { recursive: true });
       const id = await start('pwd', { cwd: 'inside' });
       await end(id);
       expect(await whole(id, 'stdout')).toBe(`${path.join(server.workspace, 'inside')}\n`);
     });
 
-    it('answer with all of their output', async () => {
+    it('return all of their output', async () => {
       const { body } = await server.client.post('/api/bash/execute_bash_command', {
         command: 'head -c 150000 /dev/zero | tr "\\0" x; pwd',
         cwd: '/',
@@ -74,7 +74,7 @@ describe('commands, files and git of the agent server', () => {
       expect(body).toMatchObject({ exit_code: 0, stderr: null });
     });
 
-    it('tell only what is new', async () => {
+    it('return only what is new', async () => {
       const id = await start('echo first; until [ -e go ]; do sleep 0.01; done; echo second');
       await until(async () => (await outputs(id)).length === 1);
       await writeFile(path.join(server.workspace, 'go'), '');
@@ -86,7 +86,7 @@ describe('commands, files and git of the agent server', () => {
       expect(await outputs(id, `&order__gt=${all.length - 1}`)).toEqual([]);
     });
 
-    it('end when their time is over, and say so', async () => {
+    it('are killed after their timeout, and say so', async () => {
       const last = await end(await start('sleep 1000', { timeout: 0.2 }));
       expect(last).toMatchObject({
         exit_code: -1,
@@ -94,7 +94,7 @@ describe('commands, files and git of the agent server', () => {
       });
     });
 
-    it('say why they cannot be run', async () => {
+    it('report why they cannot be run', async () => {
       expect(await end(await start('true', { cwd: '/no/such/folder' }))).toMatchObject({
         exit_code: 127,
         stderr: 'The command cannot be run: there is no folder /no/such/folder\n',
@@ -112,7 +112,7 @@ describe('commands, files and git of the agent server', () => {
       expect(jsonText(command, 'command')).toContain('echo <secret-hidden>');
     });
 
-    it('are ended and closed when the server stops, and can be forgotten', async () => {
+    it('are killed and closed when the server stops, and can be cleared', async () => {
       const id = await start('sleep 1000');
       await server.restart();
       expect(await end(id)).toMatchObject({ exit_code: -1 });
@@ -138,7 +138,7 @@ describe('commands, files and git of the agent server', () => {
     await fetch(`${server.client.url}/api/file/download${target}`, { headers: HEADERS });
 
   describe('files', () => {
-    it('come and go in both forms', async () => {
+    it('are uploaded and downloaded in both forms', async () => {
       const bytes = Buffer.from([0, 255, 10, 13, 128]);
       const file = path.join(server.workspace, 'new folder/a b');
       for (const target of [
@@ -156,7 +156,7 @@ describe('commands, files and git of the agent server', () => {
       expect(await readdir(path.dirname(file))).toEqual([]);
     });
 
-    it('are refused with the reason', async () => {
+    it('are rejected with the reason', async () => {
       await symlink('/etc', path.join(server.workspace, 'link'));
       await writeFile(path.join(server.workspace, 'empty'), '');
       const at = (name: string) => `?path=${encodeURIComponent(path.join(server.workspace, name))}`;
@@ -197,7 +197,7 @@ describe('commands, files and git of the agent server', () => {
       await writeFile(path.join(repository, '.gitignore'), 'ignored\n');
     });
 
-    it('tells of everything when there is nothing to compare with', async () => {
+    it('reports everything when there is nothing to compare with', async () => {
       await git('add', '.');
       await git('commit', '-qm', 'first');
       const names = ['.gitignore', 'changed', 'deleted', 'kept', 'moved'];
@@ -205,7 +205,7 @@ describe('commands, files and git of the agent server', () => {
       expect((await ask('changes')).body).toEqual(expected);
     });
 
-    it('tells what changed since the branch left the remote', async () => {
+    it('reports what changed since the branch left the remote', async () => {
       await git('update-ref', 'refs/remotes/origin/main', 'HEAD');
       await writeFile(path.join(repository, 'changed'), 'new text');
       await git('rm', '-q', 'deleted');
@@ -239,7 +239,7 @@ describe('commands, files and git of the agent server', () => {
       });
     });
 
-    it('knows folders that are no repository, and folders that are not its own', async () => {
+    it('reports folders that are not a repository, and folders that belong to others', async () => {
       expect((await server.client.send('GET', `/api/git/changes?path=${server.workspace}`)).body).toEqual([]);
       expect((await server.client.send('GET', `/api/git/diff?path=${server.workspace}/go`)).status).toBe(400);
       expect((await server.client.send('GET', '/api/git/changes?path=/etc')).status).toBe(403);

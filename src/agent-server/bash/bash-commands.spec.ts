@@ -16,7 +16,7 @@ describe('OutputBuffer', () => {
     expect(seen.slice(0, 3)).toEqual(['a '.repeat(20), '', '']);
   });
 
-  it.each(['stdout', 'stderr'] as const)('shows no half of a secret where %s is cut', (stream) => {
+  it.each(['stdout', 'stderr'] as const)('shows no part of a secret where %s is cut', (stream) => {
     const masker = new SecretMasker(['my-long-secret']);
     const buffer = new CommandOutputBuffer(() => masker);
     buffer.add(stream, `${'x'.repeat(3_999_992)}my-long-secret`);
@@ -25,7 +25,7 @@ describe('OutputBuffer', () => {
     expect(stderr).toContain('6 further characters');
   });
 
-  it('says when there is enough for a piece, and how much was left out', () => {
+  it('reports full pieces, and how much was left out', () => {
     const buffer = new CommandOutputBuffer(() => new SecretMasker([]));
     expect(buffer.add('stdout', 'x')).toBe(false);
     expect(buffer.add('stderr', 'y'.repeat(64_000))).toBe(true);

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BashCommand, BashEvent, BashOutput, ExecuteBashRequest } from '../../agent-protocol/server.js';
+import { errorMessage } from '../../common/errors/error-message.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { describeFailure } from '../log.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
 
@@ -155,7 +155,7 @@ export class BashCommands {
       }
       return exitCode ?? KILLED;
     } catch (error) {
-      await onOutput('stderr', `The command cannot be run: ${describeFailure(error).message}\n`);
+      await onOutput('stderr', `The command cannot be run: ${errorMessage(error)}\n`);
       return NOT_STARTED;
     }
   }

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '../../agent-protocol/events.js';
+import { errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
-import { describeFailure, log } from '../log.js';
+import { log } from '../log.js';
 import type { ConversationState } from './conversation-state.js';
 import type { RunSlots } from './run-slots.js';
 
@@ -199,8 +200,8 @@ export class ConversationRun {
       }
     } catch (error) {
       log('error', 'failed to record end of run', {
-        conversation: this.#state.record.id,
-        reason: describeFailure(error).message,
+        conversation_id: this.#state.record.id,
+        error: errorMessage(error),
       });
     }
     this.#state.requestPause(false);
@@ -208,8 +209,8 @@ export class ConversationRun {
     if (this.#runAgain && !this.#stopping && this.#needsAnotherRun()) {
       await this.start().catch((error: unknown) => {
         log('error', 'failed to restart run', {
-          conversation: this.#state.record.id,
-          reason: describeFailure(error).message,
+          conversation_id: this.#state.record.id,
+          error: errorMessage(error),
         });
       });
     }
@@ -227,8 +228,8 @@ export class ConversationRun {
     if (signal.aborted) {
       return;
     }
-    const detail = this.#state.masker.text(describeFailure(failure).message);
-    log('error', 'failed to run agent', { conversation: this.#state.record.id, reason: detail });
+    const detail = this.#state.masker.text(errorMessage(failure));
+    log('error', 'failed to run agent', { conversation_id: this.#state.record.id, error: detail });
     // The likely cause is an event log that cannot be written: then this fails too, and `conclude` logs it.
     await this.#state
       .append({ kind: 'ConversationErrorEvent', source: 'environment', code: 'EngineFailed', detail })
@@ -241,8 +242,8 @@ export class ConversationRun {
       await (await this.#engine)?.close();
     } catch (error) {
       log('warn', 'failed to close engine', {
-        conversation: this.#state.record.id,
-        reason: describeFailure(error).message,
+        conversation_id: this.#state.record.id,
+        error: errorMessage(error),
       });
     }
     this.#engine = null;

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isAgentEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { describeFailure, log } from '../log.js';
+import { log } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, newRecord } from './conversation-record.js';
 import type { StartRequest } from './conversation-schemas.js';
@@ -98,7 +99,7 @@ export class Conversations {
         } catch (error) {
           log('error', 'failed to load conversation', {
             name,
-            reason: describeFailure(error).message,
+            error: errorMessage(error),
           });
         }
       }),
@@ -155,7 +156,7 @@ export class Conversations {
     try {
       await mkdir(workingDir, { recursive: true });
     } catch (error) {
-      throw new HttpError(400, `The working directory cannot be created: ${describeFailure(error).code}.`);
+      throw new HttpError(400, `The working directory cannot be created: ${errorCode(error)}.`);
     }
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);

@@ -1,4 +1,4 @@
-import { describeFailure, log } from '../log.js';
+import { errorName, log } from '../log.js';
 import type { ParsedSecret } from './conversation-schemas.js';
 
 const LOOKUP_TIMEOUT_MS = 10_000;
@@ -19,7 +19,7 @@ export async function lookUpSecrets(
       try {
         return [[name, await fetchSecret(secret.url, secret.headers ?? {})] as const];
       } catch (error) {
-        log('warn', 'failed to look up secret', { name, reason: describeFailure(error).name });
+        log('warn', 'failed to look up secret', { name, error: errorName(error) });
         return last[name] === undefined ? [] : [[name, last[name]] as const];
       }
     }),

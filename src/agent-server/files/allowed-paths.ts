@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { errorCode } from '../../common/errors/error-message.js';
 import { HttpError } from '../http/http-error.js';
-import { describeFailure } from '../log.js';
 
 /** The files that clients may name: those inside the given folders after every symbolic link is resolved. */
 export class AllowedPaths {
@@ -39,7 +39,7 @@ async function realPathOf(file: string): Promise<string> {
   try {
     return await realpath(file);
   } catch (error) {
-    if (describeFailure(error).code !== 'ENOENT') {
+    if (errorCode(error) !== 'ENOENT') {
       throw new HttpError(400, 'Path cannot be used');
     }
   }

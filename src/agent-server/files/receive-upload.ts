@@ -6,8 +6,8 @@ import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { errorCode } from '../../common/errors/error-message.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
-import { describeFailure } from '../log.js';
 
 /**
  * Streams the part `file` of a multipart request to a path. An old file there stays until the new one is complete.
@@ -69,7 +69,7 @@ async function store(part: Readable & { truncated?: boolean }, target: string): 
 }
 
 function toHttpError(error: unknown): unknown {
-  const { code } = describeFailure(error);
+  const code = errorCode(error) ?? '';
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new HttpError(507, 'No space is left for the file.');
   }

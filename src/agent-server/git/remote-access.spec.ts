@@ -58,7 +58,7 @@ function commit(file: string): string {
 }
 
 describe('push', () => {
-  it('sends a branch, and the repository knows that it is there', async () => {
+  it('pushes a branch and updates its remote branch', async () => {
     const head = commit('b.txt');
     expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
     expect(await host.tip(NAME, 'fix')).toBe(head);
@@ -67,7 +67,7 @@ describe('push', () => {
     expect(readdirSync(join(folder, 'private'))).toEqual([]);
   });
 
-  it('says why the server refuses', async () => {
+  it('reports why the server rejects a push', async () => {
     await host.commit(NAME, 'fix', { 'c.txt': 'by somebody else' });
     commit('b.txt');
     const outcome = await access.push(work, 'fix', never);
@@ -105,7 +105,7 @@ describe('push', () => {
     expect(readdirSync(folder)).not.toContain('trap');
   });
 
-  it('sends its credentials to no other server, whatever the repository says', async () => {
+  it('sends its credentials to no other server, whatever the repository configures', async () => {
     const other = await FakeServer.start(() => ({
       status: 401,
       headers: { 'www-authenticate': 'Basic realm="x"' },
@@ -121,14 +121,14 @@ describe('push', () => {
     await other.close();
   });
 
-  it('knows folders that are no repository', async () => {
+  it('reports folders that are not a repository', async () => {
     const outcome = await access.push(folder, 'fix', never);
     expect(outcome).toMatchObject({ ok: false, output: expect.stringContaining('no repository') });
   });
 });
 
 describe('fetch', () => {
-  it('brings what others have pushed', async () => {
+  it('fetches what others have pushed', async () => {
     const head = await host.commit(NAME, 'news', { 'c.txt': 'c' });
     const outcome = await access.fetch(work, never);
     expect(outcome).toMatchObject({

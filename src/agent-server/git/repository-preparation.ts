@@ -1,8 +1,8 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitCredential, GitPrepareResponse, GitPrepareFailure } from '../../agent-protocol/git.js';
+import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AllowedPaths } from '../files/allowed-paths.js';
-import { describeFailure } from '../log.js';
 import { SecretMasker } from '../secret-masker.js';
 import { gitSecrets } from './git-credentials.js';
 import type { PrepareRequest } from './git-schemas.js';
@@ -109,8 +109,8 @@ export async function prepareRepository(
     }
     return await createRepository(plan, environment);
   } catch (error) {
-    const { code, message } = describeFailure(error);
-    return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', message);
+    const code = errorCode(error);
+    return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', errorMessage(error));
   }
 }
 
@@ -208,7 +208,7 @@ async function isEmpty(folder: string): Promise<boolean> {
   try {
     return (await readdir(folder)).length === 0;
   } catch (error) {
-    if (describeFailure(error).code === 'ENOENT') {
+    if (errorCode(error) === 'ENOENT') {
       return true;
     }
     throw error;

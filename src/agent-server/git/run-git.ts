@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { GitCredential } from '../../agent-protocol/git.js';
+import { errorCode } from '../../common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
-import { describeFailure } from '../log.js';
 import { runCommand } from '../process-tree.js';
 import { gitVariables } from './git-credentials.js';
 
@@ -116,5 +116,5 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
 
 /** Node.js reports a missing program and a missing folder with the same error. */
 function isMissing(error: unknown, cwd: string): boolean {
-  return describeFailure(error).code === 'ENOENT' && existsSync(cwd);
+  return errorCode(error) === 'ENOENT' && existsSync(cwd);
 }

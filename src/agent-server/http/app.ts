@@ -1,4 +1,4 @@
-import express, { type Express, Router } from 'express';
+import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '../../agent-protocol/server.js';
 import type { ActivityTracker } from '../activity-tracker.js';
 import type { SocketLimits } from '../agent-server-options.js';
@@ -13,7 +13,6 @@ import { gitRoutes } from '../git/git-routes.js';
 import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import { SocketServer } from '../sockets/socket-server.js';
-import { cors } from './cors.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
 import type { SessionKeys } from './session-keys.js';
@@ -22,6 +21,7 @@ import type { SessionKeys } from './session-keys.js';
 const PROTOCOL_VERSION = '1.11.4';
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 const MAX_JSON_BODY = '16mb';
+const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
 export interface HttpAppOptions {
   conversations: Conversations;
@@ -120,4 +120,25 @@ function capabilityRoutes(): Router {
     response.json({ running: false, enabled: false });
   });
   return router;
+}
+
+/** Lets pages of this machine and of the given origins call us (`*`: of any origin). */
+function cors(origins: readonly string[]): RequestHandler {
+  const allowed = new Set(origins.map((origin) => origin.replace(/\/$/, '')));
+  return (request, response, next) => {
+    const origin = request.get('origin');
+    response.vary('Origin');
+    if (origin !== undefined && (LOCAL_ORIGIN.test(origin) || allowed.has(origin) || allowed.has('*'))) {
+      response.set('Access-Control-Allow-Origin', origin);
+      response.set('Access-Control-Allow-Credentials', 'true');
+      if (request.method === 'OPTIONS' && request.get('access-control-request-method')) {
+        response.set('Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE, OPTIONS');
+        response.set('Access-Control-Allow-Headers', request.get('access-control-request-headers') ?? '*');
+        response.set('Access-Control-Max-Age', '600');
+        response.status(204).end();
+        return;
+      }
+    }
+    next();
+  };
 }

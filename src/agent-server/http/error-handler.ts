@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonNumber, jsonText } from '../../common/json-access.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
-import { describeFailure, log } from '../log.js';
+import { errorName, log } from '../log.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
 
 /** The last middleware, and the only place that turns failures into responses. */
@@ -29,16 +30,16 @@ export function errorHandler(error: unknown, request: Request, response: Respons
     return;
   }
   const errorId = randomUUID();
-  const { name, message: reason } = describeFailure(error);
+  const exception = errorName(error);
   log('error', 'failed to handle request', {
-    errorId,
+    error_id: errorId,
     method: request.method,
     path: request.path,
-    name,
-    reason,
+    exception,
+    error: errorMessage(error),
   });
   // The name alone: a message may hold what the client must not see.
-  response.status(500).json({ detail: 'Internal Server Error', exception: name, error_id: errorId });
+  response.status(500).json({ detail: 'Internal Server Error', exception, error_id: errorId });
 }
 
 /** Failures of Express and its body parser, which carry a status. Their messages may quote the body. */

@@ -46,13 +46,13 @@ async function get(path: string): Promise<[number, string]> {
   return [response.status, await response.text()];
 }
 
-it('says that the server lives, and is not ready, before the routes are loaded', async () => {
+it('reports that the server is alive, but not ready, before the routes are loaded', async () => {
   expect(await get('/alive')).toEqual([200, '{"status":"ok"}']);
   expect(await get('/health')).toEqual([200, '{"status":"ok"}']);
   expect(await get('/ready')).toEqual([503, '{"status":"starting"}']);
 });
 
-it('lets all else wait, loads once, and hands everything on then', async () => {
+it('queues all other requests, loads once, and then hands them on', async () => {
   const waiting = [get('/api/conversations'), get('/server_info')];
   await until(() => loads === 1);
   open();
@@ -64,14 +64,14 @@ it('lets all else wait, loads once, and hands everything on then', async () => {
   expect(loads).toBe(1);
 });
 
-it('loads when nobody asks, too, and closes what it loaded', async () => {
+it('also loads without requests, and closes what it loaded', async () => {
   await until(() => loads === 1);
   open();
   await door.close();
   expect(closed).toBe(true);
 });
 
-it('lets sockets wait', async () => {
+it('queues sockets', async () => {
   const headers = { connection: 'upgrade', upgrade: 'websocket' };
   const { request } = await import('node:http');
   const answer = new Promise<number | undefined>((resolve, reject) => {

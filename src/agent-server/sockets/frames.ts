@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
-import { jsonAt } from '../../common/json-access.js';
+import { jsonAt, parseJson } from '../../common/json-access.js';
 import { nextTimestamp } from '../event-log.js';
 
 /** The full state of a conversation, as the event that clients wait for after each run. */
@@ -21,22 +21,13 @@ export function errorFrame(code: string, detail: string): string {
 
 /** The key in a client's first frame, `{"type":"auth","session_api_key":"…"}`. */
 export function keyInFrame(frame: string): string | undefined {
-  const message = parseFrame(frame);
+  const message = parseJson(frame);
   const key = jsonAt(message, 'session_api_key');
   return isAuthFrame(message) && typeof key === 'string' ? key : undefined;
 }
 
 export function isAuthFrame(message: unknown): boolean {
   return jsonAt(message, 'type') === 'auth';
-}
-
-/** @returns undefined if the frame is not JSON */
-export function parseFrame(frame: string): unknown {
-  try {
-    return JSON.parse(frame);
-  } catch {
-    return undefined;
-  }
 }
 
 function identity(): { id: string; timestamp: string } {

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { parseJson } from '../../common/json-access.js';
 import type { SocketLimits } from '../agent-server-options.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRequestSchema } from '../bash/bash-routes.js';
@@ -11,9 +13,9 @@ import type { EventIdentity, EventLog } from '../event-log.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import type { SessionKeys } from '../http/session-keys.js';
-import { describeFailure, log } from '../log.js';
+import { log } from '../log.js';
 import { ClientFrames } from './client-frames.js';
-import { errorFrame, isAuthFrame, keyInFrame, parseFrame, stateFrame } from './frames.js';
+import { errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
 import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 
@@ -84,7 +86,7 @@ export class SocketServer {
       socket.on('error', () => socket.terminate());
       socket.on('pong', () => this.#unresponsive.delete(socket));
       this.#serve(socket, new ClientFrames(socket), requested).catch((error: unknown) => {
-        log('error', 'failed to serve socket', { reason: describeFailure(error).message });
+        log('error', 'failed to serve socket', { error: errorMessage(error) });
         socket.close(CLOSE_CODES.FAILED);
       });
     });
@@ -164,7 +166,7 @@ export class SocketServer {
     execute: (message: unknown) => Promise<void>,
   ): Promise<void> {
     for (let frame = await frames.next(); frame !== null; frame = await frames.next()) {
-      const message = parseFrame(frame);
+      const message = parseJson(frame);
       // Some clients authenticate twice, in the URL and in a frame.
       if (!isAuthFrame(message)) {
         this.#options.touch();
@@ -200,6 +202,6 @@ function toFailure(error: unknown): { code: string; detail: string } {
   if (error instanceof HttpError) {
     return { code: 'MessageRefused', detail: error.message };
   }
-  log('error', 'failed to execute frame', { reason: describeFailure(error).message });
+  log('error', 'failed to execute frame', { error: errorMessage(error) });
   return { code: 'InternalError', detail: 'The message could not be processed.' };
 }

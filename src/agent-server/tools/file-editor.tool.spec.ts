@@ -30,7 +30,7 @@ async function edit(input: Record<string, unknown>) {
 }
 
 describe('the file editor', () => {
-  it('creates a file and the folders above it, and takes that back', async () => {
+  it('creates a file and the folders above it, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,
       prev_exist: false,
@@ -58,14 +58,14 @@ describe('the file editor', () => {
     });
   });
 
-  it('lists a folder, two levels deep, without what is hidden', async () => {
+  it('lists a folder, two levels deep, without hidden entries', async () => {
     await mkdir(join(folder, 'src/deep/deeper'), { recursive: true });
     await writeFile(join(folder, 'src/a.ts'), '');
     await writeFile(join(folder, '.hidden'), '');
     expect((await edit({ command: 'view', path: '.' })).text).toBe('src/\nsrc/a.ts\nsrc/deep/');
   });
 
-  it('replaces text that stands once, keeps the mode, shows the place', async () => {
+  it('replaces text that occurs once, keeps the mode, shows the lines', async () => {
     const file = join(folder, 'run.sh');
     await writeFile(file, 'a\nb\nc\n');
     await chmod(file, 0o755);
@@ -98,7 +98,7 @@ describe('the file editor', () => {
     });
   });
 
-  it('takes edits back one by one, but not over a change by others', async () => {
+  it('undoes edits one by one, but no change by others', async () => {
     await writeFile(join(folder, 'a.txt'), '1');
     await edit({ command: 'create', path: 'a.txt', file_text: '2' });
     await edit({ command: 'create', path: 'a.txt', file_text: '3' });
@@ -109,7 +109,7 @@ describe('the file editor', () => {
     expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('mine');
   });
 
-  it('refuses binary, foreign and large files', async () => {
+  it('rejects binary, non-UTF-8 and large files', async () => {
     await writeFile(join(folder, 'bin'), Buffer.from([1, 0, 2]));
     await writeFile(join(folder, 'latin1'), Buffer.from([0xe4, 0x0a]));
     await writeFile(join(folder, 'large'), '');
@@ -134,7 +134,7 @@ describe('the file editor', () => {
     },
   );
 
-  it('follows links that stay inside, and a workspace that is a link itself', async () => {
+  it('follows links that stay inside, and a workspace that is itself a link', async () => {
     await writeFile(join(folder, 'real.txt'), 'x');
     await symlink('real.txt', join(folder, 'alias.txt'));
     await symlink(folder, join(outer, 'alias'));
@@ -143,7 +143,7 @@ describe('the file editor', () => {
     expect(await readFile(join(folder, 'real.txt'), 'utf8')).toBe('y');
   });
 
-  it('says what is missing', async () => {
+  it('reports what is missing', async () => {
     expect((await edit({ command: 'view', path: 'none' })).text).toContain('does not exist');
     expect((await edit({ command: 'create', path: 'none' })).text).toContain('needs file_text');
   });

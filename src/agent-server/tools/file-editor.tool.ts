@@ -1,8 +1,8 @@
 import { rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import type { FileEditorAction, FileEditorObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import { clipText } from '../clipped-text.js';
-import { describeFailure } from '../log.js';
 import { SchemaTool } from './schema-tool.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
 import { type ToolContext, ToolInputError } from './tool.js';
@@ -64,9 +64,8 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
         new_content: changed ? unlessTooLong(after) : null,
       };
     } catch (error) {
-      const { code, message } = describeFailure(error);
-      if (error instanceof ToolInputError || code !== '') {
-        return observe(input, input.path, message, true);
+      if (error instanceof ToolInputError || errorCode(error) !== undefined) {
+        return observe(input, input.path, errorMessage(error), true);
       }
       throw error;
     }

@@ -64,7 +64,7 @@ async function create(input: Record<string, unknown> = {}) {
 }
 
 describe('create_pull_request', () => {
-  it('pushes the branch and has the request opened', async () => {
+  it('pushes the branch and has the pull request opened', async () => {
     const result = await create({ target_branch: 'main', draft: true });
     expect(result).toMatchObject({ kind: 'MCPToolObservation', is_error: false });
     expect(result.text).toContain('Opened pull request 7: https://example.com/pull/7');
@@ -90,21 +90,21 @@ describe('create_pull_request', () => {
     expect(git(work, 'status', '--porcelain')).toBe('');
   });
 
-  it('says why the push failed, and asks for nothing then', async () => {
+  it('reports why the push failed, and opens nothing then', async () => {
     const result = await create({ source_branch: 'no-such-branch' });
     expect(result).toMatchObject({ is_error: true });
     expect(result.text).toMatch(/git push failed[^]*no-such-branch/);
     expect(service.requests).toEqual([]);
   });
 
-  it('says why the request was not opened', async () => {
+  it('reports why the pull request was not opened', async () => {
     answer = { status: 422, body: { detail: 'A pull request exists already.' } };
     const result = await create();
     expect(result.text).toContain('The branch is pushed, but');
     expect(result.text).toContain('422: A pull request exists already.');
   });
 
-  it.each(['--force', 'a b', 'a:b', '', '+x y'])('takes no branch %j', (source_branch) => {
+  it.each(['--force', 'a b', 'a:b', '', '+x y'])('rejects the branch %j', (source_branch) => {
     expect(() => tool().prepare({ source_branch, title: 't', body: '' })).toThrow(ToolInputError);
   });
 });

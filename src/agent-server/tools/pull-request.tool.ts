@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { MCPToolObservation } from '../../agent-protocol/events.js';
-import { jsonText } from '../../common/json-access.js';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { jsonText, parseJson } from '../../common/json-access.js';
 import { clipText } from '../clipped-text.js';
 import { branchSchema } from '../git/git-schemas.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { describeFailure } from '../log.js';
 import { McpSchemaTool } from './schema-tool.js';
 import type { ToolContext } from './tool.js';
 
@@ -71,7 +71,7 @@ export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
       const { number, url } = await this.#options.open(input, signal);
       return this.observe(`Opened pull request ${number}: ${url}`, false);
     } catch (error) {
-      const reason = describeFailure(error).message;
+      const reason = errorMessage(error);
       return this.observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
     }
   }
@@ -108,12 +108,4 @@ export function postPullRequest({ url, sessionKey, conversationId }: PullRequest
     }
     return opened.data;
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

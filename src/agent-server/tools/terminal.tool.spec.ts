@@ -38,7 +38,7 @@ async function run(
 }
 
 describe('the terminal', () => {
-  it('answers both streams, exit code and folder', async () => {
+  it('reports both streams, exit code and folder', async () => {
     const result = await run('echo out; echo err >&2; (exit 4)');
     expect(result).toMatchObject({
       kind: 'TerminalObservation',
@@ -60,18 +60,18 @@ describe('the terminal', () => {
     expect(session.workingDir).toBe(join(folder, 'sub dir'));
   });
 
-  it('takes over changed variables and knows no more those that are gone', async () => {
+  it('updates changed variables and removes those that are gone', async () => {
     await run('true', { env: { ONE: 'a', TWO: 'b' } });
     const { text } = await run('echo "[$ONE][${TWO-gone}]"', { env: { ONE: "it's\nnew" } });
     expect(text).toContain("[it's\nnew][gone]");
   });
 
-  it('hides its own descriptors and never lets a program wait for input', async () => {
+  it('hides its own descriptors and never makes a program wait for input', async () => {
     expect((await run('cat; echo "read $?"')).text).toContain('read 0');
     expect((await run('echo x >&3 || echo "no 3"; echo x >&9 || echo "no 9"')).text).toMatch(/no 3[^]*no 9/);
   });
 
-  it('is not lost to a command that redirects the shell', async () => {
+  it('survives a command that redirects the shell', async () => {
     await run('exec > swallowed 2>&1; echo gone');
     expect((await run('echo here')).text).toContain('here');
   });
@@ -91,12 +91,12 @@ describe('the terminal', () => {
     expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder}/deep`);
   });
 
-  it('reports a syntax error and goes on', async () => {
+  it('reports a syntax error and continues', async () => {
     expect(await run('if then')).toMatchObject({ is_error: true });
     expect((await run('echo fine')).text).toContain('fine');
   });
 
-  it('ends a command that takes too long, with all that was started', async () => {
+  it('kills a command that times out, with everything that was started', async () => {
     await run(
       'echo $$ > shell; setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & until [ -s escaped ]; do :; done',
     );
@@ -109,7 +109,7 @@ describe('the terminal', () => {
     expect((await run('echo fine')).text).toContain('fine');
   });
 
-  it('shows what a command printed before its time was over, read by then or not', async () => {
+  it('shows what a command printed before its timeout, read by then or not', async () => {
     const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
     await until(() => existsSync(join(folder, 'begun')));
     // When this is over, timers come before output.
@@ -117,7 +117,7 @@ describe('the terminal', () => {
     expect((await ended).text).toContain('printed\n[The command was ended');
   });
 
-  it('ends a command that is aborted', async () => {
+  it('kills a command that is aborted', async () => {
     const aborter = new AbortController();
     const ended = run('touch begun; sleep 1000', { signal: aborter.signal });
     await until(async () => (await readFile(join(folder, 'begun')).catch(() => null)) !== null);
@@ -130,7 +130,7 @@ describe('the terminal', () => {
     expect((await run('echo "[$A]"; pwd', { reset: true })).text).toContain(`[]\n${folder}\n`);
   });
 
-  it('goes back to the first folder when the last one is gone', async () => {
+  it('returns to the first folder when the last one is gone', async () => {
     await run('mkdir gone && cd gone && rmdir ../gone; exit 0');
     expect((await run('pwd')).text).toContain(`${folder}\n`);
   });

@@ -20,7 +20,7 @@ async function search() {
 }
 
 describe('web_search', () => {
-  it('asks Tavily and shows titles, addresses and excerpts', async () => {
+  it('searches with Tavily and shows titles, addresses and excerpts', async () => {
     answer = {
       body: {
         answer: null,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { MCPToolObservation } from '../../agent-protocol/events.js';
+import { parseJson } from '../../common/json-access.js';
 import { clipText } from '../clipped-text.js';
 import { McpSchemaTool } from './schema-tool.js';
 import type { ToolContext } from './tool.js';
@@ -68,12 +69,4 @@ function describeResults({ answer, results }: z.output<typeof responseSchema>): 
   );
   const parts = [...(answer ? [answer] : []), ...found];
   return parts.length === 0 ? 'Nothing was found.' : parts.join('\n\n');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,6 @@
 import { lstat, mkdir, open, readdir, realpath, writeFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { describeFailure } from '../log.js';
+import { errorCode } from '../../common/errors/error-message.js';
 import { ToolInputError } from './tool.js';
 
 const LIST_DEPTH = 2;
@@ -79,7 +79,7 @@ async function readBytes(path: string): Promise<Buffer | null> {
       await file.close();
     }
   } catch (error) {
-    if (describeFailure(error).code === 'ENOENT') {
+    if (errorCode(error) === 'ENOENT') {
       return null;
     }
     throw error;
@@ -107,7 +107,7 @@ async function realPathOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {
-    if (describeFailure(error).code !== 'ENOENT') {
+    if (errorCode(error) !== 'ENOENT') {
       throw error;
     }
   }

@@ -1,7 +1,8 @@
 import pRetry from 'p-retry';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import { describeFailure, log } from '../log.js';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { errorName, log } from '../log.js';
 import { WebhookQueue } from './webhook-queue.js';
 
 export interface WebhookOptions {
@@ -83,7 +84,7 @@ export class WebhookSender {
       });
     } catch (error) {
       if (!signal.aborted) {
-        log('warn', 'failed to deliver webhook', { path, reason: describeFailure(error).message });
+        log('warn', 'failed to deliver webhook', { path, error: errorMessage(error) });
       }
     }
   }
@@ -102,7 +103,7 @@ export class WebhookSender {
       redirect: 'manual',
       signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
     }).catch((error: unknown) => {
-      throw new DeliveryError(describeFailure(error).name, true);
+      throw new DeliveryError(errorName(error), true);
     });
     await response.body?.cancel().catch(() => undefined);
     if (!response.ok) {

@@ -29,7 +29,7 @@ describe('forgettable', () => {
     expect(forgettable(events, 3_000)?.offset).toBe(2);
   });
 
-  it('keeps the last turn however large it is', () => {
+  it('keeps the last turn, however large', () => {
     expect(idsOf([...head, ...turn('a'), ...turn('b'), ...turn('c')], 0)).toEqual([
       'a',
       'a-result',
@@ -38,7 +38,7 @@ describe('forgettable', () => {
     ]);
   });
 
-  it('never tears an answer from its calls and results', () => {
+  it('never separates a response from its calls and results', () => {
     const together = [
       actionEvent('a', 'one'),
       actionEvent('b', 'one'),
@@ -65,7 +65,7 @@ describe('forgettable', () => {
     ]);
   });
 
-  it('takes an earlier summary in', () => {
+  it('includes an earlier summary', () => {
     const events = [
       ...head,
       ...turn('a'),
@@ -76,7 +76,7 @@ describe('forgettable', () => {
     expect(idsOf(events, 1_200)).toEqual(['c1', 'b', 'b-result']);
   });
 
-  it('finds nothing in a short history', () => {
+  it('returns null for a short history', () => {
     expect(forgettable([...head, ...turn('a')], 0)).toBeNull();
     expect(forgettable([...head, ...turn('a'), ...turn('b')], 100_000)).toBeNull();
     expect(forgettable([], 0)).toBeNull();

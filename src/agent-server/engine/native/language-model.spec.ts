@@ -20,16 +20,16 @@ function made(
 }
 
 describe('languageModel', () => {
-  it('speaks with Anthropic in its own language, with everybody else in that of OpenAI', () => {
+  it("uses Anthropic's own API for Anthropic and OpenAI's API for all others", () => {
     expect(made('anthropic/claude', 'k')).toEqual({ provider: 'anthropic.messages', modelId: 'claude' });
     expect(made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
   });
 
-  it('looks for no key of Anthropic in the environment', () => {
+  it('takes no Anthropic key from the environment', () => {
     expect(() => made('anthropic/claude', null)).toThrow(LlmFailure);
   });
 
-  it('calls no server that a user names and the operator does not allow', () => {
+  it('calls no server of a user that the operator does not allow', () => {
     const allowlist = ['llm.example.com', 'http://127.0.0.1:4000'];
     for (const allowed of ['https://llm.example.com/v1', 'http://127.0.0.1:4000/v1', null]) {
       expect(made('openai/gpt-5', 'k', allowed, allowlist)).toMatchObject({ modelId: 'gpt-5' });

@@ -51,7 +51,7 @@ describe('toLlmFailure', () => {
     expect(failure.message).toContain(message);
   });
 
-  it('leaves its own as they are', () => {
+  it('returns an LlmFailure unchanged', () => {
     const own = new LlmFailure('LlmEmptyAnswer', 'nothing', 0);
     expect(toLlmFailure(own, NOW)).toBe(own);
   });

@@ -1,7 +1,7 @@
 import { APICallError } from 'ai';
-import { jsonText } from '../../../common/json-access.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { jsonText, parseJson } from '../../../common/json-access.js';
 import { clipText } from '../../clipped-text.js';
-import { describeFailure } from '../../log.js';
 import { UnresponsiveModelError } from './idle-timeout-fetch.js';
 
 type LlmFailureCode =
@@ -66,7 +66,8 @@ function errorResponse(call: APICallError, status: number, now: number): LlmFail
 
 /** No response, or one that ended in the middle. */
 function connectionFailure(error: unknown): LlmFailure {
-  const reasons = new Set(causes(error).map((cause) => describeFailure(cause).message));
+  // The SDK also throws plain objects with a message.
+  const reasons = new Set(causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause)));
   const text = clipText([...reasons].join(': '), MAX_REASON);
   return new LlmFailure(
     'LlmUnavailable',
@@ -79,16 +80,12 @@ function connectionFailure(error: unknown): LlmFailure {
 /** The provider's reason: `error.message` of its JSON, else the beginning of the body. */
 function providerReason(call: APICallError): string {
   const body = call.responseBody ?? '';
-  return clipText(errorMessage(body) ?? (body.trim() === '' ? call.message : body.trim()), MAX_REASON);
+  return clipText(bodyMessage(body) ?? (body.trim() === '' ? call.message : body.trim()), MAX_REASON);
 }
 
-function errorMessage(body: string): string | null {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    return jsonText(parsed, 'error', 'message') ?? jsonText(parsed, 'message') ?? jsonText(parsed, 'error');
-  } catch {
-    return null;
-  }
+function bodyMessage(body: string): string | null {
+  const parsed = parseJson(body);
+  return jsonText(parsed, 'error', 'message') ?? jsonText(parsed, 'message') ?? jsonText(parsed, 'error');
 }
 
 /** Milliseconds of a `Retry-After` header (RFC 9110, 10.2.3: seconds or a date); 0 if there is none. */

@@ -40,7 +40,7 @@ function parts({ content }: ModelMessage): string {
 const task = messageEvent('m1', 'user', 'do it');
 
 describe('messagesFromEvents', () => {
-  it('takes the instructions from the system prompt, wherever it stands', () => {
+  it('takes the instructions from the system prompt, wherever it is', () => {
     const prompt = systemPromptEvent('Be good.');
     expect(messagesFromEvents([task]).instructions).toBeNull();
     expect(messagesFromEvents([task, prompt]).instructions).toBe('Be good.');
@@ -49,7 +49,7 @@ describe('messagesFromEvents', () => {
     ).toBe('Be good.\n\nHere.');
   });
 
-  it('puts the calls of one answer together and their results behind them', () => {
+  it('groups the calls of one response, followed by their results', () => {
     const events = [
       task,
       actionEvent('a', 'r1', { thought: [{ type: 'text', text: 'Two things.' }] }),
@@ -72,7 +72,7 @@ describe('messagesFromEvents', () => {
     ]);
   });
 
-  it('gives a call without a result an error for one', () => {
+  it('adds an error for a call without a result', () => {
     expect(outline([task, actionEvent('a', 'r1')])).toEqual([
       'user: do it',
       'assistant: call a {"thought":"hm"}',
@@ -80,7 +80,7 @@ describe('messagesFromEvents', () => {
     ]);
   });
 
-  it('tells of a refusal', () => {
+  it('reports a refusal', () => {
     const refusal: AgentEvent = {
       kind: 'UserRejectObservation',
       id: 'x',
@@ -97,7 +97,7 @@ describe('messagesFromEvents', () => {
     );
   });
 
-  it('sends no broken arguments back', () => {
+  it('does not send invalid arguments back', () => {
     const broken = actionEvent('a', 'r1', {
       action: null,
       tool_call: { id: 'a', name: 'think', arguments: '{"thou', origin: 'completion' },
@@ -105,7 +105,7 @@ describe('messagesFromEvents', () => {
     expect(outline([broken, errorEvent('a', 'no JSON')])[0]).toBe('assistant: call a {}');
   });
 
-  it('gives reasoning back until the user writes again', () => {
+  it('sends reasoning back until the user writes again', () => {
     const thinking = actionEvent('a', 'r1', { reasoning_content: 'deep' });
     expect(outline([task, thinking, observationEvent('a', 'A')])[1]).toMatch(
       /^assistant: \(deep\) \| call a/,
@@ -115,7 +115,7 @@ describe('messagesFromEvents', () => {
     ).toMatch(/^assistant: call a/);
   });
 
-  it('passes pictures of the user on', () => {
+  it('passes on images of the user', () => {
     const { messages } = messagesFromEvents([
       {
         ...task,
@@ -133,7 +133,7 @@ describe('messagesFromEvents', () => {
     ]);
   });
 
-  it('leaves out what was condensed and shows the last summary in its place', () => {
+  it('replaces condensed events with the last summary', () => {
     const events = [
       task,
       actionEvent('a', 'r1'),

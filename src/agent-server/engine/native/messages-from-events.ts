@@ -10,6 +10,7 @@ import type {
   SystemPromptEvent,
   UserRejectObservation,
 } from '../../../agent-protocol/events.js';
+import { parseJson } from '../../../common/json-access.js';
 
 /** What closes a tool call. */
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
@@ -192,14 +193,10 @@ function toResult({ tool_call: call }: ActionEvent, event: ResultEvent | undefin
 
 /** No API accepts arguments that are not an object; the error that follows quotes them. */
 function objectOrEmpty(json: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value))
-      : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(json);
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value))
+    : {};
 }
 
 function summaryText(summary: string): string {

@@ -6,7 +6,7 @@ import { engineSettings, MemoryEngineHost } from '../../../../test/fakes/memory-
 import { ScriptedAnthropic } from '../../../../test/fakes/scripted-anthropic.js';
 import { NativeEngine } from './native.engine.js';
 
-it("works with Anthropic's own API: words, a call, its result, usage, a question", async () => {
+it("works with Anthropic's own API: text, a call, its result, usage, a question", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'anthropic-'));
   const anthropic = await ScriptedAnthropic.start([
     {

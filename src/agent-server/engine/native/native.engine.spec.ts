@@ -55,7 +55,7 @@ function textsOf(host: MemoryEngineHost): string[] {
 }
 
 describe('a run', () => {
-  it('ends with an answer in words', async () => {
+  it('ends with a message', async () => {
     const host = await run(inOrder(say('All is well.')));
     expect(host.status).toBe('finished');
     expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
@@ -78,7 +78,7 @@ describe('a run', () => {
     expect(llm.requests[0]?.headers['authorization']).toBe('Bearer key-of-the-model');
   });
 
-  it('writes a call before it runs and its result after it, and shows the model both', async () => {
+  it('logs a call before it runs and its result after it, and shows the model both', async () => {
     const host = await start(
       inOrder(
         call('terminal', { command: 'echo one; exit 3' }, { text: 'Let me look.' }),
@@ -117,7 +117,7 @@ describe('a run', () => {
     expect(history[3]?.content).toContain('one');
   });
 
-  it('runs several calls of one answer in order and shows them as one answer', async () => {
+  it('runs several calls of one response in order and shows them as one response', async () => {
     const host = await run(
       inOrder(
         calls(
@@ -139,7 +139,7 @@ describe('a run', () => {
     expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one\n');
   });
 
-  it('does not run what comes after finish', async () => {
+  it('does not run calls after finish', async () => {
     const host = await run(
       inOrder(
         calls(
@@ -154,7 +154,7 @@ describe('a run', () => {
     ]);
   });
 
-  it('goes on when the user wrote while the model answered', async () => {
+  it('continues when the user wrote while the model responded', async () => {
     const host = await start(async ({ index }) => {
       if (index === 0) {
         await host.say('And another thing.');
@@ -182,14 +182,14 @@ describe('a run', () => {
     });
   });
 
-  it('makes ids unique that a model uses again', async () => {
+  it('replaces ids that a model reuses', async () => {
     const again = call('think', { thought: 'hm' }, { id: 'call_0' });
     const host = await run(inOrder(again, again, say('done')));
     const ids = host.ofKind('ActionEvent').map(({ tool_call_id }) => tool_call_id);
     expect(new Set(ids).size).toBe(2);
   });
 
-  it('goes on from a log that breaks off in a call', async () => {
+  it('continues from a log that breaks off in a call', async () => {
     const host = await start(inOrder(say('Seen.')));
     await host.append({
       kind: 'ActionEvent',
@@ -209,13 +209,13 @@ describe('a run', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('stops after four times the same with the same result', async () => {
+  it('stops after the same call with the same result four times', async () => {
     const host = await run(inOrder(call('terminal', { command: 'echo same' })));
     expect(host.status).toBe('stuck');
     expect(llm.requests).toHaveLength(4);
   });
 
-  it('does not look at repetitions when it shall not', async () => {
+  it('ignores repetitions when stuck detection is off', async () => {
     const settings = { stuckDetection: false, maxIterations: 6 };
     const host = await run(inOrder(call('terminal', { command: 'echo same' })), settings);
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'MaxIterationsReached' }]);
@@ -224,7 +224,7 @@ describe('a run', () => {
 });
 
 describe('limits', () => {
-  it('makes exactly the allowed number of steps, and a message starts a new count', async () => {
+  it('makes exactly the allowed number of steps, and starts a new count with each message', async () => {
     const host = await run(({ index }) => call('think', { thought: `step ${index}` }), { maxIterations: 3 });
     expect(host.status).toBe('error');
     expect(llm.requests).toHaveLength(3);
@@ -250,7 +250,7 @@ describe('limits', () => {
     expect(host.ofKind('ObservationEvent')).toHaveLength(2);
   });
 
-  it('says once that a budget is not kept when the price is unknown', async () => {
+  it('reports once that a budget is not enforced when the price is unknown', async () => {
     const host = await run(
       inOrder(call('think', { thought: 'a' }), call('think', { thought: 'b' }), say('done')),
       {
@@ -263,7 +263,7 @@ describe('limits', () => {
 });
 
 describe('a model that fails', () => {
-  it('is not asked again after 401, and the reason is shown', async () => {
+  it('is not retried after 401, and the reason is shown', async () => {
     const host = await run(inOrder(fails(401, 'Incorrect API key provided'), say('done')));
     expect(host.status).toBe('error');
     expect(llm.requests).toHaveLength(1);
@@ -278,7 +278,7 @@ describe('a model that fails', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('is asked again after 429, when it says', async () => {
+  it('is retried after 429, when it says', async () => {
     const host = await run(
       inOrder(
         fails(429, 'slow', { 'retry-after': '7' }),
@@ -290,7 +290,7 @@ describe('a model that fails', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('is asked three more times after 500', async () => {
+  it('is retried three times after 500', async () => {
     const host = await run(inOrder(fails(500, 'The engine is on fire')));
     expect(llm.requests).toHaveLength(4);
     expect(waits).toEqual([1_000, 2_000, 4_000]);
@@ -312,7 +312,7 @@ describe('a model that fails', () => {
     ]);
   });
 
-  it('leaves nothing of an answer that breaks off', async () => {
+  it('leaves nothing of a response that breaks off', async () => {
     const host = await run(inOrder({ kind: 'cut', text: 'Half an ans' }, say('A whole answer.')));
     expect(waits).toEqual([1_000]);
     expect(host.status).toBe('finished');
@@ -322,13 +322,13 @@ describe('a model that fails', () => {
     ]);
   });
 
-  it('is asked again when it answers nothing', async () => {
+  it('is retried after an empty response', async () => {
     const host = await run(inOrder(say('')));
     expect(llm.requests).toHaveLength(4);
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmEmptyAnswer' }]);
   });
 
-  it('is an error without an address', async () => {
+  it('fails without an address', async () => {
     const host = await run(inOrder(say('')), { llm: { model: 'gemini/flash', apiKey: 'k', baseUrl: null } });
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
       { code: 'LlmNotConfigured', detail: expect.stringContaining('llm_base_url') },
@@ -337,7 +337,7 @@ describe('a model that fails', () => {
 });
 
 describe('confirmation', () => {
-  it('waits, runs what is accepted, and goes on', async () => {
+  it('waits, runs what is accepted, and continues', async () => {
     const host = await run(inOrder(call('terminal', { command: 'touch made' }), say('done')), {
       confirmationPolicy: 'always',
     });
@@ -348,7 +348,7 @@ describe('confirmation', () => {
     expect(await readFile(join(folder, 'made'), 'utf8')).toBe('');
   });
 
-  it('tells the model why a call was refused', async () => {
+  it('tells the model why a call was rejected', async () => {
     const host = await run(inOrder(call('terminal', { command: 'rm -rf x' }), say('I will not.')), {
       confirmationPolicy: 'always',
     });
@@ -371,7 +371,7 @@ describe('confirmation', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('asks the model for the risk and lets only low ones pass', async () => {
+  it('asks the model for the risk and runs only low ones unconfirmed', async () => {
     const host = await run(
       inOrder(
         call('terminal', { command: 'echo low', security_risk: 'LOW' }),
@@ -403,7 +403,7 @@ describe('confirmation', () => {
 });
 
 describe('pause and interruption', () => {
-  it('pauses after the step, and goes on later', async () => {
+  it('pauses after the step, and continues later', async () => {
     const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
     host.onAppend = ({ kind }) => {
       host.pause ||= kind === 'ActionEvent';
@@ -417,7 +417,7 @@ describe('pause and interruption', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('ends a running tool and all that it started', async () => {
+  it('kills a running tool and everything that it started', async () => {
     const pidFile = join(folder, 'pid');
     const host = await start(
       inOrder(call('terminal', { command: `setsid sh -c 'echo $$ > ${pidFile}; exec sleep 1000'` })),
@@ -432,7 +432,7 @@ describe('pause and interruption', () => {
     expect(await lives(Number(await readFile(pidFile, 'utf8')))).toBe(false);
   });
 
-  it('interrupts a model that is silent', async () => {
+  it('interrupts an unresponsive model', async () => {
     const host = await start(inOrder({ kind: 'hang' }));
     const aborter = new AbortController();
     const ended = engine.run(host, aborter.signal);
@@ -443,7 +443,7 @@ describe('pause and interruption', () => {
     expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
   });
 
-  it('ends background jobs with the engine', async () => {
+  it('kills background jobs with the engine', async () => {
     const host = await run(
       inOrder(call('terminal', { command: 'sleep 1000 & setsid sleep 1000 & echo $! > pid' }), say('done')),
     );
@@ -467,7 +467,7 @@ describe('settings', () => {
     expect(prompt?.tools.map(({ title }) => title)).toEqual(llm.requests[0]?.tools);
   });
 
-  it('count when they changed since the system prompt was written, also for what is condensed', async () => {
+  it('apply when they changed since the system prompt was written, also to a condensation', async () => {
     const host = await run(readingAgain, { condenserTokens: 6_000, language: 'de' });
     host.settings = { ...host.settings, language: 'fr' };
     await host.say('Encore.');
@@ -494,7 +494,7 @@ describe('settings', () => {
 });
 
 describe('a question beside the work', () => {
-  it('is answered from the history and leaves no trace but its cost', async () => {
+  it('is answered from the history and leaves only its usage', async () => {
     const host = await run(inOrder(call('think', { thought: 'a secret plan' }), say('done')));
     const before = [...host.log];
     llm.script = ({ text }) => say(text.includes('a secret plan') ? 'The plan.' : 'I know nothing.');
@@ -523,7 +523,7 @@ describe('a question beside the work', () => {
 });
 
 describe('condensing', () => {
-  it('happens when it is asked for, however short the history is', async () => {
+  it('happens on request, however short the history is', async () => {
     const host = await run(({ index, text }) => {
       if (isCondensation(text)) {
         return say('SUMMARY');
@@ -537,7 +537,7 @@ describe('condensing', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('replaces the oldest part by a summary, for good', async () => {
+  it('replaces the oldest part with a summary, permanently', async () => {
     await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
     const host = await run(readingAgain, { condenserTokens: 6_000 });
     expect(host.status).toBe('finished');
@@ -553,7 +553,7 @@ describe('condensing', () => {
     expect(last?.text).not.toContain('cat long.txt # 0');
   });
 
-  it('makes room when the provider says that the question is too long', async () => {
+  it('makes room when the provider reports a full context', async () => {
     const host = await run(fullContext, { condenserTokens: 1_000_000 });
     expect(host.ofKind('Condensation')).toHaveLength(1);
     expect(host.ofKind('ConversationErrorEvent')).toEqual([]);

@@ -66,7 +66,7 @@ function fixingScript({ messages }: ChatRequest) {
 }
 
 describe('a journey', () => {
-  it('fixes a failing test and commits, and a fresh engine knows about it', async () => {
+  it('fixes a failing test and commits, and a new engine knows about it', async () => {
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
     writeFileSync(join(folder, 'add.js'), 'export const add = (a, b) => a - b;\n');
     writeFileSync(
@@ -102,7 +102,7 @@ describe('a journey', () => {
     ]);
   });
 
-  it('calls no server of a user that the operator does not allow', async () => {
+  it('calls no server that the operator does not allow', async () => {
     const remote = await RemoteMcpServer.start();
     const settings = engineSettings(folder, llm.url, {
       mcpConfig: { calculator: { url: remote.httpUrl, transport: 'http' } },
@@ -126,7 +126,7 @@ describe('a journey', () => {
     expect(llm.requests).toHaveLength(1);
   });
 
-  it('uses tool servers, and goes on without those that are dead', async () => {
+  it('uses tool servers, and continues without those that fail', async () => {
     const remote = await RemoteMcpServer.start();
     llm.script = inOrder(call('add', { a: 20, b: 22 }), say('It is 42.'));
     const host = new MemoryEngineHost(

@@ -1,6 +1,8 @@
 import type { ActionEvent, SecurityRisk } from '../../../agent-protocol/events.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { parseJson } from '../../../common/json-access.js';
 import { clipText } from '../../clipped-text.js';
-import { describeFailure } from '../../log.js';
+import { errorName } from '../../log.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError } from '../open-calls.js';
@@ -67,8 +69,7 @@ async function runCall(
       observation,
     };
   } catch (error) {
-    const { name, message } = describeFailure(error);
-    const reason = name === 'TimeoutError' ? 'it timed out.' : message;
+    const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorMessage(error);
     return callError(
       event,
       signal.aborted
@@ -137,19 +138,11 @@ function parseArguments(json: string): Record<string, unknown> | null {
   if (json.trim() === '') {
     return {};
   }
-  const once = parse(json);
-  const value = typeof once === 'string' ? parse(once) : once;
+  const once = parseJson(json);
+  const value = typeof once === 'string' ? parseJson(once) : once;
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value))
     : null;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 function propertiesOf(schema: Record<string, unknown>): Record<string, unknown> {

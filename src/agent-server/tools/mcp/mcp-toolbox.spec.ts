@@ -59,7 +59,7 @@ async function callTool(name: string, args: Record<string, unknown>) {
 }
 
 describe('tool servers', () => {
-  it('are spoken to over standard streams, with the given environment only', async () => {
+  it('work over standard streams, with the given environment only', async () => {
     expect(await toolbox.connect(stdio({ OWN: '1' }), options())).toEqual([]);
     expect(await callTool('shout', { text: 'hi' })).toEqual({
       kind: 'MCPToolObservation',
@@ -71,13 +71,13 @@ describe('tool servers', () => {
     expect(content).toEqual([{ type: 'text', text: 'OWN PATH SLIPWAY_PROCESS_TREE' }]);
   });
 
-  it('run behind the wrapper where they are programs', async () => {
+  it('run behind the wrapper if they are child processes', async () => {
     expect(await toolbox.connect(stdio(), options({ wrapper: ['env', 'WRAPPED=1'] }))).toEqual([]);
     const { content } = await callTool('environment', {});
     expect(content).toEqual([{ type: 'text', text: 'PATH SLIPWAY_PROCESS_TREE WRAPPED' }]);
   });
 
-  it.each(['http', 'sse'] as const)('are spoken to over %s, with their headers', async (transport) => {
+  it.each(['http', 'sse'] as const)('work over %s, with their headers', async (transport) => {
     const url = transport === 'http' ? remote.httpUrl : remote.sseUrl;
     const servers = { far: { url, transport, headers: { 'x-key': 'k' } } };
     expect(await toolbox.connect(servers, options())).toEqual([]);
@@ -92,7 +92,7 @@ describe('tool servers', () => {
     expect(remote.requests.every(({ headers }) => headers['x-key'] === 'k')).toBe(true);
   });
 
-  it('fill the log with no large pictures', async () => {
+  it('do not fill the log with large images', async () => {
     await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
     const observation = await callTool('poster', {});
     expect(observation).toMatchObject({
@@ -101,12 +101,12 @@ describe('tool servers', () => {
     expect(JSON.stringify(observation).length).toBeLessThan(10_000);
   });
 
-  it('get their name before a tool whose name is taken', async () => {
+  it('prefix the name of a tool that is already used', async () => {
     await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
     expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
   });
 
-  it('that cannot be used are named, the others work', async () => {
+  it('that fail are reported, the others work', async () => {
     const servers: McpServers = {
       ...stdio(),
       missing: { command: 'no-such-program-anywhere' },
@@ -122,7 +122,7 @@ describe('tool servers', () => {
     expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
   });
 
-  it('at an address that is refused are not called', async () => {
+  it('at a forbidden address are not called', async () => {
     const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
     expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }))).toEqual([
       { server: 'far', reason: '127.0.0.1 is not allowed' },
@@ -130,14 +130,14 @@ describe('tool servers', () => {
     expect(remote.requests).toEqual([]);
   });
 
-  it('that died are started again with the next run', async () => {
+  it('that died are restarted with the next run', async () => {
     await toolbox.connect(stdio(), options());
     await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
     expect(await toolbox.connect(stdio(), options())).toEqual([]);
     expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
   });
 
-  it('end with what they started', async () => {
+  it('end together with what they started', async () => {
     const pidFile = join(folder, 'pids');
     await toolbox.connect(stdio({ PID_FILE: pidFile }), options());
     const pids = (await readFile(pidFile, 'utf8')).split(' ').map(Number);
@@ -146,7 +146,7 @@ describe('tool servers', () => {
     await until(async () => !(await Promise.all(pids.map(lives))).includes(true));
   });
 
-  it('that are configured no more are closed', async () => {
+  it('that are no longer configured are closed', async () => {
     await toolbox.connect(stdio(), options());
     await toolbox.connect({}, options());
     expect(toolbox.tools([])).toEqual([]);

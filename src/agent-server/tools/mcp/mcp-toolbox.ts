@@ -1,7 +1,7 @@
 import type { McpServer, McpServers } from '../../../agent-protocol/conversation.js';
 import type { Content, MCPToolObservation, ToolDefinition } from '../../../agent-protocol/events.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
 import { clipText } from '../../clipped-text.js';
-import { describeFailure } from '../../log.js';
 import { mcpToolDefinition, type PreparedCall, Tool, type ToolContext } from '../tool.js';
 import { McpConnection, type McpConnectionOptions, type McpToolEntry } from './mcp-connection.js';
 
@@ -128,7 +128,7 @@ export class McpToolbox {
       this.#servers.set(name, { configuration: JSON.stringify(server), connection });
       return [];
     } catch (error) {
-      return [{ server: name, reason: describeFailure(error).message }];
+      return [{ server: name, reason: errorMessage(error) }];
     }
   }
 
