@@ -34,7 +34,7 @@ describe('RepositoryCheckout', () => {
   beforeEach(async () => {
     git = await startGitHttpServer(`${PASSWORD.username}:${TOKEN}`);
     head = await git.commit('octo/app', 'main', { 'README.md': 'hello' });
-    // One kind writes into its user's configuration of git.
+    // The stock kind writes into its user's git configuration.
     home = await mkdtemp(path.join(tmpdir(), 'git-home-'));
     server = await startTestAgentServer({
       fileRoots: ['/tmp'],
@@ -66,7 +66,7 @@ describe('RepositoryCheckout', () => {
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
 
   describe.each<[AgentDialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
-    it('clones, makes the branch, says who commits, and leaves the token nowhere', async () => {
+    it('clones, creates the branch, configures who commits, and leaves the token nowhere', async () => {
       const before = await readdir('/tmp');
       await checkOut(dialect);
 
@@ -82,7 +82,7 @@ describe('RepositoryCheckout', () => {
       expect(made.filter((name) => /^slipway-[0-9a-f-]{36}$/.test(name))).toEqual([]);
     });
 
-    it('leaves a repository alone that is there', async () => {
+    it('leaves an existing repository alone', async () => {
       await checkOut(dialect);
       await run('git', ['-C', path.join(server.workspace, 'app'), 'checkout', '-q', '-b', 'mine']);
 
@@ -99,7 +99,7 @@ describe('RepositoryCheckout', () => {
         /refused the github token/,
       ],
       ['no token', { credential: null }, /wants credentials/],
-    ])('says what is wrong: %s', async (_, given, cause) => {
+    ])('explains the failure: %s', async (_, given, cause) => {
       await expect(checkOut(dialect, given)).rejects.toThrow(cause);
       expect(await readdir(server.workspace)).toEqual([]);
     });
@@ -109,7 +109,7 @@ describe('RepositoryCheckout', () => {
     const call = (command: string, timeoutSeconds = 30) =>
       commands.run(target(), { command, cwd: null, timeoutSeconds, signal });
 
-    it('tells the exit code, and what was written to which stream', async () => {
+    it('returns the exit code, and what was written to which stream', async () => {
       expect(await call('echo out; echo err >&2; exit 3')).toEqual({
         exitCode: 3,
         stdout: 'out\n',
@@ -123,11 +123,11 @@ describe('RepositoryCheckout', () => {
       expect(output.length).toBeLessThanOrEqual(8192);
     });
 
-    it('tells a command that was ended', async () => {
+    it('reports a command that was ended', async () => {
       expect((await call('sleep 100', 0.2)).exitCode).toBe(-1);
     });
 
-    it('ends with its signal', async () => {
+    it('stops waiting when its signal aborts', async () => {
       const aborter = new AbortController();
       const running = commands.run(target(), {
         command: 'sleep 2',

@@ -72,7 +72,7 @@ const EMPTY_ECHO = {
 };
 
 describe('POST /api/v1/app-conversations', () => {
-  it('answers at once with a start task that repeats the request, every member of it', async () => {
+  it('responds at once with a start task that echoes every member of the request', async () => {
     const { body } = await start({}).expect(200);
 
     expect(body).toEqual({
@@ -90,7 +90,7 @@ describe('POST /api/v1/app-conversations', () => {
     expect(Object.keys(body.request)).toEqual(Object.keys(EMPTY_ECHO));
   });
 
-  it('takes everything that clients send, and says what of it has no effect', async () => {
+  it('accepts everything that clients send, and says which of it has no effect', async () => {
     const conversationId = randomUUID();
     const sent = {
       conversation_id: conversationId,
@@ -200,13 +200,13 @@ describe('POST /api/v1/app-conversations', () => {
     expect((await get('/start-tasks/count')).body).toBe(0);
   });
 
-  it('refuses a body that is none', async () => {
+  it('refuses a request without a body', async () => {
     const { body } = await request(app.url).post(CONVERSATIONS).set(user.headers).expect(422);
 
     expect(body.detail).toEqual([{ loc: ['body'], msg: expect.any(String), type: 'missing' }]);
   });
 
-  it('answers a repetition under the same key with the same task, and refuses another body under it', async () => {
+  it('responds to a repetition under the same key with the same task, and refuses another body under it', async () => {
     const key = randomUUID();
     const send = (body: object, who: TestUser = user): request.Test =>
       start(body, who).set('Idempotency-Key', key);
@@ -218,7 +218,7 @@ describe('POST /api/v1/app-conversations', () => {
     expect((await get('/start-tasks/count')).body).toBe(1);
   });
 
-  it('refuses a key that is none', async () => {
+  it('refuses an invalid key', async () => {
     const { body } = await start({}).set('Idempotency-Key', 'two words').expect(422);
 
     expect(body.detail[0].loc).toEqual(['header', 'Idempotency-Key']);
@@ -238,7 +238,7 @@ describe('a suggested task', () => {
     title: 'Retry "slow" payments',
   };
 
-  it('makes the message, the repository, the provider and the trigger', async () => {
+  it('determines the message, the repository, the provider and the trigger', async () => {
     await new TokensClient(app, user).postTokens({ github: { token: 'token-of-the-user' } });
 
     const { body } = await start({ suggested_task: TASK }).expect(200);
@@ -259,7 +259,7 @@ describe('a suggested task', () => {
     expect(text).not.toContain('token-of-the-user');
   });
 
-  it('promises no token where the user has none, and is no pull request when it is an issue', async () => {
+  it('promises no token where the user has none, and adds no pull request for an issue', async () => {
     const { body } = await start({ suggested_task: { ...TASK, task_type: 'OPEN_ISSUE' } }).expect(200);
 
     expect(body.request.initial_message.content[0].text).toContain('There is no token');
@@ -272,7 +272,7 @@ describe('a suggested task', () => {
     expect(body.request.trigger).toBe('automation');
   });
 
-  it('excludes a message', async () => {
+  it('refuses a message beside it', async () => {
     const { body } = await start({
       suggested_task: TASK,
       initial_message: { content: [{ text: 'x' }] },
@@ -283,7 +283,7 @@ describe('a suggested task', () => {
     ]);
   });
 
-  it('of a provider that is not configured is refused', async () => {
+  it('is refused for a provider that is not configured', async () => {
     const { body } = await start({ suggested_task: { ...TASK, git_provider: 'enterprise_sso' } }).expect(422);
 
     expect(body.detail[0].loc).toEqual(['body', 'suggested_task', 'git_provider']);
@@ -331,7 +331,7 @@ describe('start tasks', () => {
     );
   });
 
-  it('come in the order asked for, null for what is unknown, foreign or no id', async () => {
+  it('come in the order of the ids, null for what is unknown, another user’s or not an id', async () => {
     const own = await rows.startTask(user.id);
     const foreign = await rows.startTask((await app.createUser()).id);
 
@@ -453,7 +453,7 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
   /** As PostgreSQL tells of it. */
   const idOf = (reading: Reading): string | null => parseHexId(tasks(reading)[0]?.id ?? '');
 
-  it('tells of each change and ends with READY', async () => {
+  it('sends each change and ends with READY', async () => {
     const reading = await stream();
     expect(reading.response.headers.get('content-type')).toBe('application/json; charset=utf-8');
 
@@ -471,7 +471,7 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     expect(tasks(reading).map(({ status }) => status)).toEqual(expected);
   });
 
-  it('tells of a new detail as well', async () => {
+  it('sends a new detail as well', async () => {
     const reading = await stream();
 
     await change(reading, 'WORKING', 'Waiting for a place.');
@@ -508,7 +508,7 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     expect(JSON.parse(await reading.done)).toHaveLength(1);
   });
 
-  it('answers mistakes as every other route does', async () => {
+  it('responds to invalid requests like every other route', async () => {
     const send = (body: object): request.Test =>
       request(app.url).post(`${CONVERSATIONS}/stream-start`).set(user.headers).send(body);
 

@@ -54,7 +54,7 @@ describe('starting a conversation', () => {
     }
     return box.server;
   };
-  it('makes a sandbox, an empty repository and a conversation that works on its first message', async () => {
+  it('creates a sandbox, an empty repository and a conversation that works on its first message', async () => {
     const task = await client.start(say('say hello'));
     expect(task).toMatchObject({ status: 'WORKING', detail: null, attempt: 0, sandboxMade: true });
 
@@ -134,7 +134,7 @@ describe('starting a conversation', () => {
     ['a branch that is not there', { selected_branch: 'nowhere' }, TOKEN, /branch nowhere does not exist/],
     ['a token that is refused', {}, 'ghp_another', /refused the github token/],
     ['no token', {}, null, /wants credentials: store a token for github/],
-  ])('ends with a cause: %s', async (_, given, token, cause) => {
+  ])('ends in ERROR with a cause: %s', async (_, given, token, cause) => {
     if (token !== null) {
       await storeProviderToken(app, user, 'github', token);
     }
@@ -150,7 +150,7 @@ describe('starting a conversation', () => {
     expect(await client.conversations()).toEqual([]);
   });
 
-  it('ends with the last output of a setup script that fails', async () => {
+  it('ends in ERROR with the last output of a setup script that fails', async () => {
     await storeProviderToken(app, user, 'github', TOKEN);
     await git.commit('octo/broken', 'main', { '.openhands/setup.sh': 'echo no compiler here >&2\nexit 3\n' });
 
@@ -166,7 +166,7 @@ describe('starting a conversation', () => {
     [{ llm_model: 'openai/gpt-4o' }, /llm_api_key/],
     [{ ...USABLE, agent: 'BrowsingAgent' }, /BrowsingAgent/],
     [{ ...USABLE, security_analyzer: 'invariant' }, /invariant/],
-  ])('ends before a sandbox is waited for, naming the setting: %j', async (members, cause) => {
+  ])('ends in ERROR before it waits for a sandbox, naming the setting: %j', async (members, cause) => {
     user = await app.createUser();
     client = new StartsClient(app, user);
     await client.settings({ language: 'en', ...members });
@@ -174,13 +174,13 @@ describe('starting a conversation', () => {
     expect(task.detail).toMatch(cause);
   });
 
-  it('takes the cause of a sandbox that cannot be started', async () => {
+  it('ends in ERROR with the cause of a sandbox that cannot be started', async () => {
     backend.failure = 'The image example/none does not exist.';
     const task = await client.reached(await client.start(), 'ERROR');
     expect(task.detail).toContain('The image example/none does not exist.');
   });
 
-  it('answers a repeated request with the task it made', async () => {
+  it('returns the first task for a repeated request', async () => {
     const first = await client.start(say('say hello'), 'one-key');
     const second = await client.start(say('say hello'), 'one-key');
     expect(second.id).toBe(first.id);
@@ -244,7 +244,7 @@ describe('starting a conversation', () => {
     ).toEqual(expect.arrayContaining(['FROM_SETTINGS', 'ONLY_HERE']));
   });
 
-  it('says what of the settings has no effect', async () => {
+  it('says which settings have no effect', async () => {
     await client.settings({ remote_runtime_resource_factor: 4 });
     const task = await client.reached(await client.start(), 'READY');
     expect(task.notes).toEqual([expect.stringContaining('remote_runtime_resource_factor 4')]);
@@ -253,7 +253,7 @@ describe('starting a conversation', () => {
     expect(another.notes).toEqual(task.notes);
   });
 
-  it('ends when the task is deleted meanwhile, and leaves nothing behind', async () => {
+  it('stops when the task is deleted meanwhile, and leaves nothing behind', async () => {
     backend.gate.close();
     const task = await client.start();
     await client.reached(task, 'WAITING_FOR_SANDBOX');

@@ -57,7 +57,7 @@ describe('a start whose host is lost', () => {
   };
   const statusOf = async ({ id }: StartTask): Promise<string> => (await client.read(id)).status;
 
-  it('ends with that cause', async () => {
+  it('ends in ERROR with that cause', async () => {
     const task = await startThere();
     await age(task);
     await reaper.sweep();
@@ -72,7 +72,7 @@ describe('a start whose host is lost', () => {
     expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'PAUSED' }]);
   });
 
-  it('takes the sandbox with it that was made for it', async () => {
+  it('has the sandbox removed that was created for it', async () => {
     const task = await startThere();
     await app.dataSource.query(
       `UPDATE app_conversation_start_tasks SET status = 'WAITING_FOR_SANDBOX',
@@ -101,7 +101,7 @@ describe('a start whose host is lost', () => {
     expect(await statusOf(task)).toBe('ERROR');
   });
 
-  it('is left alone when the host only stopped and came back', async () => {
+  it('is left alone when the host was restarted', async () => {
     const task = await startThere();
     await age(task, 3600);
     // A host that stops deletes its row.
@@ -116,7 +116,7 @@ describe('a start whose host is lost', () => {
     expect(await statusOf(task)).toBe('WORKING');
   });
 
-  it('is left alone while it is young, or somebody does something about it', async () => {
+  it('is left alone for a minute after its last change', async () => {
     const old = await startThere();
     await age(old);
     const young = await startThere();

@@ -11,11 +11,11 @@ import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
-/** Longer than the sandbox of a conversation that has just begun is held. */
-const HOLD_MS = 121_000;
+/** Longer than the sandbox of a conversation that has just begun is kept alive. */
+const KEEP_ALIVE_MS = 121_000;
 const FULL = 'As many of your sandboxes run as may at a time (1). Pause or delete one, then try again.';
 
-describe('a conversation that needs one sandbox more than may run', () => {
+describe('a start beyond the quota of sandboxes', () => {
   let backend: InProcessSandboxBackend;
   let app: TestApp;
   let user: TestUser;
@@ -58,11 +58,11 @@ describe('a conversation that needs one sandbox more than may run', () => {
     await request(app.url).post(`/api/v1/sandboxes/${sandboxId}/pause`).set(user.headers).expect(200);
     await until(async () => (await statusOf(sandboxId)) === 'PAUSED');
   };
-  /** Nothing goes on in its sandbox any more, and has not for long enough to be seen. */
-  const rested = async ({ sandboxId }: StartTask): Promise<void> => {
+  /** Waits until its sandbox has been idle for long enough to be evicted. */
+  const becomeIdle = async ({ sandboxId }: StartTask): Promise<void> => {
     const server = backend.boxes.get(sandboxId)?.server;
     await until(async () => (jsonNumber(await server?.client.get('/server_info'), 'idle_time') ?? 0) > 0.1);
-    app.clock.advance(HOLD_MS);
+    app.clock.advance(KEEP_ALIVE_MS);
   };
 
   describe('with pause_oldest_idle', () => {
@@ -72,9 +72,9 @@ describe('a conversation that needs one sandbox more than may run', () => {
     const note = ({ sandboxId }: StartTask): string =>
       `Sandbox ${sandboxId} was idle for longest, and was paused to make room.`;
 
-    it('names the one that was paused, from the first answer on', async () => {
+    it('names the one that was paused, from the first response on', async () => {
       const first = await started();
-      await rested(first);
+      await becomeIdle(first);
       const { body } = await post().expect(200);
 
       expect(body.detail).toBe(note(first));
@@ -86,17 +86,17 @@ describe('a conversation that needs one sandbox more than may run', () => {
       const first = await started();
       await pause(first.sandboxId);
       const second = await started();
-      await rested(second);
+      await becomeIdle(second);
 
       const third = await started({ sandbox_id: first.sandboxId });
       expect(await detailOf(third)).toBe(note(second));
     });
 
-    it('names the one that was paused after it waited for a place', async () => {
+    it('names the one that was paused after it waited for quota', async () => {
       const first = await started();
       const second = await client.start();
       await until(async () => (await client.read(second.id)).detail !== null);
-      await rested(first);
+      await becomeIdle(first);
 
       expect(await detailOf(await client.reached(second, 'READY'))).toBe(note(first));
     });
@@ -108,7 +108,7 @@ describe('a conversation that needs one sandbox more than may run', () => {
 
     it.each(['', '/stream-start'])('is refused at once, and nothing is paused: %j', async (route) => {
       const first = await started();
-      await rested(first);
+      await becomeIdle(first);
       const { body, headers } = await request(app.url)
         .post(`${CONVERSATIONS}${route}`)
         .set(user.headers)
@@ -124,7 +124,7 @@ describe('a conversation that needs one sandbox more than may run', () => {
       expect(count).toBe(1);
     });
 
-    it('leaves a repeated request its first answer', async () => {
+    it('returns the first task for a repeated request', async () => {
       const headers = { 'Idempotency-Key': 'once' };
       const { body } = await post({}, headers).expect(200);
 
@@ -132,7 +132,7 @@ describe('a conversation that needs one sandbox more than may run', () => {
       expect((await post({}, headers).expect(200)).body.id).toBe(body.id);
     });
 
-    it('may use a sandbox that runs, and resume one where there is a place', async () => {
+    it('may use a running sandbox, and resume one while there is quota', async () => {
       const first = await started();
       await started({ sandbox_id: first.sandboxId });
       await pause(first.sandboxId);
@@ -143,7 +143,7 @@ describe('a conversation that needs one sandbox more than may run', () => {
       expect((await started({ sandbox_id: first.sandboxId })).sandboxId).toBe(first.sandboxId);
     });
 
-    it('ends with ERROR when it loses the last place after it began', async () => {
+    it('ends in ERROR when another start takes the last quota first', async () => {
       const first = await started();
       await pause(first.sandboxId);
       const late = await new ConversationRows(app).startTask(user.id, {
@@ -157,7 +157,7 @@ describe('a conversation that needs one sandbox more than may run', () => {
       expect(await client.read(late.id)).toMatchObject({ status: 'ERROR', detail: FULL });
     });
 
-    it('does not wait for a place that it waited for under another policy', async () => {
+    it('stops waiting for quota when the policy has changed', async () => {
       await started();
       const waiting = await new ConversationRows(app).startTask(user.id, { status: 'WAITING_FOR_SANDBOX' });
       await app.app.get(StartWorkflow).run(waiting.id, new AbortController().signal);

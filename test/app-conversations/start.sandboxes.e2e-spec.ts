@@ -53,7 +53,7 @@ describe('starts and the sandboxes they need', () => {
     return task;
   };
 
-  it('waits for a place while all are busy, and takes the first that becomes free', async () => {
+  it('waits for quota while all are busy, and takes the first that becomes free', async () => {
     const first = await busy();
 
     const second = await client.start();
@@ -67,11 +67,11 @@ describe('starts and the sandboxes they need', () => {
     await act(first.sandboxId, 'pause');
     const ready = await client.reached(second, 'READY');
     expect(ready.sandboxMade).toBe(true);
-    // The place is free before that.
+    // The quota is free before that.
     await until(async () => (await sandboxStatus(first.sandboxId)) === 'PAUSED');
   });
 
-  it('lets no user fill the line', async () => {
+  it('limits how many starts of a user wait', async () => {
     await busy();
     await Promise.all(Array.from({ length: 25 }, () => client.start()));
 
@@ -102,7 +102,7 @@ describe('starts and the sandboxes they need', () => {
     expect(await sandboxStatus(first.sandboxId)).toBe('RUNNING');
   });
 
-  it('has a conversation that was running go on after a resume, with its key', async () => {
+  it('lets a conversation that was running go on after a resume, with its key', async () => {
     const task = await busy();
     await act(task.sandboxId, 'pause');
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
@@ -138,7 +138,7 @@ describe('starts and the sandboxes they need', () => {
     await until(async () => (await problems()).length > 0);
     expect(await problems()).toMatchObject([{ code: 'LlmKeyWithheld' }]);
     expect(await statusOf(task)).toBe('paused');
-    // It was given all that there is: nobody tries again, and no action waits for it.
+    // It has all credentials that there are: no retry follows, and no action waits for one.
     await until(async () => {
       const [row] = await app.dataSource.query<{ sandbox_generation: number }[]>(
         'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
@@ -148,7 +148,7 @@ describe('starts and the sandboxes they need', () => {
     });
   });
 
-  it('answers again after a resume', async () => {
+  it('responds to messages again after a resume', async () => {
     const task = await client.reached(await client.start(say('say hello')), 'READY');
     await until(async () => (await statusOf(task)) === 'finished');
     await act(task.sandboxId, 'pause');
@@ -210,7 +210,7 @@ describe('starts and the sandboxes they need', () => {
   });
 
   // Last: the clock stays ahead.
-  it('gives up waiting for a place', async () => {
+  it('gives up waiting for quota', async () => {
     await busy();
     const second = await client.start();
     await until(async () => (await client.read(second.id)).detail !== null);

@@ -13,7 +13,7 @@ import { forgetWorkers } from '../support/forget-workers.js';
 import { until } from '../support/until.js';
 
 const TOKEN = 'ghp_takeover4217';
-/** Says that it began, and waits for leave. */
+/** Records that it began, and waits for a file. */
 const SETUP = 'echo run >> ran.txt\nwhile [ ! -e go ]; do sleep 0.02; done\n';
 
 describe('a start whose process ends', () => {
@@ -78,7 +78,7 @@ describe('a start whose process ends', () => {
       }
 
       const closing = first.close();
-      // A sandbox that is just being started is waited for by those who stop.
+      // A process that stops waits for the sandbox that it is starting.
       backend.gate.open();
       await closing;
       second = await replica();
@@ -96,12 +96,12 @@ describe('a start whose process ends', () => {
     },
   );
 
-  it('is left alone by a process that was taken for dead', async () => {
+  it('is left alone by a worker that was taken for dead', async () => {
     const task = await client.start({ selected_repository: 'octo/app' });
     await client.reached(task, 'RUNNING_SETUP_SCRIPT');
     await until(async () => (await runs(task.sandboxId)) !== '');
 
-    // As if nothing had been heard of the process for a while; it goes on all the same.
+    // As if the process had sent no heartbeat for a while; it goes on all the same.
     await until(async () => {
       await forgetWorkers(first.dataSource);
       await first.app.get(DurableJobs).supervise();
@@ -114,7 +114,7 @@ describe('a start whose process ends', () => {
     expect(await runs(task.sandboxId)).toBe('run\n');
   });
 
-  it('makes one conversation, and says its message once, however often the last step is done', async () => {
+  it('creates one conversation and sends its message once, however often the last step is repeated', async () => {
     const task = await client.start(say('say hello'));
     const ready = await client.reached(task, 'READY');
 
@@ -135,7 +135,7 @@ describe('a start whose process ends', () => {
     expect(await client.conversations()).toHaveLength(1);
   });
 
-  it('ends with a cause when every attempt failed', async () => {
+  it('ends in ERROR with a cause when every attempt failed', async () => {
     const task = await client.start({ sandbox_spec_id: null, ...say('say hello') });
     await client.reached(task, 'READY');
     await first.dataSource.query(

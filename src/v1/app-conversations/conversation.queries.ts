@@ -12,6 +12,7 @@ import {
 import { NamedStatement } from '../../database/named-statement.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import { hasUnfinishedStart } from './start-task.queries.js';
 
 /** A conversation with the state of its sandbox and of its agent. */
 export interface ConversationRow {
@@ -123,10 +124,7 @@ interface ResumableRow {
 
 /** Leaves out conversations that are being started, because their start gives them their credentials. */
 const TO_RESUME = `
-  s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT EXISTS (
-    SELECT FROM app_conversation_start_tasks t
-    WHERE t.app_conversation_id = c.id AND t.status NOT IN ('READY', 'ERROR')
-  )`;
+  s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
 
 const FIND_SANDBOXES_TO_RESUME = new NamedStatement<{ id: string }>(
   'sandboxes_to_resume',

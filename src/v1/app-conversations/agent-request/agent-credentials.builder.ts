@@ -72,7 +72,7 @@ const DEFAULT_PROVIDER = 'openai';
 
 /**
  * Whether two models are on the same server, so that a key for one may be sent to the other. Without an address the
- * name tells the provider (`anthropic/x`). A model without a name may be anybody's: only the addresses are compared.
+ * name implies the provider (`anthropic/x`). Where a model has no name either, only the addresses are compared.
  */
 export function isSameModelServer(one: NamedModel, other: NamedModel): boolean {
   const [from, to] = [serverOf(one), serverOf(other)];

@@ -28,7 +28,7 @@ function withSettings(settings: Partial<AgentSettings>, start: Partial<AgentStar
 }
 
 describe('toAgentRequest', () => {
-  it('says all of a conversation with plain settings', () => {
+  it('fills every member for plain settings', () => {
     expect(toAgentRequest(START)).toEqual({
       conversation_id: START.conversationId,
       workspace: { kind: 'LocalWorkspace', working_dir: '/workspace/slipway' },
@@ -139,7 +139,7 @@ describe('toAgentRequest', () => {
       },
     ],
     [
-      'the servers that may be called',
+      'the allowlist of outbound servers',
       { ...START, outboundAllowlist: ['models.example.com'] },
       { slipway: { outbound_allowlist: ['models.example.com'] } },
     ],
@@ -190,7 +190,7 @@ describe('toAgentRequest', () => {
     expect(toAgentRequest(start)).toMatchObject(expected);
   });
 
-  it('gives every tool server of the user', () => {
+  it('includes every tool server of the user', () => {
     const { agent } = toAgentRequest({
       ...START,
       mcpConfig: {
@@ -211,7 +211,7 @@ describe('toAgentRequest', () => {
     });
   });
 
-  it('tells a stock agent server no more than its schema knows', () => {
+  it('sends a stock agent server only what its schema knows', () => {
     const request = toAgentRequest(
       withSettings({ language: 'fr', search_api_key: 'tvly' }, { dialect: 'stock' }),
     );

@@ -9,7 +9,7 @@ import type { AgentSettings } from './agent-settings.js';
 /** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
-/** Tells what an agent may do on the git servers of its user. */
+/** Reads what an agent may do on the git servers of its user. */
 @Injectable()
 export class GitAccessReader {
   private readonly logger = new Logger(GitAccessReader.name);

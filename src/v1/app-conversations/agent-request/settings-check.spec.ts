@@ -28,7 +28,7 @@ describe('checkSettings', () => {
     ['analyzer llm', settings({ security_analyzer: 'llm' })],
     ['a blank analyzer', settings({ security_analyzer: '' })],
     [
-      "a model server of one's own without a key",
+      "the user's own model server without a key",
       settings({ llm_api_key: null, llm_base_url: 'http://localhost:11434' }),
     ],
     [
@@ -37,7 +37,7 @@ describe('checkSettings', () => {
     ],
     ['a provider that the stock server knows', settings({}, { model: 'mistral/large', dialect: 'stock' })],
     ['anthropic without an address', settings({}, { model: 'anthropic/claude-sonnet-4-5' })],
-  ])('has nothing against %s', (_, checked) => {
+  ])('accepts %s', (_, checked) => {
     expect(checkSettings(checked, ANYWHERE)).toEqual({ problem: null, model: checked.model });
   });
 
@@ -69,7 +69,7 @@ describe('checkSettings', () => {
       ),
       'mcp_config',
     ],
-  ])('names what is wrong: %s', (_, checked, name) => {
+  ])('names the setting to mend: %s', (_, checked, name) => {
     expect(checkSettings(checked, LISTED).problem).toContain(name);
   });
 });

@@ -30,7 +30,7 @@ const SERVERS: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_p
 };
 
 /** For each server: how a change is called, where it is, where checks, comments and issues are. */
-const EXPECTED: Record<
+const KNOWN: Record<
   string,
   { change: string; url: string; checks: string; comments: string; issue: string }
 > = {
@@ -65,7 +65,7 @@ const EXPECTED: Record<
 };
 
 function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
-  const { task, ...forge } = SERVERS[name] ?? {};
+  const { task, ...server } = SERVERS[name] ?? {};
   return suggestedTaskPrompt(
     {
       ...(task as SuggestedTask),
@@ -73,23 +73,23 @@ function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
       issue_number: type === 'CREATE_MICROAGENT' ? 0 : 7,
       title: 'Retry "slow"\npayments',
     },
-    { ...(forge as TaskGitServer), ...(tokenVariable === null && { tokenVariable }) },
+    { ...(server as TaskGitServer), ...(tokenVariable === null && { tokenVariable }) },
   );
 }
 
 describe.each(Object.keys(SERVERS))('suggestedTaskPrompt at %s', (name) => {
-  const expectedOf = EXPECTED[name] ?? EXPECTED['github'];
+  const known = KNOWN[name] ?? KNOWN['github'];
   const variable = SERVERS[name]?.tokenVariable ?? '';
 
   it.each([
-    ['MERGE_CONFLICTS', ['conflict', expectedOf?.change, expectedOf?.url, 'same branch']],
-    ['FAILING_CHECKS', ['fail', expectedOf?.change, expectedOf?.url, expectedOf?.checks, 'same branch']],
+    ['MERGE_CONFLICTS', ['conflict', known?.change, known?.url, 'same branch']],
+    ['FAILING_CHECKS', ['fail', known?.change, known?.url, known?.checks, 'same branch']],
     [
       'UNRESOLVED_COMMENTS',
-      ['review comments', expectedOf?.change, expectedOf?.url, expectedOf?.comments, 'same branch'],
+      ['review comments', known?.change, known?.url, known?.comments, 'same branch'],
     ],
-    ['OPEN_PR', ['is open', expectedOf?.change, expectedOf?.url, expectedOf?.comments, 'same branch']],
-    ['OPEN_ISSUE', ['issue #7', expectedOf?.issue, 'new branch', 'create_pull_request']],
+    ['OPEN_PR', ['is open', known?.change, known?.url, known?.comments, 'same branch']],
+    ['OPEN_ISSUE', ['issue #7', known?.issue, 'new branch', 'create_pull_request']],
   ] as const)('%s says what to do, where to look, and how to ask there', (type, expected) => {
     const prompt = promptOf(name, type);
 
@@ -110,7 +110,7 @@ describe.each(Object.keys(SERVERS))('suggestedTaskPrompt at %s', (name) => {
     expect(prompt).not.toMatch(/[#!]0|undefined/);
   });
 
-  it('calls a change what the host calls it', () => {
+  it('calls a change request what the server calls it', () => {
     const other = name === 'gitlab' ? 'pull request' : 'merge request';
 
     for (const type of TASK_TYPES) {
