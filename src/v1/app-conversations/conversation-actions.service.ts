@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import type { SendMessageRequest } from '../../agent-protocol/conversation.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
@@ -19,7 +21,10 @@ const RESUME_POLL_MS = 50;
 /** What is done at a conversation's agent server. */
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
-/** Does what users ask of their conversations at the agent servers. */
+/**
+ * Does what users ask of their conversations at the agent servers. All methods throw DomainError: not_found, and what
+ * `sandboxNotRunning` and `agentServerProblem` say.
+ */
 @Injectable()
 export class ConversationActionsService {
   constructor(
@@ -29,30 +34,47 @@ export class ConversationActionsService {
     private readonly activity: SandboxActivityRepository,
     private readonly credentials: CredentialRefreshService,
     private readonly syncRequests: SyncRequests,
+    private readonly agentServers: AgentServerClient,
   ) {}
 
-  /**
-   * Runs an action that makes the agent work. Counts as activity, and requests a sync of the conversation's log.
-   *
-   * @throws DomainError not_found, and those of `sandboxNotRunning` and `agentServerProblem`
-   */
-  async act(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
-    await this.perform(userId, givenId, (target, conversation) =>
-      this.credentials.runWithRefresh(target, conversation, () => action(target, conversation)),
+  async sendMessage(userId: string, givenId: string, message: SendMessageRequest): Promise<void> {
+    await this.act(userId, givenId, (target, { id }) => this.agentServers.sendMessage(target, id, message));
+  }
+
+  /** Allows or refuses what the agent waits for. */
+  async respondToConfirmation(
+    userId: string,
+    givenId: string,
+    response: { accept: boolean; reason?: string },
+  ): Promise<void> {
+    await this.act(userId, givenId, (target, { id }) =>
+      this.agentServers.respondToConfirmation(target, id, response),
     );
   }
 
-  /** Like `act`, for actions that end work and need no credentials. */
-  async stop(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
-    await this.perform(userId, givenId, action);
+  async run(userId: string, givenId: string): Promise<void> {
+    await this.act(userId, givenId, (target, { id }) => this.agentServers.run(target, id));
   }
 
-  /** Reads something at the agent server, which is no activity. Throws like `act`. */
+  /** Needs no credentials, because it makes the agent do nothing. */
+  async pause(userId: string, givenId: string): Promise<void> {
+    await this.perform(userId, givenId, (target, { id }) => this.agentServers.pause(target, id));
+  }
+
+  /** Reads something at the agent server, which is no activity. */
   async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
     const { conversation, target } = await this.open(userId, givenId);
     return translateErrors(() => action(target, conversation));
   }
 
+  /** Makes the agent work. */
+  private async act(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
+    await this.perform(userId, givenId, (target, conversation) =>
+      this.credentials.runWithRefresh(target, conversation, () => action(target, conversation)),
+    );
+  }
+
+  /** Counts as activity, and requests a sync of the conversation's log. */
   private async perform(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
     const { conversation, target } = await this.open(userId, givenId);
     this.activity.touch(conversation.sandbox_id);

@@ -10,10 +10,14 @@ import {
 } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
-import type { EventFilter } from './store/event.queries.js';
 import type { EventSearch } from './events.service.js';
+import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
+
+const DEFAULT_LIMIT = 100;
+const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
+const STREAM_STARTS = ['start', 'now'] as const;
 
 /** Path of the routes of one conversation. */
 export class ConversationPathDto {
@@ -24,20 +28,6 @@ export class ConversationPathDto {
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   id: string;
-}
-
-/** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
-function EventTime(options: FieldOptions): PropertyDecorator {
-  return composeDecorators(
-    documentedField(options, { type: String, format: 'date-time' }, (value) =>
-      typeof value === 'string' ? (toInstant(value) ?? value) : value,
-    ),
-    fieldRule('eventTime', options, (value) =>
-      typeof value === 'string' && toInstant(value) === value
-        ? []
-        : [{ type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }],
-    ),
-  );
 }
 
 /** Query of `GET …/events/count`. */
@@ -69,8 +59,6 @@ export class EventIdsQueryDto {
   id: string[];
 }
 
-const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
-
 /** Query of `GET …/events/search`. */
 export class SearchEventsQueryDto extends CountEventsQueryDto {
   @Choice({
@@ -92,8 +80,6 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   limit?: number;
 }
 
-const STREAM_STARTS = ['start', 'now'] as const;
-
 /** Query of `GET …/events/stream`. */
 export class StreamQueryDto {
   @Choice({
@@ -108,25 +94,6 @@ export class StreamQueryDto {
     example: '17',
   })
   last_event_id?: string;
-}
-
-const DEFAULT_LIMIT = 100;
-
-export function toEventFilter(query: CountEventsQueryDto): EventFilter {
-  return { kind: query.kind__eq, from: query.timestamp__gte, before: query.timestamp__lt };
-}
-
-export function toEventSearch(query: SearchEventsQueryDto): EventSearch {
-  return {
-    ...toEventFilter(query),
-    descending: query.sort_order === 'TIMESTAMP_DESC',
-    pageId: query.page_id,
-    limit: query.limit ?? DEFAULT_LIMIT,
-  };
-}
-
-export function toStreamStart(query: StreamQueryDto, lastEventId: string | undefined): StreamStart {
-  return { header: lastEventId, query: query.last_event_id, fromNow: query.from === 'now' };
 }
 
 /** What every event has; other members depend on its kind. */
@@ -168,4 +135,35 @@ export class EventPageDto {
 
 export function toEventPageDto(page: Page<AgentEvent>): EventPageDto {
   return { items: page.items, next_page_id: page.nextPageId };
+}
+
+export function toEventFilter(query: CountEventsQueryDto): EventFilter {
+  return { kind: query.kind__eq, from: query.timestamp__gte, before: query.timestamp__lt };
+}
+
+export function toEventSearch(query: SearchEventsQueryDto): EventSearch {
+  return {
+    ...toEventFilter(query),
+    descending: query.sort_order === 'TIMESTAMP_DESC',
+    pageId: query.page_id,
+    limit: query.limit ?? DEFAULT_LIMIT,
+  };
+}
+
+export function toStreamStart(query: StreamQueryDto, lastEventId: string | undefined): StreamStart {
+  return { header: lastEventId, query: query.last_event_id, fromNow: query.from === 'now' };
+}
+
+/** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
+function EventTime(options: FieldOptions): PropertyDecorator {
+  return composeDecorators(
+    documentedField(options, { type: String, format: 'date-time' }, (value) =>
+      typeof value === 'string' ? (toInstant(value) ?? value) : value,
+    ),
+    fieldRule('eventTime', options, (value) =>
+      typeof value === 'string' && toInstant(value) === value
+        ? []
+        : [{ type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }],
+    ),
+  );
 }

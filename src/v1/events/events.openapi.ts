@@ -4,7 +4,7 @@ import type { MessageEvent } from '../../agent-protocol/events.js';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
 import { ConversationEventDto, EventPageDto } from './events.dto.js';
 
-/** What the documentation shows. */
+/** The event that the documentation shows. */
 export const EVENT_EXAMPLE: MessageEvent = {
   kind: 'MessageEvent',
   id: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f',
@@ -15,12 +15,13 @@ export const EVENT_EXAMPLE: MessageEvent = {
   extended_content: [],
 };
 
-const UNKNOWN: DocumentedProblem = {
+/** 404 of every route with a conversation's id. */
+export const UNKNOWN_CONVERSATION: DocumentedProblem = {
   status: 404,
   detail: 'There is no conversation with this id.',
   description: 'Unknown, or not yours',
 };
-const TIME_PROBLEM = invalidInput(
+const INVALID_TIME = invalidInput(
   ['query', 'timestamp__gte'],
   'datetime_parsing',
   'Expected a time such as 2030-01-31T12:00:00Z.',
@@ -41,7 +42,7 @@ export function SearchEventsOperation(): MethodDecorator & ClassDecorator {
       description: 'A page of events',
       example: { items: [EVENT_EXAMPLE], next_page_id: null },
     }),
-    ApiProblems(UNKNOWN, TIME_PROBLEM),
+    ApiProblems(UNKNOWN_CONVERSATION, INVALID_TIME),
   );
 }
 
@@ -53,7 +54,7 @@ export function CountEventsOperation(): MethodDecorator & ClassDecorator {
       description: 'How many there are',
       content: { 'application/json': { schema: { type: 'integer' }, example: 17 } },
     }),
-    ApiProblems(UNKNOWN, TIME_PROBLEM),
+    ApiProblems(UNKNOWN_CONVERSATION, INVALID_TIME),
   );
 }
 
@@ -74,7 +75,7 @@ export function BatchEventsOperation(): MethodDecorator & ClassDecorator {
         },
       },
     }),
-    ApiProblems(UNKNOWN, invalidInput(['query', 'id'], 'missing', 'This member is required.')),
+    ApiProblems(UNKNOWN_CONVERSATION, invalidInput(['query', 'id'], 'missing', 'This member is required.')),
   );
 }
 
@@ -98,7 +99,7 @@ export function StreamEventsOperation(): MethodDecorator & ClassDecorator {
       content: { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } },
     }),
     ApiProblems(
-      UNKNOWN,
+      UNKNOWN_CONVERSATION,
       invalidInput(
         ['header', 'last-event-id'],
         'value_error',

@@ -2,14 +2,8 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../../common/openapi/problems.js';
 import { SuccessDto } from '../../../common/openapi/responses.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
 import { AppConversationDto, AppConversationPageDto } from './dto/conversation.dto.js';
-
-/** 404 of every route with a conversation's id. */
-export const UNKNOWN_CONVERSATION: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no conversation with this id.',
-  description: 'Unknown, or not yours',
-};
 
 /** How routes fail that need the sandbox of a conversation to run. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [

@@ -3,7 +3,6 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
 import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
 import {
@@ -29,10 +28,7 @@ import { ConversationIdDto } from './dto/conversation.dto.js';
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
 export class ConversationActionsController {
-  constructor(
-    private readonly actions: ConversationActionsService,
-    private readonly agentServers: AgentServerClient,
-  ) {}
+  constructor(private readonly actions: ConversationActionsService) {}
 
   @Post('send-message')
   @HttpCode(200)
@@ -42,9 +38,7 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() body: SendMessageDto,
   ): Promise<MessageSentDto> {
-    await this.actions.act(user.id, id, (target, conversation) =>
-      this.agentServers.sendMessage(target, conversation.id, toSendMessageRequest(body)),
-    );
+    await this.actions.sendMessage(user.id, id, toSendMessageRequest(body));
     return { success: true, sandbox_status: 'RUNNING', message: null };
   }
 
@@ -56,12 +50,10 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { accept, reason }: ConfirmationResponseDto,
   ): Promise<SuccessDto> {
-    await this.actions.act(user.id, id, (target, conversation) =>
-      this.agentServers.respondToConfirmation(target, conversation.id, {
-        accept,
-        ...(reason !== undefined && reason !== null && { reason }),
-      }),
-    );
+    await this.actions.respondToConfirmation(user.id, id, {
+      accept,
+      ...(reason !== undefined && reason !== null && { reason }),
+    });
     return SUCCESS;
   }
 
@@ -69,9 +61,7 @@ export class ConversationActionsController {
   @HttpCode(200)
   @PauseConversationOperation()
   async pause(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.stop(user.id, id, (target, conversation) =>
-      this.agentServers.pause(target, conversation.id),
-    );
+    await this.actions.pause(user.id, id);
     return SUCCESS;
   }
 
@@ -79,9 +69,7 @@ export class ConversationActionsController {
   @HttpCode(200)
   @RunConversationOperation()
   async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.act(user.id, id, (target, conversation) =>
-      this.agentServers.run(target, conversation.id),
-    );
+    await this.actions.run(user.id, id);
     return SUCCESS;
   }
 }

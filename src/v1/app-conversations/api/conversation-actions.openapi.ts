@@ -2,7 +2,8 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
 import { ApiBodyExamples, SuccessDto } from '../../../common/openapi/responses.js';
-import { SANDBOX_PROBLEMS, UNKNOWN_CONVERSATION } from './app-conversations.openapi.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
+import { SANDBOX_PROBLEMS } from './app-conversations.openapi.js';
 import { ConfirmationResponseDto, MessageSentDto, SendMessageDto } from './dto/conversation-actions.dto.js';
 
 const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { AgentServerError, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
-import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { LogSync } from './log-sync.js';
 

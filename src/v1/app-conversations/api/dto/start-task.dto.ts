@@ -9,10 +9,10 @@ import {
   RepeatedText,
   Text,
 } from '../../../../common/validation/text-fields.js';
+import { MASK } from '../../../../mcp-config/mcp-secrets.js';
 import { START_TASK_STATUSES, type StartRequest, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
-const MASK = '**********';
 const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
 
 /** The request of a start task, with all its members. */
