@@ -3,8 +3,8 @@ import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import type { ObservedState } from './store/observed-state.js';
 
-export type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
-export type StateListener = (conversationId: string, state: ObservedState) => void;
+type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
+type StateListener = (conversationId: string, state: ObservedState) => void;
 
 /**
  * Emits what was learnt of conversations, in the process that stored it, after the commit. The process may die between

@@ -16,7 +16,7 @@ export interface EventSearch extends EventFilter {
 }
 
 /** A conversation whose events the user may read. */
-export interface ReadableLog {
+interface ReadableLog {
   /** UUID with dashes. */
   id: string;
   eventCount: number;

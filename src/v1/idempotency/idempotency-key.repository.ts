@@ -4,7 +4,7 @@ import { type EntityManager, LessThan, Repository } from 'typeorm';
 import { IdempotencyKey } from './idempotency-key.entity.js';
 
 /** Names a row: the user, the route and the key. */
-export type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;
+type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;
 
 /** Rows of idempotency keys, read and written in the transaction that creates the resource. */
 @Injectable()

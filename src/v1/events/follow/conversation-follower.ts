@@ -12,7 +12,7 @@ const STATE_MS = 1_000;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 
-export interface FollowerOptions {
+interface FollowerOptions {
   conversationId: string;
   sync: LogSync;
   /** The conversation's agent server; null while it does not run. */
