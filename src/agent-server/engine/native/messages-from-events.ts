@@ -12,11 +12,54 @@ import type {
 } from '../../../agent-protocol/events.js';
 import { parseJson } from '../../../common/json-access.js';
 
+const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
+
 /** What closes a tool call. */
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
 
 /** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
+
+/** The model's prompt, derived from the log alone. */
+interface Prompt {
+  /** null: the log has no system prompt yet. */
+  instructions: string | null;
+  messages: ModelMessage[];
+}
+
+/**
+ * The conversation as model APIs require it: each response of the model with all its calls, followed by their results
+ * wherever those are in the log, and an error for each call without a result.
+ */
+export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
+  const view = visibleEvents(events);
+  const results = new Map(
+    view.filter((event) => isResult(event)).map((event) => [event.tool_call_id, event] as const),
+  );
+  const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const actions = view.filter((event) => event.kind === 'ActionEvent');
+  // A response may have several calls; it takes the position of the first one.
+  const responses = Map.groupBy(actions, (action) => action.llm_response_id);
+  const messages: ModelMessage[] = [];
+  let instructions: string | null = null;
+  for (const [index, event] of view.entries()) {
+    switch (event.kind) {
+      case 'SystemPromptEvent':
+        instructions = [event.system_prompt.text, event.dynamic_context?.text ?? ''].join('\n\n').trim();
+        break;
+      case 'MessageEvent':
+        messages.push(...fromMessage(event));
+        break;
+      case 'Condensation':
+        messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
+        break;
+      case 'ActionEvent':
+        messages.push(...fromResponse(responseStartingWith(responses, event), results, index > lastUser));
+        break;
+    }
+  }
+  return { instructions, messages };
+}
 
 /**
  * The history as the model sees it: condensed events are replaced by their condensation, at its offset among the
@@ -82,49 +125,6 @@ export function textOf(content: readonly Content[]): string {
   return content
     .map((part) => (part.type === 'text' ? part.text : `[${part.image_urls.length} image(s) left out]`))
     .join('\n');
-}
-
-const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
-
-/** The model's prompt, derived from the log alone. */
-interface Prompt {
-  /** null: the log has no system prompt yet. */
-  instructions: string | null;
-  messages: ModelMessage[];
-}
-
-/**
- * The conversation as model APIs require it: each response of the model with all its calls, followed by their results
- * wherever those are in the log, and an error for each call without a result.
- */
-export function messagesFromEvents(events: readonly AgentEvent[]): Prompt {
-  const view = visibleEvents(events);
-  const results = new Map(
-    view.filter((event) => isResult(event)).map((event) => [event.tool_call_id, event] as const),
-  );
-  const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
-  const actions = view.filter((event) => event.kind === 'ActionEvent');
-  // A response may have several calls; it takes the position of the first one.
-  const responses = Map.groupBy(actions, (action) => action.llm_response_id);
-  const messages: ModelMessage[] = [];
-  let instructions: string | null = null;
-  for (const [index, event] of view.entries()) {
-    switch (event.kind) {
-      case 'SystemPromptEvent':
-        instructions = [event.system_prompt.text, event.dynamic_context?.text ?? ''].join('\n\n').trim();
-        break;
-      case 'MessageEvent':
-        messages.push(...fromMessage(event));
-        break;
-      case 'Condensation':
-        messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
-        break;
-      case 'ActionEvent':
-        messages.push(...fromResponse(responseStartingWith(responses, event), results, index > lastUser));
-        break;
-    }
-  }
-  return { instructions, messages };
 }
 
 function fromMessage({ llm_message: message, extended_content }: MessageEvent): ModelMessage[] {

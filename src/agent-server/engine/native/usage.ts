@@ -1,48 +1,8 @@
 import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
 import type { ModelResponse } from './model-call.js';
 
-/** Tells the user that something cannot continue, or not as configured. */
-export function conversationFailure(code: string, detail: string): NewEvent {
-  return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
-}
-
-/**
- * Cost of a step in USD; null if the model's price is unknown. A price is looked up by the model's name in the settings,
- * then by the name without its provider.
- */
-export function stepCost(
-  prices: EngineSettings['modelPrices'],
-  model: string,
-  usage: { promptTokens: number; completionTokens: number },
-): number | null {
-  const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
-  return price === undefined
-    ? null
-    : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
-}
-
-function ownPrice(
-  prices: EngineSettings['modelPrices'],
-  name: string,
-): { input: number; output: number } | undefined {
-  return Object.hasOwn(prices, name) ? prices[name] : undefined;
-}
-
 const CHARACTERS_PER_TOKEN = 4;
 const CHARACTERS_PER_IMAGE = 4_000;
-
-/** Estimates how many tokens a value takes in a prompt: good enough for limits, not for billing. */
-export function estimateTokens(value: unknown): number {
-  let images = 0;
-  const text = JSON.stringify(value, (_, member: unknown) => {
-    if (typeof member === 'string' && member.startsWith('data:')) {
-      images += 1;
-      return '';
-    }
-    return member;
-  });
-  return Math.ceil(((text ?? '').length + images * CHARACTERS_PER_IMAGE) / CHARACTERS_PER_TOKEN);
-}
 
 /**
  * Counts a response and its cost. Reports once if the budget cannot be enforced because the price is unknown.
@@ -101,4 +61,44 @@ export function limitReached(
     };
   }
   return null;
+}
+
+/**
+ * Cost of a step in USD; null if the model's price is unknown. A price is looked up by the model's name in the settings,
+ * then by the name without its provider.
+ */
+export function stepCost(
+  prices: EngineSettings['modelPrices'],
+  model: string,
+  usage: { promptTokens: number; completionTokens: number },
+): number | null {
+  const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
+  return price === undefined
+    ? null
+    : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
+}
+
+function ownPrice(
+  prices: EngineSettings['modelPrices'],
+  name: string,
+): { input: number; output: number } | undefined {
+  return Object.hasOwn(prices, name) ? prices[name] : undefined;
+}
+
+/** Estimates how many tokens a value takes in a prompt: good enough for limits, not for billing. */
+export function estimateTokens(value: unknown): number {
+  let images = 0;
+  const text = JSON.stringify(value, (_, member: unknown) => {
+    if (typeof member === 'string' && member.startsWith('data:')) {
+      images += 1;
+      return '';
+    }
+    return member;
+  });
+  return Math.ceil(((text ?? '').length + images * CHARACTERS_PER_IMAGE) / CHARACTERS_PER_TOKEN);
+}
+
+/** Tells the user that something cannot continue, or not as configured. */
+export function conversationFailure(code: string, detail: string): NewEvent {
+  return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
 }

@@ -9,69 +9,8 @@ const CALL_TIMEOUT_MS = 300_000;
 const MAX_PARTS = 50;
 /** Characters in base64. Larger images are useless to the model, and the log would keep them forever. */
 const MAX_IMAGE = 5_000_000;
-
-/** A tool of a tool server, which validates the arguments itself. */
-class McpTool extends Tool {
-  readonly name: string;
-  readonly description: string;
-  readonly needsConfirmation = true;
-  readonly inputSchema: Record<string, unknown>;
-  readonly #connection: McpConnection;
-  readonly #entry: McpToolEntry;
-
-  /** @param name as the model calls it; the server knows it by the entry's name */
-  constructor(name: string, entry: McpToolEntry, connection: McpConnection) {
-    super();
-    this.name = name;
-    this.description = entry.description ?? '';
-    this.inputSchema = { ...entry.inputSchema };
-    this.#entry = entry;
-    this.#connection = connection;
-  }
-
-  prepare(args: Record<string, unknown>): PreparedCall {
-    return {
-      action: { kind: 'MCPToolAction', data: args },
-      run: async (context) => await this.#run(args, context),
-    };
-  }
-
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
-
-  async #run(args: Record<string, unknown>, { signal }: ToolContext): Promise<MCPToolObservation> {
-    const result = await this.#connection.call(this.#entry.name, args, signal, CALL_TIMEOUT_MS);
-    return {
-      kind: 'MCPToolObservation',
-      content: toContent(result),
-      is_error: result.isError === true,
-      tool_name: this.name,
-    };
-  }
-}
-
-/** Text and images; everything else is shown to the model as JSON. */
-function toContent(result: Record<string, unknown>): Content[] {
-  if (!Array.isArray(result['content'])) {
-    const value = result['structuredContent'] ?? result['toolResult'] ?? null;
-    return [{ type: 'text', text: clipText(JSON.stringify(value)) }];
-  }
-  return result['content'].slice(0, MAX_PARTS).map((part: Record<string, unknown>): Content => {
-    if (part['type'] === 'text') {
-      return { type: 'text', text: clipText(String(part['text'])) };
-    }
-    return part['type'] === 'image'
-      ? imageContent(String(part['mimeType']), String(part['data']))
-      : { type: 'text', text: clipText(JSON.stringify(part)) };
-  });
-}
-
-function imageContent(mediaType: string, base64: string): Content {
-  return base64.length > MAX_IMAGE
-    ? { type: 'text', text: `[an image of ${base64.length} characters is too large and was left out]` }
-    : { type: 'image', image_urls: [`data:${mediaType};base64,${base64}`] };
-}
+/** Model APIs accept no longer names. */
+const MAX_NAME_LENGTH = 64;
 
 /** A tool server that cannot be used, and why. */
 export interface McpFailure {
@@ -140,8 +79,68 @@ export class McpToolbox {
   }
 }
 
-/** Model APIs accept no longer names. */
-const MAX_NAME_LENGTH = 64;
+/** A tool of a tool server, which validates the arguments itself. */
+class McpTool extends Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly needsConfirmation = true;
+  readonly inputSchema: Record<string, unknown>;
+  readonly #connection: McpConnection;
+  readonly #entry: McpToolEntry;
+
+  /** @param name as the model calls it; the server knows it by the entry's name */
+  constructor(name: string, entry: McpToolEntry, connection: McpConnection) {
+    super();
+    this.name = name;
+    this.description = entry.description ?? '';
+    this.inputSchema = { ...entry.inputSchema };
+    this.#entry = entry;
+    this.#connection = connection;
+  }
+
+  prepare(args: Record<string, unknown>): PreparedCall {
+    return {
+      action: { kind: 'MCPToolAction', data: args },
+      run: async (context) => await this.#run(args, context),
+    };
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  async #run(args: Record<string, unknown>, { signal }: ToolContext): Promise<MCPToolObservation> {
+    const result = await this.#connection.call(this.#entry.name, args, signal, CALL_TIMEOUT_MS);
+    return {
+      kind: 'MCPToolObservation',
+      content: toContent(result),
+      is_error: result.isError === true,
+      tool_name: this.name,
+    };
+  }
+}
+
+/** Text and images; everything else is shown to the model as JSON. */
+function toContent(result: Record<string, unknown>): Content[] {
+  if (!Array.isArray(result['content'])) {
+    const value = result['structuredContent'] ?? result['toolResult'] ?? null;
+    return [{ type: 'text', text: clipText(JSON.stringify(value)) }];
+  }
+  return result['content'].slice(0, MAX_PARTS).map((part: Record<string, unknown>): Content => {
+    if (part['type'] === 'text') {
+      return { type: 'text', text: clipText(String(part['text'])) };
+    }
+    return part['type'] === 'image'
+      ? imageContent(String(part['mimeType']), String(part['data']))
+      : { type: 'text', text: clipText(JSON.stringify(part)) };
+  });
+}
+
+function imageContent(mediaType: string, base64: string): Content {
+  return base64.length > MAX_IMAGE
+    ? { type: 'text', text: `[an image of ${base64.length} characters is too large and was left out]` }
+    : { type: 'image', image_urls: [`data:${mediaType};base64,${base64}`] };
+}
 
 /**
  * The name under which a tool server's tool is offered: its own, adapted to what model APIs accept, with the server's
