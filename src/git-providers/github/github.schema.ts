@@ -101,7 +101,7 @@ export type GithubGraphqlError = z.output<typeof graphqlErrorSchema>;
 
 /** What octokit throws for a response with `errors`, stripped of the request that it holds too. */
 export const graphqlFailureSchema = z.object({
-  response: object({ data: z.unknown().optional(), errors: list(graphqlErrorSchema) }),
+  response: z.object({ data: z.unknown().optional(), errors: list(graphqlErrorSchema) }),
   headers: z.record(z.string(), z.union([z.string(), z.number()])).catch({}),
 });
 
