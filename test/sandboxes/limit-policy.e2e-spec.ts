@@ -5,7 +5,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
 
-describe('what happens to one sandbox more than may run', () => {
+describe('one sandbox more than the quota allows', () => {
   let backend: ScriptedSandboxBackend;
   let app: TestApp;
   let me: SandboxesClient;
@@ -26,7 +26,7 @@ describe('what happens to one sandbox more than may run', () => {
   });
 
   const statusOf = async (id: string) => (await me.get(id))?.status;
-  /** Starts begin, and do not end before the test. */
+  /** Starts do not finish during the test. */
   const holdStarts = () => {
     backend.script.gate = new Promise<void>(() => undefined);
   };
@@ -35,7 +35,7 @@ describe('what happens to one sandbox more than may run', () => {
     beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2' }));
     afterAll(stop);
 
-    it('tells in the answer which one was paused, and says no more of it once it runs', async () => {
+    it('says in the response which one was paused, and no longer once it runs', async () => {
       const [first] = [await me.running(), await me.running()];
       const release = Promise.withResolvers<void>();
       backend.script.gate = release.promise;
@@ -49,7 +49,7 @@ describe('what happens to one sandbox more than may run', () => {
       expect(await me.reach(third.id, 'RUNNING')).toMatchObject({ status_detail: null });
     });
 
-    it('tells of a sandbox that is resumed which one was paused for it', async () => {
+    it('says which one was paused for a resume', async () => {
       const [first, second] = [await me.running(), await me.running()];
       await me.pause(first.id);
       await me.running();
@@ -63,13 +63,13 @@ describe('what happens to one sandbox more than may run', () => {
       });
     });
 
-    it('has nothing to tell where a place is free', async () => {
+    it('says nothing while the quota has room', async () => {
       holdStarts();
 
       expect(await me.create()).toMatchObject({ status: 'STARTING', status_detail: null });
     });
 
-    describe('where the limit is lower than what runs', () => {
+    describe('with a quota lower than what runs', () => {
       let lower: TestApp;
 
       beforeAll(async () => {
@@ -89,20 +89,20 @@ describe('what happens to one sandbox more than may run', () => {
         );
       });
 
-      it('pauses none where that would not make enough room', async () => {
+      it('pauses none when that would not make enough room', async () => {
         const [first, second] = [await me.running(), await me.running()];
-        const places = lower.app.get(SandboxQuota);
-        const spare = await places.findEvictable(me.user.id);
-        expect(spare?.map(({ id }) => id)).toEqual([first.id, second.id]);
-        // Something begins in it after it was looked at.
+        const quota = lower.app.get(SandboxQuota);
+        const evictable = await quota.findEvictable(me.user.id);
+        expect(evictable?.map(({ id }) => id)).toEqual([first.id, second.id]);
+        // Something begins in it after the probe.
         await app.dataSource.query('UPDATE sandboxes SET last_activity_at = now() WHERE id = $1', [
           second.id,
         ]);
-        const place = await lower.dataSource.transaction((manager) =>
-          places.claim(manager, me.user.id, spare),
+        const claim = await lower.dataSource.transaction((manager) =>
+          quota.claim(manager, me.user.id, evictable),
         );
 
-        expect(place).toBe('busy');
+        expect(claim).toBe('busy');
         expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'RUNNING']);
       });
     });
@@ -136,7 +136,7 @@ describe('what happens to one sandbox more than may run', () => {
       expect((await me.call('POST', '')).status).toBe(200);
     });
 
-    it('is not resumed either, until there is a place', async () => {
+    it('is not resumed either, until there is room', async () => {
       const [first, second] = [await me.running(), await me.running()];
       await me.pause(first.id);
       await me.running();
@@ -147,7 +147,7 @@ describe('what happens to one sandbox more than may run', () => {
       expect(await me.resume(first.id)).toBe(200);
     });
 
-    it('leaves a repeated request its first answer', async () => {
+    it('repeats the first response to a repeated request', async () => {
       const headers = { 'Idempotency-Key': 'once' };
       const { body } = await me.call('POST', '', { headers });
       await me.running();
@@ -156,11 +156,11 @@ describe('what happens to one sandbox more than may run', () => {
       expect(await me.call('POST', '', { headers })).toMatchObject({ status: 200, body: { id: body['id'] } });
     });
 
-    it('is refused when others come at the same time', async () => {
+    it('is refused among concurrent requests', async () => {
       holdStarts();
-      const answers = await Promise.all(Array.from({ length: 6 }, () => me.call('POST', '')));
+      const responses = await Promise.all(Array.from({ length: 6 }, () => me.call('POST', '')));
 
-      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
         200, 200, 429, 429, 429, 429,
       ]);
     });

@@ -10,7 +10,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
 
-describe('sandboxes and several processes', () => {
+describe('sandboxes of several processes', () => {
   let backend: ScriptedSandboxBackend;
   let first: TestApp;
   let me: SandboxesClient;
@@ -36,7 +36,7 @@ describe('sandboxes and several processes', () => {
     return app;
   }
 
-  /** As if this process had been killed in the middle of its work: the lease is somebody's who will not come back. */
+  /** As if a process had been killed in the middle of its work: the owner of the lease does not come back. */
   async function leaveBehind(id: string, status: string): Promise<void> {
     await first.dataSource.query(
       `UPDATE sandboxes SET status = $2, address = NULL, lease_owner = 'dead', lease_until = now() + interval '15 s'
@@ -53,7 +53,7 @@ describe('sandboxes and several processes', () => {
     return row;
   }
 
-  it('a sandbox that runs is adopted by a new process, at the address that it has then', async () => {
+  it('a new process adopts a running sandbox at its current address', async () => {
     const { id } = await me.running();
     const address = await backend.move(id);
     const heard: string[] = [];
@@ -64,7 +64,7 @@ describe('sandboxes and several processes', () => {
     expect(backend.box(id).starts).toBe(1);
   });
 
-  it('one that died while nobody looked is an error before the first request', async () => {
+  it('one that died while no process ran is an error before the first request', async () => {
     const { id } = await me.running();
     await backend.end(id, { code: 1, signal: null, outOfMemory: false });
     const second = await join();
@@ -76,7 +76,7 @@ describe('sandboxes and several processes', () => {
     ['STARTING', 'RUNNING'],
     ['PAUSING', 'PAUSED'],
     ['DELETING', 'MISSING'],
-  ])('%s of a process that died goes on when its lease is over', async (left, reached) => {
+  ])('%s of a dead process goes on when its lease expires', async (left, reached) => {
     const { id } = await me.running();
     await leaveBehind(id, left);
     first.clock.advance(15_001);
@@ -86,7 +86,7 @@ describe('sandboxes and several processes', () => {
     expect(backend.boxes.get(id)?.starts ?? 1).toBe(1);
   });
 
-  it('nobody takes what another process works on', async () => {
+  it('no process takes what another one works on', async () => {
     const { id } = await me.running();
     const second = await join();
     const before = backend.calls.length;
@@ -107,11 +107,11 @@ describe('sandboxes and several processes', () => {
     expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
   });
 
-  it('an order to a process that stops is left to the others', async () => {
+  it('a request to a stopping process is left to the others', async () => {
     const { id } = await me.running();
     await first.app.get(SandboxWorker).beforeApplicationShutdown();
     await me.pause(id);
-    // A lease that has run out has its owner still.
+    // An expired lease still has its owner.
     await until(async () => (await rowOf(id)).lease_owner === null);
     expect((await rowOf(id)).status).toBe('PAUSING');
 
@@ -120,7 +120,7 @@ describe('sandboxes and several processes', () => {
     await until(async () => (await rowOf(id)).status === 'PAUSED');
   });
 
-  it('a process does one thing at a time with a sandbox, also after its lease ran out meanwhile', async () => {
+  it('a process takes one step at a time with a sandbox, even if its lease expired meanwhile', async () => {
     const { id } = await me.running();
     const gate = Promise.withResolvers<void>();
     backend.pauseGate = gate.promise;
@@ -131,7 +131,7 @@ describe('sandboxes and several processes', () => {
       [id],
     );
     await me.remove(id);
-    // The same worker has been through its work since.
+    // The same worker has swept since.
     await me.running();
     expect(backend.callsOf(id)).toEqual(['start', 'pause']);
 
@@ -165,7 +165,7 @@ describe('sandboxes and several processes', () => {
     expect(backend.callsOf(id)).toEqual(['start', 'remove']);
   });
 
-  it('a stop leaves sandboxes running, and gives up what can go on elsewhere', async () => {
+  it('a stopping process leaves sandboxes running, and hands over what can go on elsewhere', async () => {
     const second = await join();
     const client = new SandboxesClient(second.url, me.user);
     const running = await client.running();
@@ -201,32 +201,32 @@ describe('sandboxes and several processes', () => {
       expect(backend.callsOf(id)).toEqual(['start', 'pause']);
     });
 
-    it('are given up when it is gone and did not do what it should', async () => {
+    it('fail when it is lost before it started them', async () => {
       const { id } = await me.running();
       const { id: well } = await me.running();
       await first.dataSource.query(
-        `UPDATE sandboxes SET status = 'STARTING', host_id = 'gone', deadline_at = now() + interval '60 s',
+        `UPDATE sandboxes SET status = 'STARTING', host_id = 'lost', deadline_at = now() + interval '60 s',
            lease_owner = NULL, lease_until = NULL WHERE id = $1`,
         [id],
       );
-      const watch = first.app.get(IdleReaper);
+      const reaper = first.app.get(IdleReaper);
       first.clock.advance(110_000);
-      await watch.look();
+      await reaper.look();
       expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
       first.clock.advance(11_000);
-      await watch.look();
+      await reaper.look();
 
       expect(await me.get(id)).toMatchObject({
         status: 'ERROR',
-        status_detail: expect.stringContaining('gone'),
+        status_detail: 'Its host lost is gone: no process of that host runs.',
       });
       expect(await me.get(well)).toMatchObject({ status: 'RUNNING' });
     });
 
-    it('are given up when it is gone and they do not answer', async () => {
+    it('fail when it is lost and they do not answer', async () => {
       const { id: lost } = await me.running();
       const { id: answering } = await me.running();
-      await first.dataSource.query(`UPDATE sandboxes SET host_id = 'gone'`);
+      await first.dataSource.query(`UPDATE sandboxes SET host_id = 'lost'`);
       await first.dataSource.query(`UPDATE sandboxes SET address = 'http://127.0.0.1:1' WHERE id = $1`, [
         lost,
       ]);
@@ -238,21 +238,21 @@ describe('sandboxes and several processes', () => {
         `UPDATE sandboxes SET host_id = 'there', address = 'http://127.0.0.1:1' WHERE id = $1`,
         [watched],
       );
-      const watch = first.app.get(IdleReaper);
-      await watch.look();
+      const reaper = first.app.get(IdleReaper);
+      await reaper.look();
       expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
       first.clock.advance(61_000);
-      await watch.look();
+      await reaper.look();
 
       expect(await me.get(lost)).toMatchObject({
         status: 'ERROR',
-        status_detail: expect.stringContaining('gone'),
+        status_detail: 'It does not answer, and its host lost is gone: no process of that host runs.',
       });
       expect(await me.get(answering)).toMatchObject({ status: 'RUNNING' });
       expect(await me.get(watched)).toMatchObject({ status: 'RUNNING' });
     });
 
-    it('are forgotten when they should be removed and it has been gone for a day', async () => {
+    it('are forgotten when it was lost for a day before it removed them', async () => {
       const { id: forgotten } = await me.running();
       const { id: early } = await me.running();
       const { id: watched } = await me.running();
@@ -261,7 +261,7 @@ describe('sandboxes and several processes', () => {
       );
       await first.dataSource.query(
         `UPDATE sandboxes SET status = 'DELETING', lease_owner = NULL, lease_until = NULL,
-           host_id = CASE WHEN id = $1 THEN 'there' ELSE 'gone' END,
+           host_id = CASE WHEN id = $1 THEN 'there' ELSE 'lost' END,
            updated_at = now() - CASE WHEN id = $2 THEN interval '23 hours' ELSE interval '25 hours' END`,
         [watched, early],
       );
@@ -269,20 +269,20 @@ describe('sandboxes and several processes', () => {
         (await first.dataSource.query<{ id: string }[]>('SELECT id FROM sandboxes ORDER BY created_at')).map(
           ({ id }) => id,
         );
-      const watch = first.app.get(IdleReaper);
-      await watch.look();
+      const reaper = first.app.get(IdleReaper);
+      await reaper.look();
       expect(await rows()).toEqual([early, watched]);
       await first.dataSource.query(
         `UPDATE sandbox_hosts SET seen_at = now() - interval '25 hours' WHERE id = 'there'`,
       );
-      await watch.look();
+      await reaper.look();
 
       expect(await rows()).toEqual([early]);
       expect(backend.callsOf(forgotten)).toEqual(['start']);
     });
 
     it('are welcome when this one is gone', async () => {
-      // It says no more that it is there.
+      // It writes no more heartbeats.
       await first.app.get(HostRegistry).beforeApplicationShutdown();
       await first.dataSource.query(
         `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('test-host', NULL, now() - interval '1 minute')`,

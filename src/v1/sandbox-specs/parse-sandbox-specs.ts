@@ -1,17 +1,17 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
 import { errorMessage } from '../../common/errors/error-message.js';
+import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
-const LONGEST_START_SECONDS = 3600;
-const FEWEST_MEMORY_MB = 64;
+const MAX_START_TIMEOUT_SECONDS = 3600;
+const MIN_MEMORY_MB = 64;
 
-/** It becomes a variable, and part of a host name. The number at the end keeps it from being another variable's name. */
+/** Becomes a variable and part of a host name. The number at the end keeps it apart from variables that exist. */
 const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
-const LOWEST_PORT = 1024;
-const MOST_PORTS = 10;
-/** Of agent servers in containers. */
+const MIN_PORT = 1024;
+const MAX_PORTS = 10;
+/** Where agent servers listen in containers. */
 const AGENT_PORT = 8000;
 
 const text = z.string().min(1).max(1000);
@@ -25,11 +25,11 @@ const entrySchema = z
     args: z.array(z.string().max(1000)).optional(),
     env: z.record(z.string().regex(/^[A-Za-z_]\w*$/, 'must be a variable name'), z.string()).optional(),
     working_dir: text.optional(),
-    start_timeout_seconds: z.number().int().min(1).max(LONGEST_START_SECONDS).optional(),
+    start_timeout_seconds: z.number().int().min(1).max(MAX_START_TIMEOUT_SECONDS).optional(),
     resources: z
       .strictObject({
         cpu: z.number().positive().max(1024).optional(),
-        memory_mb: z.number().int().min(FEWEST_MEMORY_MB).optional(),
+        memory_mb: z.number().int().min(MIN_MEMORY_MB).optional(),
       })
       .optional(),
     runtime: text.optional(),
@@ -37,9 +37,9 @@ const entrySchema = z
     ports: z
       .record(
         z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
-        z.number().int().min(LOWEST_PORT).max(65_535),
+        z.number().int().min(MIN_PORT).max(65_535),
       )
-      .refine((ports) => Object.keys(ports).length <= MOST_PORTS, `must be at most ${MOST_PORTS} ports`)
+      .refine((ports) => Object.keys(ports).length <= MAX_PORTS, `must be at most ${MAX_PORTS} ports`)
       .refine(
         (ports) => new Set([AGENT_PORT, ...Object.values(ports)]).size > Object.keys(ports).length,
         `must be different ports, and not ${AGENT_PORT}, which is the agent server's`,
@@ -69,9 +69,9 @@ const fileSchema = z
 type Entry = z.infer<typeof entrySchema>;
 
 /**
- * Reads the operator's list of sandbox specifications, YAML or JSON (which is YAML).
+ * Parses the operator's list of sandbox specifications: YAML, or JSON, which is YAML too.
  *
- * @throws TypeError with one line that says where and what would be right
+ * @throws TypeError with one line that says where the mistake is and what is expected
  */
 export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {
   let content: unknown;
@@ -84,21 +84,21 @@ export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const where = issue && issue.path.length > 0 ? `${z.core.toDotPath(issue.path)}: ` : '';
-    // What is wrong with a key is said one level below.
-    const said = issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
-    throw new TypeError(`${where}${said ?? 'is not a list of specifications'}`);
+    // The issue of a key is nested in that of its object.
+    const message = issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
+    throw new TypeError(`${where}${message ?? 'is not a list of specifications'}`);
   }
   return parsed.data.map((entry) => toSpec(entry, now));
 }
 
-function programProblem({ agent_server: speaks, image, command, args }: Entry): string | null {
+function programProblem({ agent_server: agentServer, image, command, args }: Entry): string | null {
   if (image !== undefined && command !== undefined) {
     return 'takes an image or a command, not both';
   }
-  if (speaks === 'slipway' && (command !== undefined || args !== undefined)) {
-    return 'takes no command and no args where agent_server is slipway: it is started by us';
+  if (agentServer === 'slipway' && (command !== undefined || args !== undefined)) {
+    return 'takes no command and no args where agent_server is slipway: the service starts that one';
   }
-  if (speaks === 'openhands' && image === undefined && command === undefined) {
+  if (agentServer === 'openhands' && image === undefined && command === undefined) {
     return 'needs an image or a command where agent_server is openhands';
   }
   return null;
@@ -127,12 +127,12 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
   };
 }
 
-function toProgram({ agent_server: speaks, image, command, args = [] }: Entry): SandboxSpecProgram {
+function toProgram({ agent_server: agentServer, image, command, args = [] }: Entry): SandboxSpecProgram {
   if (command !== undefined) {
     const [program = '', ...words] = Array.isArray(command) ? command : [command];
     return { kind: 'command', command: program, args: [...words, ...args] };
   }
-  return image !== undefined && speaks !== 'slipway'
+  return image !== undefined && agentServer !== 'slipway'
     ? { kind: 'image', image, args }
     : { kind: 'native', image: image ?? null };
 }

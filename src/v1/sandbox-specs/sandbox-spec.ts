@@ -4,7 +4,7 @@ export type SandboxSpecProgram =
   | { kind: 'command'; command: string; args: string[] }
   | { kind: 'image'; image: string; args: string[] };
 
-/** A kind of sandbox that users may choose; from configuration, so nobody changes it through the API. */
+/** A kind of sandbox that users may choose. It comes from the configuration; the API cannot change it. */
 export interface SandboxSpec {
   id: string;
   program: SandboxSpecProgram;
@@ -12,17 +12,17 @@ export interface SandboxSpec {
   env: Record<string, string>;
   /** Where conversations work inside the sandbox. */
   workingDir: string;
-  /** How long a start may take, without the pull of an image. */
+  /** How long a start may take, not counting the pull of an image. */
   startTimeoutSeconds: number;
   /** Null: the backend's default. */
   cpu: number | null;
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
-  /** Ports for what agents start themselves, by name; also the name of the variable that tells tools the number. */
+  /** Ports for what agents start themselves, by name. The name is also that of the variable with the number. */
   ports: Readonly<Record<string, number>>;
   createdAt: Date;
 }
 
-/** Ports of sandboxes whose specification says nothing: names and numbers as OpenHands has them. */
+/** For specifications that list no ports; the names and numbers are those of OpenHands. */
 export const DEFAULT_PORTS: Readonly<Record<string, number>> = { WORKER_1: 8011, WORKER_2: 8012 };

@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
-import { ConfiguredSandboxSpecs, loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
+import { loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
 import { SandboxSpecsController } from './sandbox-specs.controller.js';
 
-/** Which kinds of sandboxes there are. */
+/** The kinds of sandboxes that users may choose. */
 @Module({
   controllers: [SandboxSpecsController],
   providers: [
@@ -12,7 +12,7 @@ import { SandboxSpecsController } from './sandbox-specs.controller.js';
       provide: SandboxSpecs,
       inject: [AppConfig, Clock],
       useFactory: async ({ sandboxes }: AppConfig, clock: Clock): Promise<SandboxSpecs> =>
-        new ConfiguredSandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()))),
+        new SandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()))),
     },
   ],
   exports: [SandboxSpecs],

@@ -3,23 +3,13 @@ import { errorMessage } from '../../common/errors/error-message.js';
 import { ConfigError } from '../../config/config.error.js';
 import { DEFAULT_PORTS, type SandboxSpec } from './sandbox-spec.js';
 
-/** The specifications of this installation, in the operator's order. Never empty. */
-export abstract class SandboxSpecs {
-  /** What a sandbox gets whose creator named none: the first. */
-  abstract readonly default: SandboxSpec;
-
-  abstract find(id: string): SandboxSpec | null;
-
-  abstract all(): readonly SandboxSpec[];
-}
-
-/** The specifications as they were read at the start. */
-export class ConfiguredSandboxSpecs extends SandboxSpecs {
+/** The specifications of this installation, in the operator's order. */
+export class SandboxSpecs {
+  /** For a sandbox whose request names no specification: the first of the list. */
   readonly default: SandboxSpec;
 
   /** @throws RangeError when the list is empty */
   constructor(private readonly specs: readonly SandboxSpec[]) {
-    super();
     const [first] = specs;
     if (!first) {
       throw new RangeError('there has to be a sandbox specification');
@@ -27,16 +17,33 @@ export class ConfiguredSandboxSpecs extends SandboxSpecs {
     this.default = first;
   }
 
-  override find(id: string): SandboxSpec | null {
+  find(id: string): SandboxSpec | null {
     return this.specs.find((spec) => spec.id === id) ?? null;
   }
 
-  override all(): readonly SandboxSpec[] {
+  all(): readonly SandboxSpec[] {
     return this.specs;
   }
 }
 
-/** What there is without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
+/**
+ * @param file `SANDBOX_SPECS_FILE`; null: the built-in list
+ * @throws ConfigError with one line that names the file and where the mistake is
+ */
+export async function loadSandboxSpecs(file: string | null, now: Date): Promise<SandboxSpec[]> {
+  if (file === null) {
+    return builtInSpecs(now);
+  }
+  // Loaded only when there is a file: the parsers take longer to load than the rest of this folder.
+  const { parseSandboxSpecs } = await import('./parse-sandbox-specs.js');
+  try {
+    return parseSandboxSpecs(await readFile(file, 'utf8'), now);
+  } catch (error) {
+    throw new ConfigError(`SANDBOX_SPECS_FILE: ${file}: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** The list without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
 export function builtInSpecs(now: Date): SandboxSpec[] {
   return [
     {
@@ -53,24 +60,4 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       createdAt: now,
     },
   ];
-}
-
-/**
- * The specifications of this installation.
- *
- * @param file `SANDBOX_SPECS_FILE`, null for the built-in list
- * @throws ConfigError one line that names the file and the place in it
- */
-export async function loadSandboxSpecs(file: string | null, now: Date): Promise<SandboxSpec[]> {
-  if (file === null) {
-    return builtInSpecs(now);
-  }
-  // Only where there is a file: the parsers take longer to load than all the rest of this folder.
-  const { parseSandboxSpecs } = await import('./parse-sandbox-specs.js');
-  try {
-    return parseSandboxSpecs(await readFile(file, 'utf8'), now);
-  } catch (error) {
-    const reason = errorMessage(error);
-    throw new ConfigError(`SANDBOX_SPECS_FILE: ${file}: ${reason}`, { cause: error });
-  }
 }
