@@ -1,7 +1,10 @@
 import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import { User } from './user.entity.js';
 
-/** An API key: only the SHA-256 of the key is here, never the key. */
+/** Name of the key from `BOOTSTRAP_API_KEY`; no other key may have it. */
+export const BOOTSTRAP_KEY_NAME = 'bootstrap';
+
+/** An API key: only the SHA-256 of its secret is stored, never the key. */
 @Entity('api_keys')
 @Index('api_keys_user_id_idx', ['userId'])
 export class ApiKey {

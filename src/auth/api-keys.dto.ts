@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
-import type { ApiKey } from './api-key.entity.js';
+import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.entity.js';
 import type { IssuedKey } from './api-keys.service.js';
 
 /** Path of `/api/v1/api-keys/{id}`. */
@@ -55,13 +55,11 @@ export class CreateApiKeyDto {
     required: true,
     description: 'What the key is for; 1 to 100 characters.',
     example: 'ci',
-    form: { minLength: 1, maxLength: 100, pattern: '\\S' },
+    form: { minLength: 1 },
+    maxLength: { value: 100, expected: 'Expected 1 to 100 characters.' },
+    pattern: { regex: /\S/, expected: 'Expected 1 to 100 characters.' },
     rule: (name) =>
-      name.trim() === '' || name.length > 100
-        ? 'Expected 1 to 100 characters.'
-        : name === 'bootstrap'
-          ? 'This name is kept for the key from BOOTSTRAP_API_KEY.'
-          : null,
+      name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null,
   })
   name: string;
 
@@ -80,7 +78,7 @@ export class CreateApiKeyDto {
   user_id?: string | null;
 }
 
-/** A new API key: the only answer that holds the key itself. */
+/** A new API key: the only response that holds the key itself. */
 @ApiSchema({ name: 'IssuedApiKey' })
 export class IssuedApiKeyDto {
   @ApiProperty({ example: '4nKxq0Zt' })

@@ -4,12 +4,9 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.entity.js';
 import { ApiKeyRepository } from './api-key.repository.js';
 import { UserRepository } from './user.repository.js';
-
-/** Name of the key from `BOOTSTRAP_API_KEY`; no other key may have it. */
-export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 
 /** Makes sure that an administrator has a key after the first start. */
 @Injectable()

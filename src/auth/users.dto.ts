@@ -1,31 +1,17 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { isEmail } from 'class-validator';
 import { NextPageId } from '../common/openapi/responses.js';
 import type { Page } from '../common/pagination/page.js';
 import { Integer } from '../common/validation/number-fields.js';
-import { Identifier, Text } from '../common/validation/text-fields.js';
+import { Email, Identifier, Text } from '../common/validation/text-fields.js';
 import type { User } from './user.entity.js';
 
 /** Body of `POST /api/v1/users`. */
 @ApiSchema({ name: 'CreateUser' })
 export class CreateUserDto {
-  @Text({
-    required: true,
-    description: 'Unique, compared in lower case.',
-    example: 'ada@example.com',
-    format: 'email',
-    rule: (email) =>
-      isEmail(email, { require_tld: false }) ? null : 'Expected an email address such as ada@example.com.',
-  })
+  @Email({ required: true, description: 'Unique, compared in lower case.', example: 'ada@example.com' })
   email: string;
 
-  @Text({
-    nullable: true,
-    description: 'Shown to people.',
-    example: 'Ada',
-    form: { maxLength: 200 },
-    rule: (name) => (name.length > 200 ? 'Expected at most 200 characters.' : null),
-  })
+  @Text({ nullable: true, description: 'Shown to people.', example: 'Ada', maxLength: 200 })
   name?: string | null;
 }
 

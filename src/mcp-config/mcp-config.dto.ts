@@ -27,8 +27,6 @@ export class RemoteMcpServerDto {
   api_key?: string | null;
 }
 
-const SERVER_NAME = /^[A-Za-z0-9_-]+$/;
-const PROGRAM = /^\S+$/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
@@ -39,9 +37,10 @@ export class StdioMcpServerDto {
     trim: true,
     description: 'Letters, digits, hyphens and underscores; unique in its list.',
     example: 'files',
-    form: { pattern: SERVER_NAME.source },
-    rule: (name) =>
-      SERVER_NAME.test(name) ? null : 'Expected a name of letters, digits, hyphens and underscores.',
+    pattern: {
+      regex: /^[A-Za-z0-9_-]+$/,
+      expected: 'Expected a name of letters, digits, hyphens and underscores.',
+    },
   })
   name: string;
 
@@ -50,9 +49,10 @@ export class StdioMcpServerDto {
     trim: true,
     description: 'The program alone; its arguments belong into `args`.',
     example: 'npx',
-    form: { pattern: PROGRAM.source },
-    rule: (command) =>
-      PROGRAM.test(command) ? null : 'Expected one program without white space; arguments belong into args.',
+    pattern: {
+      regex: /^\S+$/,
+      expected: 'Expected one program without white space; arguments belong into args.',
+    },
   })
   command: string;
 

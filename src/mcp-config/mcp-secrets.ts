@@ -39,19 +39,15 @@ export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
 
 /** A configuration in the form of the wire, secrets in clear: for agents that may have them. */
 export function exposedConfig(config: ClearMcpConfig): StoredMcpConfig {
-  const exposed = ({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer => ({
-    url,
-    api_key: apiKey,
-  });
   return {
-    sse_servers: config.sseServers.map(exposed),
+    sse_servers: config.sseServers.map(exposedServer),
     stdio_servers: config.stdioServers.map(({ name, command, args, env }) => ({
       name,
       command,
       args,
       env: Object.fromEntries(env),
     })),
-    shttp_servers: config.shttpServers.map(exposed),
+    shttp_servers: config.shttpServers.map(exposedServer),
   };
 }
 
@@ -85,6 +81,10 @@ export function unmaskedConfig(shown: StoredMcpConfig, secrets: McpSecrets | nul
     }),
     shttpServers: unmaskedServers(shown.shttp_servers, new Map(secrets?.shttp)),
   };
+}
+
+function exposedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer {
+  return { url, api_key: apiKey };
 }
 
 function maskedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer {

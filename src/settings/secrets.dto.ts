@@ -2,34 +2,42 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Text } from '../common/validation/text-fields.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
-const CUSTOM_SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const NAME_PATTERN = {
+  regex: /^[A-Za-z_][A-Za-z0-9_]*$/,
+  expected:
+    'Expected a name such as API_TOKEN: a letter or underscore, then letters, digits and underscores.',
+};
 
 /** Names are index entries, which PostgreSQL keeps below a third of a page. */
-const LONGEST = 255;
+const NAME_LENGTH = { value: 255, expected: 'Expected a name of at most 255 characters.' };
 
-/** The same in the words of OpenAPI. */
-export const CUSTOM_SECRET_FORM = { pattern: CUSTOM_SECRET_NAME.source, maxLength: LONGEST };
+/** The rules of a name in the words of OpenAPI. */
+export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: NAME_LENGTH.value };
 
-/** The sentence against a text that cannot name a custom secret, or null. */
+/** The same as a function, for keys of maps: the sentence against a text that cannot name a custom secret, or null. */
 export function customSecretNameProblem(name: string): string | null {
-  if (name.length > LONGEST) {
-    return `Expected a name of at most ${LONGEST} characters.`;
+  if (name.length > NAME_LENGTH.value) {
+    return NAME_LENGTH.expected;
   }
-  return CUSTOM_SECRET_NAME.test(name)
-    ? null
-    : 'Expected a name such as API_TOKEN: a letter or underscore, then letters, digits and underscores.';
+  return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
+}
+
+/** The name of a custom secret. */
+function CustomSecretName(description: string): PropertyDecorator {
+  return Text({
+    required: true,
+    description,
+    example: 'DEPLOY_TOKEN',
+    form: CUSTOM_SECRET_FORM,
+    maxLength: NAME_LENGTH,
+    pattern: NAME_PATTERN,
+  });
 }
 
 /** Body of `POST /api/secrets`. */
 @ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
-  @Text({
-    required: true,
-    description: 'Letters, digits and underscores, not starting with a digit; unique.',
-    example: 'DEPLOY_TOKEN',
-    form: CUSTOM_SECRET_FORM,
-    rule: customSecretNameProblem,
-  })
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
   name: string;
 
   @Text({ required: true, secret: true, description: 'The value; may be empty.', example: 'secret-example' })
@@ -53,7 +61,7 @@ export class CustomSecretValueDto {
   description?: string | null;
 }
 
-/** Answer to a change of custom secrets. */
+/** Response to a change of custom secrets. */
 @ApiSchema({ name: 'CustomSecretMessage' })
 export class SecretMessageDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
@@ -62,26 +70,14 @@ export class SecretMessageDto {
 
 /** Path of `/api/secrets/{name}`. */
 export class SecretNameDto {
-  @Text({
-    required: true,
-    description: 'Name of the secret.',
-    example: 'DEPLOY_TOKEN',
-    form: CUSTOM_SECRET_FORM,
-    rule: customSecretNameProblem,
-  })
+  @CustomSecretName('Name of the secret.')
   name: string;
 }
 
 /** Body of `PUT /api/secrets/{name}`. */
 @ApiSchema({ name: 'UpdateCustomSecret' })
 export class UpdateSecretDto {
-  @Text({
-    required: true,
-    description: 'The name from now on; the present one to keep it.',
-    example: 'DEPLOY_TOKEN',
-    form: CUSTOM_SECRET_FORM,
-    rule: customSecretNameProblem,
-  })
+  @CustomSecretName('The name from now on; the present one to keep it.')
   name: string;
 
   @Text({

@@ -139,21 +139,27 @@ export function emptySettingsRow(): SettingsRow {
   return row as SettingsRow;
 }
 
-/** What a response shows of a row, members in the order of the API document. */
+/** What a response shows to a user who stored nothing, members in the order of the API document. */
+const INITIAL = Object.freeze(
+  Object.fromEntries([
+    ...ENTRIES.map(([member, { default: initial = null }]) => [member, initial] as const),
+    ['secrets_store', Object.freeze({ provider_tokens: {}, custom_secrets: {} })],
+    ...SETTINGS_KEY_COLUMNS.map((key) => [`${key}_set`, false] as const),
+    ['provider_tokens_set', Object.freeze({})],
+  ]) as unknown as ShownSettings,
+);
+
+/** What a row of the statement behind `GET /api/settings` holds. */
+const ROW_MEMBERS = Object.keys(emptySettingsRow()) as (keyof SettingsRow)[];
+
+/** What a response shows of a row. Copying the initial settings keeps their order and is as fast as a literal. */
 export function shownSettings(row: SettingsRow): ShownSettings {
-  const shown: Record<string, unknown> = {};
-  for (const [member, { kind, default: initial }] of ENTRIES) {
-    if (kind === 'plain') {
-      shown[member] = row[member as PlainColumn] ?? initial ?? null;
-    } else if (member === 'mcp_config') {
-      shown[member] = row.mcp_config;
-    } else {
-      shown[member] = kind === 'key' ? null : { provider_tokens: {}, custom_secrets: {} };
+  const shown: Record<string, unknown> = { ...INITIAL };
+  for (const member of ROW_MEMBERS) {
+    const value = row[member];
+    if (value !== null) {
+      shown[member] = value;
     }
   }
-  for (const key of SETTINGS_KEY_COLUMNS) {
-    shown[`${key}_set`] = row[`${key}_set`];
-  }
-  shown['provider_tokens_set'] = row.provider_tokens_set ?? {};
-  return shown as ShownSettings;
+  return shown as unknown as ShownSettings;
 }

@@ -1,55 +1,8 @@
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
-import { ValidateBy, ValidateIf } from 'class-validator';
-
-/** One property decorator made of several. */
-export function composeDecorators(...decorators: PropertyDecorator[]): PropertyDecorator {
-  return (target, property) => {
-    for (const decorate of decorators) {
-      decorate(target, property);
-    }
-  };
-}
+import { IsDefined, IsOptional, ValidateBy, ValidateIf, type ValidationOptions } from 'class-validator';
 
 /** A class whose members carry rules. */
 export type DtoClass<T extends object = object> = new () => T;
-
-/** Turns what JSON holds into what the DTO holds; `undefined` counts as absent. */
-type Coerce = (value: unknown) => unknown;
-
-const declared = new WeakMap<object, Map<string, Coerce>>();
-const resolved = new WeakMap<DtoClass, ReadonlyMap<string, Coerce>>();
-
-/** Makes the property a member that is taken from the input; members without it are dropped. */
-function member(coerce: Coerce): PropertyDecorator {
-  return (target, property) => {
-    const own = declared.get(target) ?? new Map<string, Coerce>();
-    declared.set(target, own.set(String(property), coerce));
-  };
-}
-
-/** The members of a DTO class and of the classes it extends. */
-function membersOf(type: DtoClass): ReadonlyMap<string, Coerce> {
-  let members = resolved.get(type);
-  if (!members) {
-    members = new Map(
-      prototypesOf(type)
-        .toReversed()
-        .flatMap((prototype) => [...(declared.get(prototype) ?? [])]),
-    );
-    resolved.set(type, members);
-  }
-  return members;
-}
-
-function prototypesOf(type: DtoClass): object[] {
-  const chain: object[] = [];
-  let prototype: unknown = type.prototype;
-  while (typeof prototype === 'object' && prototype !== null) {
-    chain.push(prototype);
-    prototype = Object.getPrototypeOf(prototype);
-  }
-  return chain;
-}
 
 /** What a rule says of a bad value; `path` leads further down from the property (an index, a key). */
 export interface FieldProblem {
@@ -58,11 +11,28 @@ export interface FieldProblem {
   path?: string[];
 }
 
-type DescribeProblems = (value: unknown) => FieldProblem[];
+/** The problems of a value that has broken a rule; at least one. */
+export type DescribeProblems = (value: unknown) => FieldProblem[];
 
-/** Under this name a rule's `describe` travels in class-validator's error context to `inputProblems`. */
-export interface FieldRuleContext {
+/** How a rule's description travels in class-validator's error context to the pipe. */
+export interface RuleContext {
   describe: DescribeProblems;
+}
+
+/**
+ * Options that make a class-validator decorator say *why* it refuses a value (type and sentence), not only that it does:
+ * `@IsString(because({ type: 'string_type', msg: 'Expected a string.' }))`.
+ */
+export function because(
+  why: FieldProblem | DescribeProblems,
+  options?: ValidationOptions,
+): ValidationOptions {
+  const describe: DescribeProblems = typeof why === 'function' ? why : () => [why];
+  return {
+    ...options,
+    message: ({ value }) => describe(value)[0]?.msg ?? '',
+    context: { describe } satisfies RuleContext,
+  };
 }
 
 interface Presence {
@@ -72,28 +42,41 @@ interface Presence {
   nullable?: boolean;
 }
 
+const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
+
 /**
- * A class-validator rule that can say *why* a value is wrong (type and sentence), not only that it is.
  * Absent members pass unless required; null passes where it is allowed.
+ *
+ * @param refused what to say of a null that is not allowed
  */
-export function fieldRule(name: string, presence: Presence, describe: DescribeProblems): PropertyDecorator {
-  const full: DescribeProblems = (value) =>
-    value === undefined ? [{ type: 'missing', msg: 'This member is required.' }] : describe(value);
-  const skip = ValidateIf(
-    (_object: object, value: unknown) =>
-      !(value === undefined && presence.required !== true) && !(value === null && presence.nullable === true),
+export function presence(
+  { required = false, nullable = false }: Presence,
+  refused: FieldProblem | DescribeProblems,
+): PropertyDecorator {
+  if (!required) {
+    return nullable ? IsOptional() : ValidateIf((_object: object, value: unknown) => value !== undefined);
+  }
+  const describe: DescribeProblems = typeof refused === 'function' ? refused : () => [refused];
+  const isDefined = IsDefined(because((value) => (value === undefined ? [MISSING] : describe(value))));
+  return nullable
+    ? composeDecorators(
+        ValidateIf((_object: object, value: unknown) => value !== null),
+        isDefined,
+      )
+    : isDefined;
+}
+
+/** A rule that class-validator has no decorator for: a value is good when `describe` finds no problem. */
+export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
+  return ValidateBy(
+    { name, validator: { validate: (value: unknown) => describe(value).length === 0 } },
+    because(describe),
   );
-  const check = ValidateBy(
-    {
-      name,
-      validator: { validate: (value: unknown) => full(value).length === 0, defaultMessage: () => name },
-    },
-    { context: { describe: full } satisfies FieldRuleContext },
-  );
-  return (target, property) => {
-    skip(target, property);
-    check(target, property);
-  };
+}
+
+/** {@link customRule} together with {@link presence}. */
+export function fieldRule(name: string, options: Presence, describe: DescribeProblems): PropertyDecorator {
+  return composeDecorators(presence(options, describe), customRule(name, describe));
 }
 
 /** What every field decorator takes: presence, and what OpenAPI says of the member. */
@@ -125,12 +108,52 @@ export function documentedField(
   );
 }
 
-/** Whether a parsed JSON value is an object (not null, not an array). */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** One property decorator made of several, which register their rules in this order. */
+export function composeDecorators(...decorators: PropertyDecorator[]): PropertyDecorator {
+  return (target, property) => {
+    for (const decorate of decorators) {
+      decorate(target, property);
+    }
+  };
 }
 
-const EXTRA_MEMBERS = Symbol('extra members');
+/** Turns what JSON holds into what the DTO holds; `undefined` counts as absent. */
+type Coerce = (value: unknown) => unknown;
+
+const declaredMembers = new WeakMap<object, Map<string, Coerce>>();
+const membersByClass = new WeakMap<DtoClass, ReadonlyMap<string, Coerce>>();
+
+/** Makes the property a member that is taken from the input; members without it are dropped. */
+function member(coerce: Coerce): PropertyDecorator {
+  return (target, property) => {
+    const own = declaredMembers.get(target) ?? new Map<string, Coerce>();
+    declaredMembers.set(target, own.set(String(property), coerce));
+  };
+}
+
+/** The members of a DTO class and of the classes it extends. */
+function membersOf(type: DtoClass): ReadonlyMap<string, Coerce> {
+  let members = membersByClass.get(type);
+  if (!members) {
+    members = new Map(
+      prototypesOf(type)
+        .toReversed()
+        .flatMap((prototype) => [...(declaredMembers.get(prototype) ?? [])]),
+    );
+    membersByClass.set(type, members);
+  }
+  return members;
+}
+
+function prototypesOf(type: DtoClass): object[] {
+  const chain: object[] = [];
+  let prototype: unknown = type.prototype;
+  while (typeof prototype === 'object' && prototype !== null) {
+    chain.push(prototype);
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return chain;
+}
 
 /**
  * Builds a DTO from a parsed JSON object: listed members only, absent ones stay absent.
@@ -150,6 +173,13 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: Record<string,
   return dto;
 }
 
+/** Whether a parsed JSON value is an object (not null, not an array). */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const EXTRA_MEMBERS = Symbol('extra members');
+
 /** Remembers, on the DTO, which members of the input it does not know (`extra_forbidden` needs them). */
 export function rememberExtraMembers(
   dto: object,
@@ -164,18 +194,23 @@ export function extraMembers(dto: object): readonly string[] {
   return (dto as { [EXTRA_MEMBERS]?: readonly string[] })[EXTRA_MEMBERS] ?? [];
 }
 
-/** More elements than this serve no request of ours, and each one costs time and perhaps a line in the answer. */
-const MOST_ELEMENTS = 1_000;
+/** More elements than this serve no request of ours, and each one costs time and perhaps a line in the response. */
+const MAX_ELEMENTS = 1_000;
 
 /** Stands in for a list or map with too many elements, so that nothing walks through them. */
-export class TooMany {
-  readonly problem: FieldProblem = {
-    type: 'too_long',
-    msg: `Expected at most ${MOST_ELEMENTS} elements.`,
-  };
+class TooManyElements {
+  constructor(readonly count: number) {}
 }
 
 /** What `convert` makes of `count` elements, or the stand-in when there are too many of them. */
-export function unlessTooMany<T>(count: number, convert: () => T): T | TooMany {
-  return count > MOST_ELEMENTS ? new TooMany() : convert();
+export function unlessTooMany<T>(count: number, convert: () => T): T | TooManyElements {
+  return count > MAX_ELEMENTS ? new TooManyElements(count) : convert();
+}
+
+/** The problem of a value that is no list or map: it is something else, or has too many elements. */
+export function noCollection(otherwise: FieldProblem): DescribeProblems {
+  return (value) =>
+    value instanceof TooManyElements
+      ? [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }]
+      : [otherwise];
 }

@@ -1,14 +1,152 @@
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 import {
+  ArrayMaxSize,
+  IsArray,
+  IsDate,
+  IsEmail,
+  IsIn,
+  IsInstance,
+  IsString,
+  Matches,
+  MaxLength,
+} from 'class-validator';
+import {
+  because,
   composeDecorators,
+  customRule,
+  type DescribeProblems,
   documentedField,
   type FieldOptions,
   type FieldProblem,
-  fieldRule,
   isPlainObject,
-  TooMany,
+  noCollection,
+  presence,
   unlessTooMany,
 } from './field.js';
+
+/** What OpenAPI says of the form of a text that a `rule` checks; lengths in characters. */
+interface TextForm {
+  pattern?: string;
+  minLength?: number;
+  maxLength?: number;
+}
+
+interface TextOptions extends FieldOptions {
+  /** A password in OpenAPI (`format: password`, `writeOnly`). */
+  secret?: boolean;
+  format?: string;
+  /** White space around the text does not count. */
+  trim?: boolean;
+  /** Most characters; a sentence of its own if the usual one does not do. */
+  maxLength?: number | { value: number; expected: string };
+  /** What the text must match, and the sentence to answer with. */
+  pattern?: { regex: RegExp; expected: string };
+  /** A further rule: the sentence to answer with, or null. */
+  rule?: (text: string) => string | null;
+  /** What OpenAPI says of the form; it is `rule` that checks it. */
+  form?: TextForm;
+}
+
+const NOT_TEXT: FieldProblem = { type: 'string_type', msg: 'Expected a string.' };
+
+/** A string; nothing else is turned into one. */
+export function Text(options: TextOptions): PropertyDecorator {
+  const { maxLength, pattern, rule } = options;
+  const most = typeof maxLength === 'number' ? atMost(maxLength) : maxLength;
+  return composeDecorators(
+    documentedField(
+      options,
+      {
+        type: String,
+        ...options.form,
+        ...(most && { maxLength: most.value }),
+        ...(pattern && { pattern: pattern.regex.source }),
+        ...(options.format !== undefined && { format: options.format }),
+        ...(options.secret === true && { format: 'password', writeOnly: true }),
+      },
+      (value) => (options.trim === true && typeof value === 'string' ? value.trim() : value),
+    ),
+    presence(options, NOT_TEXT),
+    IsString(because(NOT_TEXT)),
+    ...(most ? [maxLengthRules(most)] : []),
+    ...(pattern ? [Matches(pattern.regex, because({ type: 'value_error', msg: pattern.expected }))] : []),
+    ...(rule ? [sentenceRule('rule', rule)] : []),
+  );
+}
+
+function atMost(value: number): { value: number; expected: string } {
+  return { value, expected: `Expected at most ${value} characters.` };
+}
+
+/** `MaxLength` does not count variation selectors, so a text that it admits can still be of any size. */
+function maxLengthRules({ value, expected }: { value: number; expected: string }): PropertyDecorator {
+  return composeDecorators(
+    MaxLength(value, because({ type: 'value_error', msg: expected })),
+    sentenceRule('maxSize', (text) => (text.length > value ? expected : null)),
+  );
+}
+
+/** A rule for strings that answers with a sentence; other values are the business of `IsString`. */
+function sentenceRule(name: string, rule: (text: string) => string | null): PropertyDecorator {
+  return customRule(name, (value) => {
+    const sentence = typeof value === 'string' ? rule(value) : null;
+    return sentence === null ? [] : [{ type: 'value_error', msg: sentence }];
+  });
+}
+
+/** An email address; the domain may be a plain host name. */
+export function Email(options: FieldOptions): PropertyDecorator {
+  const why = because({ type: 'value_error', msg: 'Expected an email address such as ada@example.com.' });
+  return composeDecorators(
+    documentedField(options, { type: String, format: 'email' }),
+    presence(options, NOT_TEXT),
+    IsString(because(NOT_TEXT)),
+    IsEmail({ require_tld: false }, why),
+  );
+}
+
+const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+
+/** A UUID, with or without dashes. */
+export function Identifier(options: FieldOptions): PropertyDecorator {
+  const noText: FieldProblem = { type: 'uuid_type', msg: 'Expected a UUID as text.' };
+  const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
+  return composeDecorators(
+    documentedField(options, { type: String, format: 'uuid' }),
+    presence(options, noText),
+    IsString(because(noText)),
+    Matches(UUID, because(noUuid)),
+  );
+}
+
+/** A moment as ISO 8601 text with a time zone; arrives as a `Date`. */
+export function Instant(options: FieldOptions): PropertyDecorator {
+  return composeDecorators(
+    documentedField(options, { type: String, format: 'date-time' }, (value) =>
+      typeof value === 'string' ? (parseInstant(value) ?? value) : value,
+    ),
+    presence(options, noInstant),
+    IsDate(because(noInstant)),
+  );
+}
+
+/** The problem of a value that is no moment. */
+function noInstant(value: unknown): FieldProblem[] {
+  const type = typeof value === 'string' ? 'datetime_parsing' : 'datetime_type';
+  return [{ type, msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }];
+}
+
+const ISO_8601 = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+function parseInstant(text: string): Date | null {
+  const [matched, year, month, day] = ISO_8601.exec(text) ?? [];
+  const date = new Date(matched ?? Number.NaN);
+  // `Date` reads 31 February as 3 March, and an offset may lead beyond the years that ISO 8601 has four digits for.
+  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
+  return Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999
+    ? date
+    : null;
+}
 
 interface ChoiceOptions extends FieldOptions {
   values: readonly string[];
@@ -19,16 +157,14 @@ interface ChoiceOptions extends FieldOptions {
 /** One of some known words. */
 export function Choice(options: ChoiceOptions): PropertyDecorator {
   const { values, enumName } = options;
+  const unknown: FieldProblem = { type: 'enum', msg: `Expected one of: ${values.join(', ')}.` };
   return composeDecorators(
     documentedField(options, {
       enum: [...values],
       ...(enumName === undefined ? { type: String } : { enumName }),
     }),
-    fieldRule('choice', options, (value) =>
-      typeof value === 'string' && values.includes(value)
-        ? []
-        : [{ type: 'enum', msg: `Expected one of: ${values.join(', ')}.` }],
-    ),
+    presence(options, unknown),
+    IsIn([...values], because(unknown)),
   );
 }
 
@@ -38,66 +174,56 @@ interface CommaListOptions extends FieldOptions {
 
 /** A query parameter that holds a comma list of known words; arrives as an array. */
 export function CommaList(options: CommaListOptions): PropertyDecorator {
+  const { values } = options;
+  const noText: FieldProblem = { type: 'string_type', msg: 'Expected one comma-separated list.' };
+  const unknown: FieldProblem = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
   return composeDecorators(
     documentedField(options, { type: String }, (value) =>
       typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value,
     ),
-    fieldRule('commaList', options, (value) => {
-      if (!Array.isArray(value)) {
-        return [{ type: 'string_type', msg: 'Expected one comma-separated list.' }];
-      }
-      return value.every((word) => options.values.includes(String(word)))
-        ? []
-        : [{ type: 'enum', msg: `Expected a comma list of: ${options.values.join(', ')}.` }];
-    }),
+    presence(options, noText),
+    IsArray(because(noText)),
+    IsIn([...values], because(unknown, { each: true })),
   );
 }
 
-const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+interface RepeatedTextOptions extends FieldOptions {
+  /** How often it may be repeated. */
+  most: number;
+}
 
-/** A UUID, with or without dashes. */
-export function Identifier(options: FieldOptions): PropertyDecorator {
+/** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array of strings. */
+export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
+  const { most } = options;
+  const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
   return composeDecorators(
-    documentedField(options, { type: String, format: 'uuid' }),
-    fieldRule('identifier', options, (value) => {
-      if (typeof value !== 'string') {
-        return [{ type: 'uuid_type', msg: 'Expected a UUID as text.' }];
-      }
-      return UUID.test(value)
-        ? []
-        : [{ type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' }];
-    }),
+    documentedField(options, { type: [String], maxItems: most }, (value) =>
+      typeof value === 'string' ? [value] : value,
+    ),
+    presence(options, noList),
+    IsArray(because(noList)),
+    IsString(because(noList, { each: true })),
+    ArrayMaxSize(most, because({ type: 'too_long', msg: `Expected at most ${most} values.` })),
   );
 }
 
-const ISO_8601 = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
-/** A moment as ISO 8601 text with a time zone; arrives as a `Date`. */
-export function Instant(options: FieldOptions): PropertyDecorator {
+/** A list of strings. */
+export function TextList(options: FieldOptions): PropertyDecorator {
+  const noList = noCollection({ type: 'list_type', msg: 'Expected a list of strings.' });
+  const noTexts: DescribeProblems = (value) =>
+    Array.isArray(value)
+      ? value.flatMap((element, index) =>
+          typeof element === 'string' ? [] : [{ ...NOT_TEXT, path: [String(index)] }],
+        )
+      : noList(value);
   return composeDecorators(
-    documentedField(options, { type: String, format: 'date-time' }, (value) =>
-      typeof value === 'string' ? (parseInstant(value) ?? value) : value,
+    documentedField(options, { type: [String] }, (value) =>
+      Array.isArray(value) ? unlessTooMany(value.length, () => value) : value,
     ),
-    fieldRule('instant', options, (value) =>
-      value instanceof Date
-        ? []
-        : [
-            typeof value === 'string'
-              ? { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }
-              : { type: 'datetime_type', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
-          ],
-    ),
+    presence(options, noList),
+    IsArray(because(noList)),
+    IsString(because(noTexts, { each: true })),
   );
-}
-
-function parseInstant(text: string): Date | null {
-  const [matched, year, month, day] = ISO_8601.exec(text) ?? [];
-  const date = new Date(matched ?? Number.NaN);
-  // `Date` reads 31 February as 3 March, and an offset may lead beyond the years that ISO 8601 has four digits for.
-  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  return Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999
-    ? date
-    : null;
 }
 
 /** What OpenAPI says of the keys of a map. */
@@ -113,92 +239,6 @@ export function mapSchema(values: Record<string, unknown>, keys?: KeySchema): Ap
   return keys ? Object.assign(map, { propertyNames: keys }) : map;
 }
 
-interface RepeatedTextOptions extends FieldOptions {
-  /** How often it may be repeated. */
-  most: number;
-}
-
-/** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array of strings. */
-export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
-  return composeDecorators(
-    documentedField(options, { type: [String], maxItems: options.most }, (value) =>
-      typeof value === 'string' ? [value] : value,
-    ),
-    fieldRule('repeatedText', options, (value) => {
-      if (!Array.isArray(value) || !value.every((element) => typeof element === 'string')) {
-        return [{ type: 'list_type', msg: 'Expected the parameter once for each value.' }];
-      }
-      return value.length > options.most
-        ? [{ type: 'too_long', msg: `Expected at most ${options.most} values.` }]
-        : [];
-    }),
-  );
-}
-
-/** The form of a text in the words of OpenAPI; lengths in characters. */
-interface TextForm {
-  pattern?: string;
-  minLength?: number;
-  maxLength?: number;
-}
-
-interface TextOptions extends FieldOptions {
-  /** A password in OpenAPI (`format: password`, `writeOnly`). */
-  secret?: boolean;
-  format?: string;
-  /** What OpenAPI says of the form; it is `rule` that checks it. */
-  form?: TextForm;
-  /** White space around the text does not count. */
-  trim?: boolean;
-  /** A further rule: the sentence to answer with, or null. */
-  rule?: (text: string) => string | null;
-}
-
-/** A string; nothing else is turned into one. */
-export function Text(options: TextOptions): PropertyDecorator {
-  return composeDecorators(
-    documentedField(
-      options,
-      {
-        type: String,
-        ...options.form,
-        ...(options.format !== undefined && { format: options.format }),
-        ...(options.secret === true && { format: 'password', writeOnly: true }),
-      },
-      (value) => (options.trim === true && typeof value === 'string' ? value.trim() : value),
-    ),
-    fieldRule('text', options, (value) => textProblems(value, options.rule)),
-  );
-}
-
-/** The problems of a value that should be a string. */
-function textProblems(value: unknown, rule?: (text: string) => string | null): FieldProblem[] {
-  if (typeof value !== 'string') {
-    return [{ type: 'string_type', msg: 'Expected a string.' }];
-  }
-  const sentence = rule?.(value) ?? null;
-  return sentence === null ? [] : [{ type: 'value_error', msg: sentence }];
-}
-
-/** A list of strings. */
-export function TextList(options: FieldOptions): PropertyDecorator {
-  return composeDecorators(
-    documentedField(options, { type: [String] }, (value) =>
-      Array.isArray(value) ? unlessTooMany(value.length, () => value) : value,
-    ),
-    fieldRule('textList', options, (value) => {
-      if (value instanceof TooMany) {
-        return [value.problem];
-      }
-      return Array.isArray(value)
-        ? value.flatMap((element, index) =>
-            textProblems(element).map((problem) => ({ ...problem, path: [String(index)] })),
-          )
-        : [{ type: 'list_type', msg: 'Expected a list of strings.' }];
-    }),
-  );
-}
-
 interface TextMapOptions extends FieldOptions {
   /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
   keySchema?: KeySchema;
@@ -208,6 +248,17 @@ interface TextMapOptions extends FieldOptions {
 
 /** An object whose values are strings; arrives as a `Map`. */
 export function TextMap(options: TextMapOptions): PropertyDecorator {
+  const noMap = noCollection({ type: 'dict_type', msg: 'Expected an object whose values are strings.' });
+  const badEntries: DescribeProblems = (value) =>
+    value instanceof Map
+      ? [...value].flatMap(([key, entry]: [string, unknown]): FieldProblem[] => {
+          const sentence = options.keyRule(key);
+          if (sentence !== null) {
+            return [{ type: 'value_error', msg: sentence, path: [key] }];
+          }
+          return typeof entry === 'string' ? [] : [{ ...NOT_TEXT, path: [key] }];
+        })
+      : noMap(value);
   return composeDecorators(
     documentedField(options, mapSchema({ type: 'string' }, options.keySchema), (value) => {
       if (!isPlainObject(value)) {
@@ -216,19 +267,9 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
       const entries = Object.entries(value);
       return unlessTooMany(entries.length, () => new Map(entries));
     }),
-    fieldRule('textMap', options, (value) => {
-      if (value instanceof TooMany) {
-        return [value.problem];
-      }
-      if (!(value instanceof Map)) {
-        return [{ type: 'dict_type', msg: 'Expected an object whose values are strings.' }];
-      }
-      return [...value].flatMap(([key, entry]: [string, unknown]) => {
-        const sentence = options.keyRule(key);
-        return sentence === null
-          ? textProblems(entry).map((problem) => ({ ...problem, path: [key] }))
-          : [{ type: 'value_error', msg: sentence, path: [key] }];
-      });
-    }),
+    presence(options, noMap),
+    IsInstance(Map, because(noMap)),
+    IsString(because(badEntries, { each: true })),
+    customRule('mapKeys', badEntries),
   );
 }

@@ -1,12 +1,12 @@
 import { type ArgumentMetadata, Injectable, type PipeTransform } from '@nestjs/common';
-import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
+import { getMetadataStorage, type ValidationError, validateSync } from 'class-validator';
 import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
 import { unsafeJsonProblems } from '../requests/json-body.middleware.js';
-import { type DtoClass, type FieldRuleContext, isPlainObject, toDto } from './field.js';
+import { type DtoClass, type FieldProblem, isPlainObject, type RuleContext, toDto } from './field.js';
 
 const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
 
-/** Turns input into its DTO and applies the DTO's rules; the rules live on the DTO classes alone. */
+/** Turns input into its DTO and applies the rules of the DTO class. */
 @Injectable()
 export class InputValidationPipe implements PipeTransform {
   async transform(value: unknown, { type, metatype }: ArgumentMetadata): Promise<unknown> {
@@ -14,7 +14,7 @@ export class InputValidationPipe implements PipeTransform {
       return value;
     }
     const location = LOCATIONS[type];
-    // Bodies were looked through when they were read.
+    // Bodies were checked when they were read.
     const unsafe = type === 'body' ? [] : unsafeJsonProblems(value, location);
     if (unsafe.length > 0) {
       throw new InvalidInputError(unsafe);
@@ -33,8 +33,8 @@ export class InputValidationPipe implements PipeTransform {
       ]);
     }
     const dto = toDto(metatype, value);
-    // class-validator also remarks on nested nulls that a rule of ours admits: only problems count.
-    const problems = inputProblems(await validate(dto, { forbidUnknownValues: false }), [location]);
+    // Synchronous, since no rule waits for anything and promises cost a tenth of the whole validation.
+    const problems = inputProblems(validateSync(dto, { forbidUnknownValues: false }), [location]);
     if (problems.length > 0) {
       throw new InvalidInputError(problems);
     }
@@ -42,19 +42,19 @@ export class InputValidationPipe implements PipeTransform {
   }
 }
 
-const known = new WeakMap<object, boolean>();
+const dtoClasses = new WeakMap<object, boolean>();
 
-/** A class with at least one rule; anything else (String, Object, an interface) is none of the pipe's business. */
+/** A class with at least one rule; the pipe passes everything else on (String, Object, an interface). */
 function isDto(metatype: unknown): metatype is DtoClass {
   if (typeof metatype !== 'function') {
     return false;
   }
-  let answer = known.get(metatype);
-  if (answer === undefined) {
-    answer = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false).length > 0;
-    known.set(metatype, answer);
+  let isOne = dtoClasses.get(metatype);
+  if (isOne === undefined) {
+    isOne = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false).length > 0;
+    dtoClasses.set(metatype, isOne);
   }
-  return answer;
+  return isOne;
 }
 
 /**
@@ -71,22 +71,33 @@ export class OptionalBodyPipe implements PipeTransform<unknown, Promise<unknown>
   }
 }
 
-/**
- * Flattens class-validator's error tree into problems with full locations, in field order.
- * Errors without one of our rules behind them (class-validator's own remarks on elements that a rule of ours
- * already names) are left out.
- */
+/** Flattens class-validator's error tree into problems with full locations, in field order. */
 function inputProblems(errors: readonly ValidationError[], loc: readonly string[]): InputProblem[] {
   return errors.flatMap((error) => {
     const here = [...loc, error.property];
-    const own = Object.values((error.contexts ?? {}) as Record<string, FieldRuleContext>)
-      .flatMap((context) => context.describe(error.value))
-      .map(({ type, msg, path }) => ({ loc: [...here, ...(path ?? [])], msg, type }));
+    const own = fieldProblems(error).map(({ type, msg, path = [] }) => ({
+      loc: [...here, ...path],
+      msg,
+      type,
+    }));
     const below = inputProblems(error.children ?? [], here);
     // A map's keys are judged before its values; members that should not be there come after those that may.
     const all = error.value instanceof Map ? [...own, ...below] : [...below, ...own];
     return inElementOrder(all, here.length, error.value);
   });
+}
+
+/** class-validator's remark on an element that is no object; the rules of the list or map name those already. */
+const NESTED_REMARK = 'nestedValidation';
+
+/** What the first broken rule of a member says: rules are registered from the type of a value to its details. */
+function fieldProblems({ constraints = {}, contexts = {}, value }: ValidationError): FieldProblem[] {
+  const [broken] = Object.keys(constraints).filter((name) => name !== NESTED_REMARK);
+  if (broken === undefined) {
+    return [];
+  }
+  const context = (contexts as Record<string, RuleContext | undefined>)[broken];
+  return context?.describe(value) ?? [{ type: 'value_error', msg: constraints[broken] ?? '' }];
 }
 
 /** Problems of a list's or map's elements follow the order of the elements; everything else stays as it is. */
