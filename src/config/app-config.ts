@@ -1,133 +1,352 @@
+import { MaxLength, MinLength } from 'class-validator';
 import type { CipherKey } from '../common/crypto/secret-cipher.js';
+import { errorMessage } from '../common/errors/error-message.js';
+import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { ConfigError } from './config.error.js';
+import { parseEncryptionKeys } from './encryption-keys.js';
+import {
+  ChoiceVariable,
+  CloneUrlVariable,
+  commaList,
+  FromVariable,
+  IntegerVariable,
+  ListVariable,
+  MatchingVariable,
+  MillisecondsVariable,
+  PathVariable,
+  PortVariable,
+  Satisfies,
+  SecondsVariable,
+  SwitchVariable,
+  TextVariable,
+  UrlVariable,
+} from './variables.js';
 
-export interface HttpConfig {
+// The configuration in typed groups: each member names its environment variable, its default and its rules. An empty
+// variable counts as absent. Documented for operators in docs/operations.md, which a test compares with this file.
+
+export class HttpConfig {
+  @PortVariable('PORT', '3000')
   port: number;
+
+  @TextVariable('HOST', { default: '127.0.0.1' })
   host: string;
-  /** How clients reach the service, without a trailing slash; null when nobody said. */
+
+  /** How clients reach the service, without a trailing slash; null when not configured. */
+  @UrlVariable('PUBLIC_URL')
   publicUrl: string | null;
+
+  @ListVariable(
+    'CORS_ORIGINS',
+    Satisfies(
+      (origins) => Array.isArray(origins) && origins.every(isOrigin),
+      'must be a comma list of origins such as https://app.example.com',
+    ),
+  )
   corsOrigins: string[];
-  /** Requests per key and minute, per replica; 0 = unlimited. */
+
+  /** Requests per key and minute, per replica; 0: unlimited. */
+  @IntegerVariable('RATE_LIMIT_PER_MINUTE', {
+    default: '600',
+    minimum: 0,
+    message: 'must be a whole number, 0 to switch the limit off',
+  })
   rateLimitPerMinute: number;
-  /** Where metrics are told, on the same host; null: nowhere. */
+
+  /** Port of the metrics, on the same host; null: no metrics. */
+  @PortVariable('METRICS_PORT')
   metricsPort: number | null;
 }
 
-export interface LogConfig {
+export class LogConfig {
+  @ChoiceVariable('LOG_LEVEL', ['debug', 'info', 'warn', 'error'], {
+    default: 'info',
+  })
   level: 'debug' | 'info' | 'warn' | 'error';
+
+  /** Unless configured: pretty on a terminal, else JSON. */
+  @ChoiceVariable('LOG_FORMAT', ['json', 'pretty'])
   format: 'json' | 'pretty';
+
   /** One line per request. */
+  @SwitchVariable('LOG_REQUESTS', true)
   requests: boolean;
+
   /** Greet whoever started the service: at a terminal, and on the embedded database (nobody's production). */
   welcome: boolean;
 }
 
-export interface DatabaseConfig {
+export class DatabaseConfig {
   /** Null: the embedded PostgreSQL in `DATA_DIR`. */
+  @MatchingVariable('DATABASE_URL', /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://')
   url: string | null;
+
+  @IntegerVariable('DATABASE_POOL_SIZE', {
+    default: '10',
+    minimum: 1,
+    maximum: 500,
+    message: 'must be a whole number from 1 to 500',
+  })
   poolSize: number;
 }
 
-export interface TrustConfig {
+export class TrustConfig {
+  @FromVariable(
+    'BOOTSTRAP_API_KEY',
+    {},
+    MinLength(16, { message: 'must have at least 16 characters' }),
+    MaxLength(512, { message: 'must have at most 512 characters' }),
+    Satisfies(
+      (key) => typeof key === 'string' && /^[\x21-\x7e]+$/.test(key),
+      'must consist of printable characters without spaces',
+    ),
+  )
   bootstrapApiKey: string | null;
+
   /** Null: generated into `DATA_DIR` (embedded database only). */
+  @FromVariable('ENCRYPTION_KEYS', { convert: parseEncryptionKeys })
   encryptionKeys: CipherKey[] | null;
 }
 
-export interface EnterpriseSsoConfig {
+const REALM = 'must be the full http(s) address of the realm, …/realms/NAME';
+
+function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
+  return issuer !== null;
+}
+
+export class EnterpriseSsoConfig {
+  /** Null only while it is read: without an issuer there is no such group. */
+  @UrlVariable(
+    'ENTERPRISE_SSO_ISSUER',
+    { message: REALM },
+    Satisfies((issuer) => /\/realms\/[^/]+$/.test(String(issuer)), REALM),
+  )
   issuer: string;
+
+  @MatchingVariable(
+    'ENTERPRISE_SSO_ALIAS',
+    /^[A-Za-z0-9._-]+$/,
+    'must name the identity provider in Keycloak (letters, digits, . _ -)',
+    { requiredIf: hasIssuer },
+  )
   alias: string;
+
+  @ChoiceVariable('ENTERPRISE_SSO_KIND', ['github', 'gitlab', 'bitbucket_dc'], { requiredIf: hasIssuer })
   kind: 'github' | 'gitlab' | 'bitbucket_dc';
+
+  @TextVariable('ENTERPRISE_SSO_HOST')
   host: string | null;
+
+  @TextVariable('ENTERPRISE_SSO_CLIENT_ID')
   clientId: string | null;
+
+  @TextVariable('ENTERPRISE_SSO_CLIENT_SECRET')
   clientSecret: string | null;
+
+  @ChoiceVariable('ENTERPRISE_SSO_API_VERSION', ['v1', 'v2'], { default: 'v1' })
   apiVersion: 'v1' | 'v2';
 }
 
-export interface GitConfig {
+export class GitConfig {
+  @ListVariable('GIT_HOST_ALLOWLIST')
   hostAllowlist: string[];
+
+  @UrlVariable('GITHUB_API_URL', { default: 'https://api.github.com' })
   githubApiUrl: string;
+
+  @UrlVariable('GITLAB_API_URL', { default: 'https://gitlab.com/api' })
   gitlabApiUrl: string;
+
+  @UrlVariable('BITBUCKET_API_URL', { default: 'https://api.bitbucket.org/2.0' })
   bitbucketApiUrl: string;
-  /** Where repositories of tokens without a host are cloned from, and those of nobody's token; no trailing slash. */
+
+  /**
+   * Where repositories of tokens without a host are cloned from, and public ones without a token; no trailing slash.
+   * Unless configured it follows from the address of the API.
+   */
+  @CloneUrlVariable('GITHUB_CLONE_URL')
   githubCloneUrl: string;
+
+  @CloneUrlVariable('GITLAB_CLONE_URL')
   gitlabCloneUrl: string;
+
+  @CloneUrlVariable('BITBUCKET_CLONE_URL')
   bitbucketCloneUrl: string;
+
   enterpriseSso: EnterpriseSsoConfig | null;
+
   /** Deadline of one request to a git host, milliseconds. */
+  @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', '8', 60)
   requestTimeoutMs: number;
+
   /** How long suggested tasks wait for all providers, milliseconds. */
+  @MillisecondsVariable('SUGGESTED_TASKS_TIMEOUT_SECONDS', '12', 120)
   tasksTimeoutMs: number;
 }
 
-export interface AgentConfig {
+export class AgentConfig {
   /** Whether the tools of agents get the user's git tokens, as variables and through git's credential helper. */
+  @SwitchVariable('AGENT_EXPOSE_GIT_TOKENS', true)
   exposeGitTokens: boolean;
+
   /** How long a language model may stay silent, seconds. */
+  @IntegerVariable('LLM_TIMEOUT_SECONDS', {
+    default: '120',
+    minimum: 1,
+    maximum: 3600,
+    message: 'must be a whole number of seconds from 1 to 3600',
+  })
   llmTimeoutSeconds: number;
+
   /** Above how many tokens the oldest part of a conversation is summarised; null: 60 % of the model's context. */
+  @IntegerVariable('AGENT_CONDENSER_TOKENS', {
+    minimum: 1000,
+    message: 'must be a whole number of tokens, at least 1000',
+  })
   condenserTokens: number | null;
+
   /** Absolute path of the operator's list of model prices. */
+  @PathVariable('MODEL_PRICES_FILE')
   modelPricesFile: string | null;
+
   /** Base address of Tavily's search API. */
+  @UrlVariable('TAVILY_API_URL', { default: 'https://api.tavily.com' })
   tavilyApiUrl: string;
 }
 
-export interface SandboxConfig {
+/** What a container label, a queue's name and a folder can all hold. */
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const LABEL_EXPECTED = 'must be 1 to 63 letters, digits or . _ -, beginning with a letter or digit';
+
+export class SandboxConfig {
+  @ChoiceVariable('SANDBOX_BACKEND', ['process', 'docker'], { default: 'process' })
   backend: 'process' | 'docker';
+
   /** Absolute path of the list of specifications; null: the built-in list. */
+  @PathVariable('SANDBOX_SPECS_FILE')
   specsFile: string | null;
+
   /** Of the process backend. */
+  @ChoiceVariable('SANDBOX_ISOLATION', ['auto', 'bwrap', 'none'], {
+    default: 'auto',
+  })
   isolation: 'auto' | 'bwrap' | 'none';
+
   /** Several users may have process sandboxes that nothing separates. */
+  @SwitchVariable('ALLOW_UNSANDBOXED', false)
   allowUnsandboxed: boolean;
+
   /** Which machine's sandboxes this replica looks after; null: the id kept in `DATA_DIR`. */
+  @MatchingVariable('HOST_ID', LABEL, LABEL_EXPECTED)
   hostId: string | null;
-  /** Value of the label that marks what we made; null: the id kept in the database. */
+
+  /** Value of the label that marks what this installation made; null: the id kept in the database. */
+  @MatchingVariable('INSTANCE_ID', LABEL, LABEL_EXPECTED)
   instanceId: string | null;
+
   /** How agent servers reach the service, without a trailing slash; null: derived. */
+  @UrlVariable('SANDBOX_CALLBACK_URL')
   callbackUrl: string | null;
+
   /** The network that the service and docker sandboxes share. */
+  @MatchingVariable('SANDBOX_DOCKER_NETWORK', /^[A-Za-z0-9][\w.-]*$/, 'must be the name of a Docker network')
   dockerNetwork: string | null;
+
   /** Host name or IP of this machine at which other hosts reach its sandboxes; null: loopback only. */
+  @MatchingVariable(
+    'SANDBOX_ADDRESS',
+    /^[A-Za-z0-9.:-]+$/,
+    'must be a host name or an IP address, without scheme and port',
+  )
   address: string | null;
+
   /** Whether clients talk to agent servers through the service or directly. */
+  @ChoiceVariable('SANDBOX_EXPOSE', ['proxy', 'direct'], { default: 'proxy' })
   expose: 'proxy' | 'direct';
+
   /**
    * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`
    * where `PUBLIC_URL` names this machine, else nowhere.
    */
+  @UrlVariable(
+    'SANDBOX_PORTS_URL',
+    {},
+    Satisfies(
+      (address) => /^https?:\/\/[^/?#@]+$/.test(String(address)),
+      'must be scheme and host name (and port), without a path',
+    ),
+    Satisfies(
+      (address) => hasNamesBelow(String(address)),
+      'must have a host name that others can be below, and no IP address',
+    ),
+  )
   portsUrl: string | null;
+
+  @MatchingVariable(
+    'DOCKER_HOST',
+    /^(unix|tcp|https?|npipe):\/\/./,
+    'must be the address of a Docker engine, such as unix:///var/run/docker.sock',
+  )
   dockerHost: string | null;
+
   /** Sandboxes that one user may have running at a time. */
+  @IntegerVariable('MAX_RUNNING_SANDBOXES', {
+    default: '5',
+    minimum: 1,
+    maximum: 10_000,
+    message: 'must be a whole number from 1 to 10000',
+  })
   maxRunning: number;
-  /** What happens when one more is wanted: the longest idle one is paused, or the request refused. */
+
+  /** What happens when one more is requested: the longest idle one is paused, or the request is refused. */
+  @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
   limitPolicy: 'pause_oldest_idle' | 'reject';
+
   /** Seconds without activity after which a sandbox is paused; 0: never. */
+  @SecondsVariable('SANDBOX_IDLE_TIMEOUT_SECONDS', '1800', 'never pause')
   idleTimeoutSeconds: number;
+
   /** Seconds after which a sandbox that does not run is removed; 0: never. */
+  @SecondsVariable('SANDBOX_RETENTION_SECONDS', '0', 'keep them')
   retentionSeconds: number;
-  /** Seconds that the start of a conversation waits for a place. */
+
+  /** Seconds that the start of a conversation waits for quota. */
+  @SecondsVariable('SANDBOX_WAIT_SECONDS', '600')
   waitSeconds: number;
-  /** Age in seconds from which a sandbox of ours without a row is removed. */
+
+  /** Age in seconds from which a sandbox of this installation without a row is removed. */
+  @SecondsVariable('SANDBOX_ORPHAN_GRACE_SECONDS', '60')
   orphanGraceSeconds: number;
+
   /** Variables of the service itself that programs of process sandboxes need as well: paths, language, proxies, CAs. */
   environment: Readonly<Record<string, string>>;
 }
 
-export interface OutboundConfig {
-  /** Hosts that user-given LLM and MCP addresses may name; null = any. */
+export class OutboundConfig {
+  /** Hosts that user-given LLM and MCP addresses may name; null: any. */
+  @FromVariable('OUTBOUND_ALLOWLIST', { convert: hostList })
   allowlist: string[] | null;
+
+  @UrlVariable('HTTPS_PROXY')
   proxyUrl: string | null;
+
+  @TextVariable('NO_PROXY')
   noProxy: string | null;
 }
 
-/** The validated configuration in typed groups; injected by this class. */
-export class AppConfig {
+/** Members of {@link AppConfig} that belong to no group. */
+export class GeneralConfig {
+  /** Absolute path. */
+  @PathVariable('DATA_DIR', '.data')
+  dataDir: string;
+}
+
+/** The validated configuration; injected by this class. */
+export class AppConfig implements Readonly<GeneralConfig> {
+  readonly dataDir: string;
   readonly http: HttpConfig;
   readonly log: LogConfig;
   readonly database: DatabaseConfig;
-  /** Absolute path. */
-  readonly dataDir: string;
   readonly trust: TrustConfig;
   readonly git: GitConfig;
   readonly agent: AgentConfig;
@@ -135,14 +354,30 @@ export class AppConfig {
   readonly outbound: OutboundConfig;
 
   constructor(groups: AppConfig) {
-    this.http = groups.http;
-    this.log = groups.log;
-    this.database = groups.database;
-    this.dataDir = groups.dataDir;
-    this.trust = groups.trust;
-    this.git = groups.git;
-    this.agent = groups.agent;
-    this.sandboxes = groups.sandboxes;
-    this.outbound = groups.outbound;
+    Object.assign(this, groups);
   }
+}
+
+function isOrigin(entry: unknown): boolean {
+  return typeof entry === 'string' && URL.canParse(entry) && new URL(entry).origin === entry;
+}
+
+/** Whether other host names can be below the address's, which is so of no IP address. */
+function hasNamesBelow(address: string): boolean {
+  if (!URL.canParse(address)) {
+    return false;
+  }
+  const { protocol, host } = new URL(address);
+  return URL.canParse(`${protocol}//below.${host}`);
+}
+
+/** Host lists are read where they are used; here only to say at once that one is not readable. */
+function hostList(text: string): string[] {
+  const entries = commaList(text);
+  try {
+    HostAllowlist.parse(entries);
+  } catch (error) {
+    throw new ConfigError(`OUTBOUND_ALLOWLIST: ${errorMessage(error)}`, { cause: error });
+  }
+  return entries;
 }

@@ -37,8 +37,8 @@ export function parseEncryptionKeys(text: string): CipherKey[] {
 }
 
 /**
- * Encryption keys of an installation on the embedded database: read from `DATA_DIR/encryption-keys` (mode 0600), made
- * there at the first start. The file holds the same text as `ENCRYPTION_KEYS`.
+ * Encryption keys of an installation on the embedded database: read from `DATA_DIR/encryption-keys` (mode 0600), generated
+ * at the first start. The file holds the same text as `ENCRYPTION_KEYS`.
  */
 export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
@@ -53,7 +53,7 @@ export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]>
   const draft = `${file}.${process.pid}`;
   await writeFile(draft, `local:${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   try {
-    // Of two first starts at the same time one wins, and both read the winner's key.
+    // Of two first starts at the same time one succeeds, and both read its key.
     await link(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {

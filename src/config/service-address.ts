@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { AppConfig } from './app-config.js';
 
-/** Where this replica is found. Ports are those of the open listener, so `PORT=0` works too. */
+/** Where clients find this replica. The port is that of the open listener, so `PORT=0` works too. */
 @Injectable()
 export class ServiceAddress {
   private boundPort: number | null = null;
@@ -19,7 +19,7 @@ export class ServiceAddress {
 
   /** The port that was bound; the configured one before that. */
   get port(): number {
-    // Asked of the operating system once: lists have an address in every item.
+    // The operating system is asked only once: lists have an address in every item.
     this.boundPort ??= this.findBoundPort();
     return this.boundPort ?? this.config.http.port;
   }

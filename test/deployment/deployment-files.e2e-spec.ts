@@ -1,15 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
-import { getMetadataStorage } from 'class-validator';
-import { Environment } from '../../src/config/environment.js';
+import { configVariables } from '../../src/config/load-config.js';
 
-const VARIABLES = [
-  ...new Set(
-    getMetadataStorage()
-      .getTargetValidationMetadatas(Environment, '', false, false)
-      .map(({ propertyName }) => propertyName),
-  ),
-];
+const VARIABLES = configVariables().map(({ name }) => name);
 /** Set by the image itself. */
 const OF_THE_IMAGE = ['PORT', 'HOST', 'DATA_DIR'];
 /** Read by docker-compose.yml or by Node.js. */

@@ -1,0 +1,251 @@
+import path from 'node:path';
+import { Expose, plainToInstance, Transform } from 'class-transformer';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsOptional,
+  IsUrl,
+  Matches,
+  Max,
+  Min,
+  ValidateBy,
+  ValidateIf,
+  validateSync,
+} from 'class-validator';
+import { ConfigError } from './config.error.js';
+
+/** An environment variable that fills a member of a group. */
+export interface Variable {
+  name: string;
+  /** The text that an absent variable stands for. */
+  default: string | undefined;
+}
+
+interface VariableOptions {
+  /** The text that an absent variable stands for, in the variable's own unit. */
+  default?: string;
+  /** What the member holds when the variable is absent and has no default; null unless said. */
+  absent?: unknown;
+  /** What the member holds for a text; the rules judge that. May throw a ConfigError. */
+  convert?: (text: string) => unknown;
+  /** When an absent variable is judged too; never unless said. */
+  requiredIf?: (group: never) => boolean;
+}
+
+const variablesByGroup = new Map<object, Map<string, Variable>>();
+
+/** The environment variables of a group, in the order of its members. */
+export function variablesOf(group: new () => object): Variable[] {
+  return [...(variablesByGroup.get(group.prototype)?.values() ?? [])];
+}
+
+/** Fills the member from an environment variable and applies rules of class-validator to it. */
+export function FromVariable(
+  name: string,
+  { default: initial, absent = null, convert = (text) => text, requiredIf }: VariableOptions,
+  ...rules: PropertyDecorator[]
+): PropertyDecorator {
+  const presence = requiredIf
+    ? ValidateIf((group: object) => requiredIf(group as never))
+    : initial === undefined
+      ? IsOptional()
+      : null;
+  return (target, property) => {
+    const variables = variablesByGroup.get(target) ?? new Map<string, Variable>();
+    variablesByGroup.set(target, variables.set(String(property), { name, default: initial }));
+    Expose({ name })(target, property);
+    Transform(({ value }: { value: string | undefined }) => {
+      const text = value ?? initial;
+      return text === undefined ? absent : convert(text);
+    })(target, property);
+    for (const decorate of presence ? [presence, ...rules] : rules) {
+      decorate(target, property);
+    }
+  };
+}
+
+/**
+ * A group with its members read from the variables.
+ *
+ * @throws ConfigError one line that names the variable and what would be right
+ */
+export function readGroup<T extends object>(
+  type: new () => T,
+  variables: Readonly<Record<string, string>>,
+): T {
+  const group = plainToInstance(type, variables, { excludeExtraneousValues: true });
+  // Not every group has rules.
+  const [error] = validateSync(group, { forbidUnknownValues: false });
+  if (error) {
+    const name = variablesByGroup.get(type.prototype)?.get(error.property)?.name ?? error.property;
+    throw new ConfigError(`${name}: ${Object.values(error.constraints ?? {})[0] ?? 'is not valid'}`);
+  }
+  return group;
+}
+
+export function TextVariable(name: string, options: VariableOptions = {}): PropertyDecorator {
+  return FromVariable(name, options);
+}
+
+/** A text of a certain form. */
+export function MatchingVariable(
+  name: string,
+  pattern: RegExp,
+  message: string,
+  options: VariableOptions = {},
+): PropertyDecorator {
+  return FromVariable(name, options, Matches(pattern, { message }));
+}
+
+/** One of some words. */
+export function ChoiceVariable(
+  name: string,
+  words: readonly string[],
+  options: VariableOptions = {},
+): PropertyDecorator {
+  const message = `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  return FromVariable(name, options, IsIn([...words], { message }));
+}
+
+/** A file or folder; the member holds its absolute path. */
+export function PathVariable(name: string, initial?: string): PropertyDecorator {
+  return FromVariable(name, {
+    ...(initial !== undefined && { default: initial }),
+    convert: (file) => path.resolve(file),
+  });
+}
+
+/** `true` or `false`. */
+export function SwitchVariable(name: string, initial: boolean): PropertyDecorator {
+  return FromVariable(
+    name,
+    {
+      default: String(initial),
+      convert: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+    },
+    IsBoolean({ message: 'must be true or false' }),
+  );
+}
+
+interface NumberRange {
+  minimum: number;
+  maximum?: number;
+  message: string;
+  default?: string;
+}
+
+/** A whole number. */
+export function IntegerVariable(
+  name: string,
+  { minimum, maximum, message, default: initial }: NumberRange,
+): PropertyDecorator {
+  return FromVariable(
+    name,
+    { ...(initial !== undefined && { default: initial }), convert: toNumber },
+    IsInt({ message }),
+    Min(minimum, { message }),
+    ...(maximum === undefined ? [] : [Max(maximum, { message })]),
+  );
+}
+
+export function PortVariable(name: string, initial?: string): PropertyDecorator {
+  return IntegerVariable(name, {
+    minimum: 0,
+    maximum: 65_535,
+    message: 'must be a port number',
+    ...(initial !== undefined && { default: initial }),
+  });
+}
+
+/** A hundred years: dates beyond it need a calendar of their own. */
+const MAX_SECONDS = 3_153_600_000;
+
+/** A whole number of seconds. */
+export function SecondsVariable(name: string, initial: string, whatZeroMeans?: string): PropertyDecorator {
+  const message = 'must be a whole number of seconds';
+  return IntegerVariable(name, {
+    minimum: 0,
+    maximum: MAX_SECONDS,
+    message: whatZeroMeans === undefined ? message : `${message}, 0 to ${whatZeroMeans}`,
+    default: initial,
+  });
+}
+
+/** Seconds, perhaps a fraction of one; the member holds milliseconds. */
+export function MillisecondsVariable(
+  name: string,
+  initial: string,
+  maximumSeconds: number,
+): PropertyDecorator {
+  const message = `must be a number of seconds from 0.1 to ${maximumSeconds}`;
+  return FromVariable(
+    name,
+    {
+      default: initial,
+      convert: (text) => {
+        const seconds = Number(text);
+        // A text that is out of range stays so, whatever rounding would make of it.
+        return seconds >= 0.1 && seconds <= maximumSeconds ? Math.round(seconds * 1000) : Number.NaN;
+      },
+    },
+    IsNumber({}, { message }),
+  );
+}
+
+function toNumber(text: string): unknown {
+  return text.trim() === '' ? text : Number(text);
+}
+
+type UrlRules = Parameters<typeof IsUrl>[0];
+
+const HTTP_URL: UrlRules = { require_tld: false, require_protocol: true, protocols: ['http', 'https'] };
+
+/** An http(s) address; the member holds it without a trailing slash. */
+export function UrlVariable(
+  name: string,
+  { message = 'must be an http(s) address', ...options }: VariableOptions & { message?: string } = {},
+  ...rules: PropertyDecorator[]
+): PropertyDecorator {
+  return FromVariable(
+    name,
+    { ...options, convert: withoutTrailingSlash },
+    IsUrl(HTTP_URL, { message }),
+    ...rules,
+  );
+}
+
+/** The base address of a git server that repositories are cloned from. */
+export function CloneUrlVariable(name: string): PropertyDecorator {
+  return FromVariable(
+    name,
+    { convert: withoutTrailingSlash },
+    IsUrl(
+      { ...HTTP_URL, disallow_auth: true, allow_query_components: false, allow_fragments: false },
+      { message: 'must be an http(s) address without user, password or query' },
+    ),
+  );
+}
+
+function withoutTrailingSlash(address: string): string {
+  return address.replace(/\/+$/, '');
+}
+
+/** A comma list; empty when absent. */
+export function ListVariable(name: string, ...rules: PropertyDecorator[]): PropertyDecorator {
+  return FromVariable(name, { absent: [], convert: commaList }, ...rules);
+}
+
+/** The entries of a comma list; white space around them does not count. */
+export function commaList(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+/** A rule that class-validator has no decorator for. */
+export function Satisfies(isValid: (value: unknown) => boolean, message: string): PropertyDecorator {
+  return ValidateBy({ name: 'satisfies', validator: { validate: isValid } }, { message });
+}
