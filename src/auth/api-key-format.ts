@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { BASE62, randomBase62 } from '../common/identifiers.js';
 
-const ISSUED = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
-const CHOSEN = /^[\x21-\x7e]{16,512}$/;
+const ISSUED_KEY = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
+const CHOSEN_KEY = /^[\x21-\x7e]{16,512}$/;
 
 /** A presented key, taken apart. */
 export interface ParsedApiKey {
@@ -23,12 +23,12 @@ export function generateApiKey(): string {
  * @returns null for anything that cannot be a key
  */
 export function parseApiKey(text: string): ParsedApiKey | null {
-  const issued = ISSUED.exec(text);
+  const issued = ISSUED_KEY.exec(text);
   if (issued) {
     const [, id = '', secret = ''] = issued;
     return { id, secretHash: sha256(secret) };
   }
-  if (!CHOSEN.test(text)) {
+  if (!CHOSEN_KEY.test(text)) {
     return null;
   }
   const secretHash = sha256(text);

@@ -34,7 +34,7 @@ export const CurrentUser = createParamDecorator((_data: unknown, context: Execut
 
 export const PUBLIC_ROUTE = 'slipway:public';
 
-/** Opens a route to requests without a key; every other route is closed. */
+/** Opens a route to requests without a key; all others need one. */
 export function Public(): ReturnType<typeof SetMetadata> {
   return SetMetadata(PUBLIC_ROUTE, true);
 }

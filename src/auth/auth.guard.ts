@@ -7,19 +7,7 @@ import { currentRequest } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
 
-/** Lets administrators through. */
-@Injectable()
-export class AdminGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    if (user?.isAdmin !== true) {
-      throw new DomainError('forbidden', 'forbidden', 'Only administrators may do this.');
-    }
-    return true;
-  }
-}
-
-/** Closed by default: every route needs a key unless it says `@Public()`. */
+/** Checks the API key of a request. Every route needs one unless it is `@Public()`. */
 @Injectable()
 export class AuthGuard implements CanActivate {
   constructor(
@@ -28,11 +16,11 @@ export class AuthGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (this.says(PUBLIC_ROUTE, context)) {
+    if (this.isMarked(PUBLIC_ROUTE, context)) {
       return true;
     }
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    const key = this.says(BESIDE_SANDBOX_KEY, context)
+    const key = this.isMarked(BESIDE_SANDBOX_KEY, context)
       ? presentedBesideSandboxKey(request.headers)
       : presentedKey(request.headers);
     const user = key === null ? null : await this.verifier.verify(key);
@@ -47,9 +35,22 @@ export class AuthGuard implements CanActivate {
     return true;
   }
 
-  private says(metadata: string, context: ExecutionContext): boolean {
-    const places = [context.getHandler(), context.getClass()];
-    return this.reflector.getAllAndOverride<boolean | undefined>(metadata, places) ?? false;
+  /** Whether the handler or its controller carries the metadata. */
+  private isMarked(metadata: string, context: ExecutionContext): boolean {
+    const targets = [context.getHandler(), context.getClass()];
+    return this.reflector.getAllAndOverride<boolean | undefined>(metadata, targets) ?? false;
+  }
+}
+
+/** Lets administrators through. */
+@Injectable()
+export class AdminGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    if (user?.isAdmin !== true) {
+      throw new DomainError('forbidden', 'forbidden', 'Only administrators may do this.');
+    }
+    return true;
   }
 }
 
@@ -57,7 +58,7 @@ export class AuthGuard implements CanActivate {
 @Injectable()
 export class KeyRateLimitGuard extends ThrottlerGuard {
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    // The limit that is switched off is asked for first: looking at a route's metadata costs more than this.
+    // The guard would look at the route's metadata before `skipIf`; this is cheaper where the limit is switched off.
     return Promise.resolve(
       this.commonOptions.skipIf?.(context) === true ||
         context.switchToHttp().getRequest<AuthenticatedRequest>().user === undefined,
@@ -75,21 +76,21 @@ export class KeyRateLimitGuard extends ThrottlerGuard {
 }
 
 /**
- * The key a request presents. Of several headers the first of X-Session-API-Key, X-Access-Token and
- * Authorization (Bearer) decides alone.
+ * The key that a request presents. The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is
+ * there decides alone.
  */
 export function presentedKey(headers: IncomingHttpHeaders): string | null {
   const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
-  return direct === undefined ? bearerToken(headers) : text(direct);
+  return direct === undefined ? bearerToken(headers) : single(direct);
 }
 
 /**
- * The user's key where `X-Session-API-Key` may carry a sandbox's key beside it: the other two headers come first then.
+ * The user's key on routes where `X-Session-API-Key` may carry a sandbox's key beside it: the other two headers win.
  */
 export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
   const direct = headers['x-access-token'];
   if (direct !== undefined) {
-    return text(direct);
+    return single(direct);
   }
   return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
 }
@@ -98,6 +99,6 @@ function bearerToken(headers: IncomingHttpHeaders): string | null {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
 }
 
-function text(value: string | string[]): string | null {
+function single(value: string | string[]): string | null {
   return typeof value === 'string' ? value : null;
 }

@@ -13,7 +13,7 @@ import { failureText } from './run-keys.js';
  */
 const folder = await mkdtemp(path.join(tmpdir(), 'slipway-migrations-'));
 try {
-  // Under root the server runs as another user, who has to get in.
+  // Under root the server runs as another user, who needs access to the folder.
   await chmod(folder, 0o711);
   const changes = await changesInAnEmptyDatabase(path.join(folder, 'data'));
   if (changes.length > 0) {
@@ -48,7 +48,7 @@ async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
   }
 }
 
-/** By file name and not by module: an entity that no module registers must be noticed too. */
+/** By file name and not by module, so that an entity which no module registers is noticed too. */
 async function everyEntity(): Promise<string[]> {
   const root = path.join(import.meta.dirname, '..');
   const files = (await readdir(root, { recursive: true })).filter((file) => file.endsWith('.entity.js'));

@@ -18,7 +18,7 @@ if (!process.argv.includes('--check')) {
   process.exitCode = 1;
 }
 
-/** Nest's preview knows every controller without making anything, so this needs no database. */
+/** Nest's preview mode knows every controller without creating providers, so this needs no database. */
 async function currentText(): Promise<string> {
   const app = await NestFactory.create(
     AppModule.register(parseConfig({}, false), {

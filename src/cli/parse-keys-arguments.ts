@@ -8,7 +8,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What the operator asked for; texts are as they were typed, the commands check them. */
+/** What the operator asked for. Texts are as typed; the commands check them. */
 export type KeysCommand =
   | { name: 'help' }
   | {
@@ -40,7 +40,7 @@ The same environment variables and .env file as the service's say which database
 `;
 
 /**
- * Takes the arguments after `npm run keys --` apart.
+ * Parses the arguments after `npm run keys --`.
  *
  * @throws UsageError for an unknown command or flag, a missing value, or too many arguments
  */
@@ -116,7 +116,7 @@ function withUsageErrors<T>(parse: () => T): T {
   }
 }
 
-/** Node's own messages repeat what was typed, and that may be a key. */
+/** Node's own messages repeat what was typed, which may be a key. */
 const REASONS: Record<string, string> = {
   ERR_PARSE_ARGS_UNKNOWN_OPTION: 'there is a flag that this command does not know',
   ERR_PARSE_ARGS_INVALID_OPTION_VALUE: 'a flag lacks its value, or has one where it takes none',

@@ -9,7 +9,7 @@ import { type KeysSession, openKeysSession } from './keys-session.js';
 import { KEYS_USAGE, type KeysCommand, parseKeysArguments, UsageError } from './parse-keys-arguments.js';
 import { reencrypt } from './reencrypt.js';
 
-/** One line for what an operator can mend, the stack for everything else. */
+/** One line for what an operator can fix, the stack for everything else. */
 export function failureText(error: unknown): string {
   if (!(error instanceof Error) && !types.isNativeError(error)) {
     return String(error);

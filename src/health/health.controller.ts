@@ -39,7 +39,7 @@ class ServerInfoDto {
 @Public()
 @Controller()
 export class HealthController {
-  /** Of this start. */
+  /** Of this start of the process. */
   private readonly instanceId = randomUUID();
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
