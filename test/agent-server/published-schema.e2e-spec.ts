@@ -36,8 +36,8 @@ const ID = randomUUID();
 const KEY = randomUUID();
 
 /** The responses of the stock agent server, as far as they matter to callers. */
-function stockResponse({ method, path: place, query }: FakeRequest): FakeResponse {
-  switch (`${method} ${place.replace(ID, '{id}')}`) {
+function stockResponse({ method, path: route, query }: FakeRequest): FakeResponse {
+  switch (`${method} ${route.replace(ID, '{id}')}`) {
     case 'GET /server_info':
       return { body: { uptime: 2, idle_time: 1 } };
     case 'GET /api/conversations/search':
@@ -151,9 +151,9 @@ const commands = new AgentServerCommands(http);
 const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
 const { signal } = new AbortController();
 const target = () => ({ address: agent.origin, sessionKey: KEY });
-const look = (place: string) =>
+const look = (route: string) =>
   request(app.url)
-    .get(`/api/v1/app-conversations/${toHexId(ID)}/${place}`)
+    .get(`/api/v1/app-conversations/${toHexId(ID)}/${route}`)
     .set(app.user.headers)
     .expect(200);
 const act = (action: string, body?: object) =>
@@ -320,7 +320,7 @@ const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>
 );
 
 /** Followers of the conversation open its socket at any time. */
-const isSocket = ({ path: place }: FakeRequest) => place.startsWith('/sockets/');
+const isSocket = ({ path: route }: FakeRequest) => route.startsWith('/sockets/');
 
 /** Followers also read at any time; what they send is checked like everything else. */
 const isFollowing = (route: string) =>
@@ -381,8 +381,8 @@ describe('what is sent to the stock agent server', () => {
 });
 
 describe('what is accepted from the stock agent server', () => {
-  const post = async (place: string, body: unknown) => {
-    const response = await fetch(`${app.url}/api/v1/webhooks/${place}`, {
+  const post = async (route: string, body: unknown) => {
+    const response = await fetch(`${app.url}/api/v1/webhooks/${route}`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', 'X-Session-API-Key': KEY },
       body: JSON.stringify(body),

@@ -156,7 +156,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
 
     it('joins a network of the service, is reached by name there and publishes nothing', async () => {
       const network = `slipway-test-${randomBytes(6).toString('hex')}`;
-      const made = await harness.docker.createNetwork({ Name: network });
+      const created = await harness.docker.createNetwork({ Name: network });
       const inside = harness.another({ network });
       try {
         await inside.prepare();
@@ -172,7 +172,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
         expect(Object.keys(NetworkSettings.Networks)).toEqual([network]);
         await inside.remove(launch.id);
       } finally {
-        await made.remove();
+        await created.remove();
       }
       await expect(inside.prepare()).rejects.toThrow(
         `SANDBOX_DOCKER_NETWORK: the network ${network} is not there`,
@@ -212,24 +212,26 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
     });
 
     it('continues a start that was interrupted', async () => {
-      const [volumeOnly, made] = [harness.launch(), harness.launch()];
+      const [volumeOnly, withContainer] = [harness.launch(), harness.launch()];
       const labels = (id: string) => ({ 'slipway.instance': harness.instanceId, 'slipway.sandbox-id': id });
-      for (const { id } of [volumeOnly, made]) {
+      for (const { id } of [volumeOnly, withContainer]) {
         await harness.docker.createVolume({ Name: `slipway-${id}`, Labels: labels(id) });
       }
       await harness.docker.createContainer({
-        name: `slipway-${made.id}`,
+        name: `slipway-${withContainer.id}`,
         Image: AGENT_IMAGE,
-        Labels: labels(made.id),
+        Labels: labels(withContainer.id),
         OpenStdin: true,
         StdinOnce: true,
       });
       expect(
         (await backend.list()).map(({ id, state, exit }) => ({ id, state, exit })).toSorted(byId),
-      ).toEqual([volumeOnly, made].map(({ id }) => ({ id, state: 'stopped', exit: null })).toSorted(byId));
+      ).toEqual(
+        [volumeOnly, withContainer].map(({ id }) => ({ id, state: 'stopped', exit: null })).toSorted(byId),
+      );
       await started(volumeOnly);
-      await started(made);
-      await backend.remove(made.id);
+      await started(withContainer);
+      await backend.remove(withContainer.id);
       expect((await backend.list()).map(({ id }) => id)).toEqual([volumeOnly.id]);
     });
 

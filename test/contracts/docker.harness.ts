@@ -99,8 +99,8 @@ export class DockerHarness implements SandboxBackendHarness {
   }
 
   async close(): Promise<void> {
-    const left = await this.another().list();
-    await Promise.all(left.map(({ id }) => this.backend.remove(id)));
+    const remaining = await this.another().list();
+    await Promise.all(remaining.map(({ id }) => this.backend.remove(id)));
     const volumes = await this.agentServerVolumes();
     await Promise.all(volumes.map(async (name) => await this.docker.getVolume(name).remove()));
     await rm(this.#folder, { recursive: true });

@@ -5,7 +5,7 @@ import { describeSandboxBackend } from './sandbox-backend.contract.js';
 if (AGENT_IMAGE === '') {
   describe('sandbox backend: docker', () => {
     it.todo(
-      'needs an engine (DOCKER_HOST) and SLIPWAY_TEST_DOCKER_IMAGE, made by npm run image:agent-server',
+      'needs an engine (DOCKER_HOST) and SLIPWAY_TEST_DOCKER_IMAGE, built by npm run image:agent-server',
     );
   });
 } else {

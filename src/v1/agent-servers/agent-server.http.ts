@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Agent, Dispatcher, FormData } from 'undici';
 import { errorMessage } from '../../common/errors/error-message.js';
-import { jsonList, jsonText } from '../../common/json-access.js';
+import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures is large; anything larger than this is not a page. */
@@ -180,10 +180,8 @@ function reasonOf(error: unknown): string {
  * @param text body of the response
  */
 export function failureDetail(text: string): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
+  const parsed = parseJson(text);
+  if (parsed === undefined) {
     // Not every failure is JSON; then the text is the only detail.
     return text.slice(0, MAX_DETAIL) || NO_REASON;
   }

@@ -85,14 +85,14 @@ describe('SandboxForwarder', () => {
   });
 
   /** Starts a program that sends whatever the test wants. */
-  async function answering(answer: (socket: Socket, text: string) => void): Promise<void> {
+  async function startProgram(onData: (socket: Socket, received: string) => void): Promise<void> {
     program = createServer((socket) => {
       const index = received.push('') - 1;
       programs.push(socket);
       socket.on('error', () => undefined);
       socket.on('data', (chunk) => {
         received[index] += chunk.toString('latin1');
-        answer(socket, received[index] ?? '');
+        onData(socket, received[index] ?? '');
       });
     });
     await listen(program);
@@ -133,7 +133,7 @@ describe('SandboxForwarder', () => {
     ['no HTTP', 'SSH-2.0-x\r\n'],
     ['half of the headers', 'HTTP/1.1 200 OK\r\nContent-'],
   ])('responds with 502 when a program sends %s', async (_, answer) => {
-    await answering((socket) => socket.end(answer, 'latin1'));
+    await startProgram((socket) => socket.end(answer, 'latin1'));
     const text = await raw(get());
     expect(text).toMatch(/^HTTP\/1\.1 502 /);
     expect(text).toContain('No answer.');
@@ -150,7 +150,7 @@ describe('SandboxForwarder', () => {
     ],
     ['no length', 'HTTP/1.0 200 OK\r\n\r\nok', 'GET', '1.1'],
   ])('forwards a response with %s', async (_, answer, method, version) => {
-    await answering((socket) => socket.end(answer, 'latin1'));
+    await startProgram((socket) => socket.end(answer, 'latin1'));
     const text = await raw(get(method, version));
     expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(text.includes('ok')).toBe(method === 'GET');
@@ -159,7 +159,7 @@ describe('SandboxForwarder', () => {
 
   it('keeps the bytes of headers', async () => {
     const headers = 'Content-Disposition: attachment; filename="\xc3\xa9"\r\nLocation: /caf\xe9\r\n';
-    await answering((socket) =>
+    await startProgram((socket) =>
       socket.end(`HTTP/1.1 200 OK\r\n${headers}Content-Length: 2\r\n\r\nok`, 'latin1'),
     );
     const text = await raw(get());
@@ -168,13 +168,13 @@ describe('SandboxForwarder', () => {
   });
 
   it('breaks a response off that the program breaks off', async () => {
-    await answering((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
+    await startProgram((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
     const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
     await expect(answer.text()).rejects.toThrow('terminated');
   });
 
   it('forwards the headers of a response before its body', async () => {
-    await answering((socket) => {
+    await startProgram((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n',
       );
@@ -187,7 +187,7 @@ describe('SandboxForwarder', () => {
   });
 
   it('forwards a body with every method, as one request', async () => {
-    await answering((socket, text) => {
+    await startProgram((socket, text) => {
       if (text.endsWith('0\r\n\r\n')) {
         socket.end(OK);
       }
@@ -204,7 +204,7 @@ describe('SandboxForwarder', () => {
   });
 
   it('drains the rest of a body that the program did not read', async () => {
-    await answering((socket) => {
+    await startProgram((socket) => {
       // Discards the rest.
       socket.removeAllListeners('data').resume();
       socket.write('HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n');
@@ -220,7 +220,7 @@ describe('SandboxForwarder', () => {
   });
 
   it('ends the outgoing request when the client leaves', async () => {
-    await answering(() => undefined);
+    await startProgram(() => undefined);
     const socket = connect(portOf(service), '127.0.0.1');
     socket.write(get());
     await until(() => received.length === 1 && received[0] !== '');
@@ -230,7 +230,7 @@ describe('SandboxForwarder', () => {
   });
 
   it('adds the client to what earlier proxies said', async () => {
-    await answering((socket) => socket.end(OK));
+    await startProgram((socket) => socket.end(OK));
     await raw(
       'GET /a/../%2F\\[?x HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n',
     );
@@ -269,7 +269,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('rewrites the headers of the handshake like those of responses', async () => {
-      await answering((socket) => socket.end(`${SWITCHING}Set-Cookie: a=1\r\nX-Other: 1\r\n\r\n`));
+      await startProgram((socket) => socket.end(`${SWITCHING}Set-Cookie: a=1\r\nX-Other: 1\r\n\r\n`));
       proxied.rewriteResponseHeaders = (headers) => delete headers['set-cookie'];
       const text = await raw(handshake);
       expect(text).toMatch(/^HTTP\/1\.1 101 /);
@@ -278,7 +278,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('loses nothing that either side sends with the handshake', async () => {
-      await answering((socket, text) => {
+      await startProgram((socket, text) => {
         if (text.endsWith('early')) {
           socket.end('last');
         } else {
@@ -289,7 +289,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('adds nothing to a connection that breaks', async () => {
-      await answering((socket) => {
+      await startProgram((socket) => {
         socket.write(`${SWITCHING}\r\nfirst`, () => socket.resetAndDestroy());
       });
       expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 101 [^]*\r\n\r\n(first)?$/);
@@ -300,7 +300,7 @@ describe('SandboxForwarder', () => {
       ['502 for an invalid status', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n', '502 Bad Gateway'],
       ['502 for nothing', '', '502 Bad Gateway'],
     ])('responds with %s when the program refuses', async (_, answer, line) => {
-      await answering((socket) => socket.end(answer));
+      await startProgram((socket) => socket.end(answer));
       expect(await raw(handshake)).toMatch(new RegExp(`^HTTP/1.1 ${line}\r\n`));
     });
 
@@ -308,13 +308,13 @@ describe('SandboxForwarder', () => {
       ['another protocol', handshake.replace('websocket', 'h2c')],
       ['another method', handshake.replace('GET', 'POST')],
     ])('refuses %s', async (_, request) => {
-      await answering((socket) => socket.end(OK));
+      await startProgram((socket) => socket.end(OK));
       expect(await raw(request)).toMatch(/^HTTP\/1\.1 400 /);
       expect(received).toEqual([]);
     });
 
     it('closes a refused socket, whatever the client still sends', async () => {
-      await answering((socket) => socket.end('HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n'));
+      await startProgram((socket) => socket.end('HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n'));
       const closed = Promise.withResolvers<void>();
       service.once('connection', (socket) => socket.once('close', () => closed.resolve()));
       const client = connect({ port: portOf(service), host: '127.0.0.1', allowHalfOpen: true });
@@ -327,7 +327,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('opens no more when the service stops', async () => {
-      await answering((socket) => socket.write(`${SWITCHING}\r\n`));
+      await startProgram((socket) => socket.write(`${SWITCHING}\r\n`));
       const underWay = connect(portOf(service), '127.0.0.1');
       underWay.write(handshake);
       await once(underWay, 'data');
@@ -338,7 +338,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('sends nothing for a client that has left', async () => {
-      await answering((socket) => socket.end(OK));
+      await startProgram((socket) => socket.end(OK));
       const client = connect(portOf(service), '127.0.0.1');
       await once(client, 'connect');
       client.destroy();
@@ -348,7 +348,7 @@ describe('SandboxForwarder', () => {
     });
 
     it('keeps nothing open for a client that leaves during the handshake', async () => {
-      await answering(() => undefined);
+      await startProgram(() => undefined);
       const socket = connect(portOf(service), '127.0.0.1');
       socket.write(handshake);
       await until(() => received.length === 1 && received[0] !== '');

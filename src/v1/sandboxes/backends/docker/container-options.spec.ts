@@ -31,29 +31,29 @@ function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   };
 }
 
-function made(
+function optionsFor(
   changes: Partial<SandboxLaunch> = {},
   network: string | null = null,
   engine = ENGINE,
   environment: Record<string, string> = {},
 ) {
-  const given = launch(changes);
+  const requested = launch(changes);
   const options = { instanceId: 'test', network, pidsLimit: 512, cpu: 2, memoryMb: 1024, environment };
   const reach = sandboxReach({ network, listenAddress: null });
-  return containerOptions(given, sandboxLayout(given, 'agent-image'), options, reach, engine, 1234);
+  return containerOptions(requested, sandboxLayout(requested, 'agent-image'), options, reach, engine, 1234);
 }
 
 describe('containerOptions', () => {
   it("passes on the operator's proxy, and none of the service's other variables", () => {
     const environment = { HTTPS_PROXY: 'http://proxy:3128', PATH: '/opt/bin' };
-    const { Env = [] } = made({ env: { NO_PROXY: 'of-the-spec' } }, null, ENGINE, environment);
+    const { Env = [] } = optionsFor({ env: { NO_PROXY: 'of-the-spec' } }, null, ENGINE, environment);
     expect(Env).toEqual(expect.arrayContaining(['HTTPS_PROXY=http://proxy:3128', 'NODE_USE_ENV_PROXY=1']));
     expect(Env).toContain('NO_PROXY=of-the-spec');
     expect(Env).not.toContain('PATH=/opt/bin');
   });
 
   it('drops every right that a sandbox does not need', () => {
-    expect(made()).toMatchObject({
+    expect(optionsFor()).toMatchObject({
       name: 'slipway-AbCdEfGhIjKlMnOpQrStUv',
       Image: 'agent-image',
       User: '10001:10001',
@@ -82,7 +82,7 @@ describe('containerOptions', () => {
   });
 
   it('never holds the session key of our own server', () => {
-    const options = made();
+    const options = optionsFor();
     expect(JSON.stringify(options)).not.toContain(SESSION_KEY);
     expect(options).toMatchObject({ OpenStdin: true, StdinOnce: true });
     expect(options.Cmd?.slice(0, 2)).toEqual(['--workspace', '/sandbox/workspace/project']);
@@ -92,7 +92,7 @@ describe('containerOptions', () => {
 
   it('configures a stock agent server through its environment', () => {
     const program = { kind: 'image', image: 'stock:1', args: ['--port', '{port}'] } as const;
-    const options = made({
+    const options = optionsFor({
       program: { ...program, args: [...program.args] },
       workingDir: '/workspace/project',
       callbackUrl: null,
@@ -115,7 +115,7 @@ describe('containerOptions', () => {
   });
 
   it('publishes the ports for agents and names them to tools', () => {
-    const options = made({ ports: { WORKER_1: 8011 } });
+    const options = optionsFor({ ports: { WORKER_1: 8011 } });
     expect(options.HostConfig?.PortBindings).toEqual({
       '8000/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }],
       '8011/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }],
@@ -132,7 +132,7 @@ describe('containerOptions', () => {
   });
 
   it('applies the resource limits of the launch', () => {
-    expect(made({ cpu: 1.5, memoryMb: 256, runtime: 'runsc' }).HostConfig).toMatchObject({
+    expect(optionsFor({ cpu: 1.5, memoryMb: 256, runtime: 'runsc' }).HostConfig).toMatchObject({
       NanoCpus: 1.5e9,
       Memory: 268_435_456,
       Runtime: 'runsc',
@@ -140,11 +140,11 @@ describe('containerOptions', () => {
   });
 
   it('asks for no more processors than the engine has', () => {
-    expect(made({ cpu: 16 }).HostConfig?.NanoCpus).toBe(4e9);
+    expect(optionsFor({ cpu: 16 }).HostConfig?.NanoCpus).toBe(4e9);
   });
 
   it('publishes no port in a network that it shares with the service', () => {
-    const { HostConfig, NetworkingConfig } = made({}, 'sandboxes');
+    const { HostConfig, NetworkingConfig } = optionsFor({}, 'sandboxes');
     expect(HostConfig).toMatchObject({ NetworkMode: 'sandboxes' });
     expect(HostConfig).not.toHaveProperty('PortBindings');
     expect(HostConfig).not.toHaveProperty('ExtraHosts');
@@ -154,23 +154,23 @@ describe('containerOptions', () => {
   });
 
   it("prefers the specification's network", () => {
-    expect(made({ network: 'mine' }, 'sandboxes')).toMatchObject({
+    expect(optionsFor({ network: 'mine' }, 'sandboxes')).toMatchObject({
       HostConfig: { NetworkMode: 'mine' },
       NetworkingConfig: { EndpointsConfig: { mine: {} } },
     });
-    const published = made({ network: 'mine' });
+    const published = optionsFor({ network: 'mine' });
     expect(published.HostConfig).toMatchObject({ NetworkMode: 'mine', PortBindings: { '8000/tcp': [{}] } });
     expect(published).not.toHaveProperty('NetworkingConfig');
   });
 
   it('names the host only to engines that support it', () => {
-    expect(made({}, null, { ...ENGINE, knowsHostGateway: false }).HostConfig).not.toHaveProperty(
+    expect(optionsFor({}, null, { ...ENGINE, knowsHostGateway: false }).HostConfig).not.toHaveProperty(
       'ExtraHosts',
     );
   });
 
   it.each(['host', 'none', 'container:other'])('refuses the network %s', (network) => {
-    expect(() => made({ network })).toThrow(`"${network}"`);
+    expect(() => optionsFor({ network })).toThrow(`"${network}"`);
   });
 
   it.each([
@@ -182,7 +182,7 @@ describe('containerOptions', () => {
       /must be relative or lie in \/workspace/,
     ],
   ] satisfies [Partial<SandboxLaunch>, RegExp][])('refuses %j', (changes, message) => {
-    expect(() => made(changes)).toThrow(message);
+    expect(() => optionsFor(changes)).toThrow(message);
   });
 });
 

@@ -40,7 +40,7 @@ const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
 /** Variables for our agent server itself and not for tools, or not for anybody to read. */
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
 
-/** What the image is told when it starts. */
+/** How an image is started. */
 interface SandboxLayout {
   image: string;
   /** Where the sandbox's volume is mounted. */
@@ -53,10 +53,10 @@ interface SandboxLayout {
 }
 
 /**
- * Where things are inside a container, and how its agent server is told.
+ * The folders inside a container, and the arguments and variables of its agent server.
  *
  * Our own image gets its session key on standard input. A stock agent server (openhands.agent_server) reads it only from
- * its environment, which its tools and whoever may inspect the container can see.
+ * its environment, which its tools and anyone who may inspect the container can see.
  *
  * @throws SandboxBackendError when a container cannot run the program or use its working folder
  */

@@ -1,5 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
 import type { ContainerInspectInfo } from 'dockerode';
+import { parseJson } from '../../../../common/json-access.js';
 import { parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
 import type { DockerBackendOptions } from './docker-options.js';
 
@@ -98,13 +99,9 @@ function portAddresses(
   );
 }
 
-/** A container from before sandboxes had ports may carry any such label of its image. */
+/** A container from before sandboxes had ports may inherit any text in this label from its image. */
 function labelledPorts({ Config }: InspectedContainer): Record<string, number> {
-  try {
-    return parsePorts(JSON.parse(Config.Labels[PORTS_LABEL] ?? ''));
-  } catch {
-    return {};
-  }
+  return parsePorts(parseJson(Config.Labels[PORTS_LABEL] ?? ''));
 }
 
 function portAddress(

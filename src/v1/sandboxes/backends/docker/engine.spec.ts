@@ -55,7 +55,7 @@ it.each([
 
 describe('withDeadline', () => {
   it.each([
-    ['answers nothing', false],
+    ['never responds', false],
     ['stops in the middle of a response', true],
   ])('does not wait forever for an engine that %s', async (_, begins) => {
     const engine = createServer((_request, response) => {
@@ -121,7 +121,7 @@ describe('engineFailure', () => {
   });
 });
 
-it('engineStatus tells refusals of the engine from other failures', () => {
+it('engineStatus is null for failures other than refusals', () => {
   expect(engineStatus(Object.assign(new Error('x'), { statusCode: 409 }))).toBe(409);
   expect(engineStatus(new Error('x'))).toBeNull();
 });

@@ -5,7 +5,7 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
 /** The engine's own, without and with TLS. */
 const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
-/** A stop takes its grace time, and nothing else that is asked of an engine takes nearly as long. Pulls have limits of their own. */
+/** A stop takes its grace time; no other call takes nearly as long. Pulls are not bounded by it. */
 const DEADLINE_MS = 60_000;
 /** `host-gateway` came with Docker 20.10, API 1.41. */
 const HOST_GATEWAY_API = 41;
@@ -146,7 +146,7 @@ export function engineStatus(error: unknown): number | null {
 }
 
 /**
- * Turns a failure of the engine into an error for users; leaves errors alone that already are.
+ * Turns a failure of the engine into an error for users; returns errors that already are one unchanged.
  *
  * @param failure what could not be done, as the beginning of a sentence
  */

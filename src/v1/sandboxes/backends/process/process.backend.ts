@@ -15,7 +15,7 @@ import { programAddress, programAddresses, programMarker, sandboxMarker } from '
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
 import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
 import {
-  isSandboxId,
+  isFolderName,
   readIfExists,
   readLogTail,
   REMOVED_PREFIX,
@@ -204,7 +204,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   #files(id: string): SandboxFiles {
-    if (!isSandboxId(id)) {
+    if (!isFolderName(id)) {
       throw new SandboxBackendError('The id of a sandbox consists of letters and digits.');
     }
     return new SandboxFiles(this.#options.folder, id);

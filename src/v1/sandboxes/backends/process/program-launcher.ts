@@ -20,7 +20,7 @@ import {
 import { identifyProcess, isProgramAlive, type ProgramRecord } from './program-record.js';
 import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
 import { terminateSandbox } from './sandbox-termination.js';
-import { chooseUser, isInRange } from './sandbox-users.js';
+import { pickSandboxUser, isInRange } from './sandbox-users.js';
 
 export interface StartedProgram extends SpawnedProgram {
   /** The user that only this sandbox runs as; null when it has none of its own. */
@@ -153,7 +153,7 @@ export class ProgramLauncher {
     const others = (await sandboxIds(folder)).filter((other) => other !== id);
     const owners = others.map(async (other) => await new SandboxFiles(folder, other).owner());
     const taken = (await Promise.all(owners)).filter((owner) => owner !== null);
-    return chooseUser(id, this.#platform.users, new Set(taken));
+    return pickSandboxUser(id, this.#platform.users, new Set(taken));
   }
 }
 

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { jsonAt, jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { jsonAt, jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
 import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
 import { parsePorts, type SandboxExit } from '../sandbox-backend.js';
 
@@ -74,13 +74,4 @@ export function parseExit(text: string, { run }: ProgramRecord): SandboxExit | n
   return jsonText(value, 'run') === run
     ? { code: jsonNumber(value, 'code'), signal: jsonText(value, 'signal'), outOfMemory: false }
     : null;
-}
-
-/** Null for a text that is no JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -15,9 +15,9 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { parseJson, parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
+import { parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
 
 const PORT_BYTES = 8;
 const LOG_TAIL_BYTES = 4096;
@@ -200,11 +200,11 @@ export function relativeWorkingDir(workingDir: string): string {
 /** Ids of the sandboxes in a folder. */
 export async function sandboxIds(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory() && isSandboxId(entry.name)).map(({ name }) => name);
+  return entries.filter((entry) => entry.isDirectory() && isFolderName(entry.name)).map(({ name }) => name);
 }
 
 /** Whether a text is safe as the name of a folder: letters and digits only. */
-export function isSandboxId(text: string): boolean {
+export function isFolderName(text: string): boolean {
   return /^[0-9A-Za-z]{1,64}$/.test(text);
 }
 

@@ -46,7 +46,7 @@ export async function terminateSandbox(input: TerminationInput): Promise<void> {
 /**
  * Asks the program to end, and ends its namespace.
  *
- * @returns whether nothing can be left of it; false where there is no namespace to tell
+ * @returns whether nothing can be left of it; false without a namespace, which alone can guarantee that
  */
 async function terminateProgram(
   { ended, graceMs }: TerminationInput,

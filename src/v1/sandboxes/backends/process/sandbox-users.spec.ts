@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { chooseUser, isInRange, usableUserRange } from './sandbox-users.js';
+import { pickSandboxUser, isInRange, usableUserRange } from './sandbox-users.js';
 
 const WHOLE = '         0          0 4294967295\n';
 const CONTAINER = '0 100000 65536\n';
@@ -17,22 +17,22 @@ describe('usableUsers', () => {
   });
 });
 
-describe('chooseUser', () => {
+describe('pickSandboxUser', () => {
   const range = { first: 100, count: 3 };
 
   it('is stable and within the range', () => {
-    const user = chooseUser('a', range, new Set());
-    expect(chooseUser('a', range, new Set())).toBe(user);
+    const user = pickSandboxUser('a', range, new Set());
+    expect(pickSandboxUser('a', range, new Set())).toBe(user);
     expect(isInRange(user, range)).toBe(true);
   });
 
   it('picks another one when it is taken, until none is left', () => {
     const taken = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
-      taken.add(chooseUser('a', range, taken));
+      taken.add(pickSandboxUser('a', range, taken));
     }
     expect(taken).toEqual(new Set([100, 101, 102]));
-    expect(() => chooseUser('a', range, taken)).toThrow('taken');
+    expect(() => pickSandboxUser('a', range, taken)).toThrow('taken');
   });
 });
 

@@ -59,7 +59,7 @@ function contains(inner: UserRange): (outer: UserRange) => boolean {
 }
 
 /** A user for a sandbox, the same for the same id unless another sandbox has it. */
-export function chooseUser(id: string, { first, count }: UserRange, taken: ReadonlySet<number>): number {
+export function pickSandboxUser(id: string, { first, count }: UserRange, taken: ReadonlySet<number>): number {
   const start = createHash('sha256').update(id).digest().readUInt32BE() % count;
   for (let step = 0; step < count; step += 1) {
     const user = first + ((start + step) % count);
