@@ -7,9 +7,9 @@ const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 /** A tar archive without files. */
 const EMPTY_ARCHIVE = Buffer.alloc(1024);
 
-/** A registry of images over real HTTP (OCI distribution, what a pull needs), with one image: `image`, which is empty. */
+/** An image registry over real HTTP (the part of OCI distribution that a pull needs) with a single, empty image. */
 export class FakeRegistry {
-  /** With the registry's address. */
+  /** The reference of the image, with the registry's address. */
   readonly image: string;
   readonly #server: Server;
 
@@ -36,7 +36,7 @@ export class FakeRegistry {
         layers: [part('application/vnd.docker.image.rootfs.diff.tar.gzip', layer)],
       }),
     );
-    const answers = new Map<string, { type: string; body: Buffer }>([
+    const resources = new Map<string, { type: string; body: Buffer }>([
       ['/v2/', { type: 'application/json', body: Buffer.from('{}') }],
       ...['1', digest(manifest)].map(
         (name) => [`/v2/empty/manifests/${name}`, { type: MANIFEST, body: manifest }] as const,
@@ -46,18 +46,18 @@ export class FakeRegistry {
       ),
     ]);
     const server = createServer((request, response) => {
-      const answer = answers.get(request.url ?? '');
-      if (answer === undefined) {
+      const resource = resources.get(request.url ?? '');
+      if (resource === undefined) {
         response.writeHead(404, { 'Content-Type': 'application/json' });
         response.end(JSON.stringify({ errors: [{ code: 'MANIFEST_UNKNOWN', message: 'manifest unknown' }] }));
         return;
       }
       response.writeHead(200, {
-        'Content-Type': answer.type,
-        'Content-Length': answer.body.length,
-        'Docker-Content-Digest': digest(answer.body),
+        'Content-Type': resource.type,
+        'Content-Length': resource.body.length,
+        'Docker-Content-Digest': digest(resource.body),
       });
-      response.end(request.method === 'HEAD' ? undefined : answer.body);
+      response.end(request.method === 'HEAD' ? undefined : resource.body);
     });
     return new FakeRegistry(server, await startListening(server));
   }

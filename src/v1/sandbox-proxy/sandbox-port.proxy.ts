@@ -40,7 +40,7 @@ interface AuthorizedRequest {
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
   private readonly forwarder = new SandboxForwarder(
-    'Nothing answers at this port of the sandbox as a web server does. Has the agent started one there yet?',
+    'No web server answers at this port of the sandbox. Has the agent started one there yet?',
   );
 
   constructor(
