@@ -40,7 +40,7 @@ describe('the life of a sandbox', () => {
 
   const heardOf = (id: string): string[] =>
     heard.filter((line) => line.includes(id)).map((line) => line.replace(` ${id}`, ''));
-  const look = () => app.app.get(SandboxReconciler).look();
+  const reconcile = () => app.app.get(SandboxReconciler).reconcileNow();
 
   describe('start', () => {
     it('is an error with its cause when the backend refuses', async () => {
@@ -198,7 +198,7 @@ describe('the life of a sandbox', () => {
       }
       if (status === 'ERROR') {
         await backend.end(id, { code: 1, signal: null, outOfMemory: false });
-        await look();
+        await reconcile();
       }
       await until(async () => (await rowOf(id)).status === status);
       await me.remove(id);
@@ -229,7 +229,7 @@ describe('the life of a sandbox', () => {
     it('finds a program that ended by itself', async () => {
       const { id } = await me.running();
       await backend.end(id, { code: 137, signal: null, outOfMemory: true });
-      await look();
+      await reconcile();
 
       expect(await me.get(id)).toMatchObject({
         status: 'ERROR',
@@ -244,8 +244,8 @@ describe('the life of a sandbox', () => {
       const { id } = await me.running();
       await backend.end(id, null);
       backend.boxes.delete(id);
-      await look();
-      await look();
+      await reconcile();
+      await reconcile();
 
       expect(await me.get(id)).toMatchObject({
         status: 'MISSING',
@@ -263,11 +263,11 @@ describe('the life of a sandbox', () => {
       await until(async () => (await rowOf(id)).status === 'PAUSED');
       const box = backend.box(id);
       backend.boxes.delete(id);
-      await look();
+      await reconcile();
       expect(await me.get(id)).toMatchObject({ status: 'MISSING' });
 
       backend.boxes.set(id, box);
-      await look();
+      await reconcile();
       expect(await me.get(id)).toMatchObject({
         status: 'PAUSED',
         status_detail: expect.stringContaining('not there for a while'),
@@ -279,7 +279,7 @@ describe('the life of a sandbox', () => {
     it('follows an agent server to another address', async () => {
       const { id } = await me.running();
       const address = await backend.move(id);
-      await look();
+      await reconcile();
 
       expect(await app.app.get(RunningSandboxQueries).target(id)).toMatchObject({
         address,
@@ -295,7 +295,7 @@ describe('the life of a sandbox', () => {
         return status === 'PAUSED' && worker === null;
       });
       await backend.move(id);
-      await look();
+      await reconcile();
 
       expect(backend.box(id).server === null).toBe(true);
       expect((await rowOf(id)).lease_owner).toBeNull();
@@ -329,7 +329,7 @@ describe('the life of a sandbox', () => {
       const { launch } = backend.box(known);
       await backend.startUnknown({ ...launch, id: old }, app.clock.now() - 61_000);
       await backend.startUnknown({ ...launch, id: young }, app.clock.now() - 1_000);
-      await look();
+      await reconcile();
 
       expect([backend.boxes.has(old), backend.boxes.has(young), backend.boxes.has(known)]).toEqual([
         false,
@@ -337,7 +337,7 @@ describe('the life of a sandbox', () => {
         true,
       ]);
       app.clock.advance(60_000);
-      await look();
+      await reconcile();
       expect([backend.boxes.has(young), backend.boxes.has(known)]).toEqual([false, true]);
     });
 
@@ -349,7 +349,7 @@ describe('the life of a sandbox', () => {
         headers: app.admin.headers,
       });
       expect(response.status).toBe(204);
-      await look();
+      await reconcile();
 
       expect(backend.boxes.has(id)).toBe(false);
     });

@@ -162,7 +162,7 @@ describe('sandbox limits', () => {
     beforeEach(reset);
     afterAll(stop);
 
-    const look = () => app.app.get(IdleReaper).look();
+    const reap = () => app.app.get(IdleReaper).reap();
     const later = (id: string) => {
       app.clock.advance(TIMEOUT_S * 1000 + 1);
       backend.box(id).idleSeconds = TIMEOUT_S + 1;
@@ -170,10 +170,10 @@ describe('sandbox limits', () => {
 
     it('pauses them, and says why', async () => {
       const { id } = await me.running();
-      await look();
+      await reap();
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
       later(id);
-      await look();
+      await reap();
 
       expect(await me.get(id)).toMatchObject({
         status: 'PAUSED',
@@ -212,7 +212,7 @@ describe('sandbox limits', () => {
       const { id } = await me.running();
       later(id);
       await happen(id);
-      await look();
+      await reap();
 
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
     });
@@ -224,12 +224,12 @@ describe('sandbox limits', () => {
         .box(id)
         .server?.removeAllListeners('request')
         .on('request', ({ socket }) => socket.destroy());
-      await look();
+      await reap();
       app.clock.advance(590_000);
-      await look();
+      await reap();
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
       app.clock.advance(11_000);
-      await look();
+      await reap();
 
       expect(await me.get(id)).toMatchObject({
         status: 'ERROR',
@@ -243,7 +243,7 @@ describe('sandbox limits', () => {
       later(id);
       await me.get(id);
       await me.call('GET', '/search');
-      await look();
+      await reap();
 
       expect(await me.get(id)).toMatchObject({ status: 'PAUSED' });
     });
@@ -266,7 +266,7 @@ describe('sandbox limits', () => {
     const fresh = await me.running();
     await me.pause(fresh.id);
     await until(async () => {
-      await app.app.get(IdleReaper).look();
+      await app.app.get(IdleReaper).reap();
       return !backend.boxes.has(paused.id);
     });
 

@@ -211,10 +211,10 @@ describe('sandboxes of several processes', () => {
       );
       const reaper = first.app.get(IdleReaper);
       first.clock.advance(110_000);
-      await reaper.look();
+      await reaper.reap();
       expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
       first.clock.advance(11_000);
-      await reaper.look();
+      await reaper.reap();
 
       expect(await me.get(id)).toMatchObject({
         status: 'ERROR',
@@ -239,10 +239,10 @@ describe('sandboxes of several processes', () => {
         [watched],
       );
       const reaper = first.app.get(IdleReaper);
-      await reaper.look();
+      await reaper.reap();
       expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
       first.clock.advance(61_000);
-      await reaper.look();
+      await reaper.reap();
 
       expect(await me.get(lost)).toMatchObject({
         status: 'ERROR',
@@ -270,12 +270,12 @@ describe('sandboxes of several processes', () => {
           ({ id }) => id,
         );
       const reaper = first.app.get(IdleReaper);
-      await reaper.look();
+      await reaper.reap();
       expect(await rows()).toEqual([early, watched]);
       await first.dataSource.query(
         `UPDATE sandbox_hosts SET seen_at = now() - interval '25 hours' WHERE id = 'there'`,
       );
-      await reaper.look();
+      await reaper.reap();
 
       expect(await rows()).toEqual([early]);
       expect(backend.callsOf(forgotten)).toEqual(['start']);

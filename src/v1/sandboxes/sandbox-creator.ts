@@ -18,7 +18,7 @@ interface NewSandbox {
   spec: SandboxSpec;
   /** Null: the user's settings ask for nothing special. */
   overrides: SandboxOverrides | null;
-  /** The host that is to look after it; this one by default. */
+  /** The host that is to run it; this one by default. */
   hostId?: string;
   /** For how long it does not count as idle. */
   keepAliveSeconds: number;

@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** A machine whose replicas look after process or docker sandboxes. */
+/** A machine whose replicas run process or docker sandboxes. */
 @Entity('sandbox_hosts')
 export class SandboxHost {
   @PrimaryColumn('text', { primaryKeyConstraintName: 'sandbox_hosts_pkey' })

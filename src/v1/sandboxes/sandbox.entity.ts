@@ -43,7 +43,7 @@ export class Sandbox {
   @Column('text')
   backend: 'process' | 'docker';
 
-  /** The host that looks after it. */
+  /** The host that runs it. */
   @Column('text', { name: 'host_id' })
   hostId: string;
 

@@ -75,7 +75,7 @@ export class SandboxQueries {
   private readonly searchRows = new NamedStatement<SandboxRow>('sandboxes_search', SEARCH);
   private readonly lookUpRows = new NamedStatement<SandboxRow>('sandboxes_look_up', LOOK_UP);
   private readonly readSnapshot = new NamedStatement<Pick<SandboxRow, 'status' | 'status_detail'>>(
-    'start_sandbox',
+    'sandbox_snapshot',
     SNAPSHOT,
   );
 

@@ -21,8 +21,8 @@ const MAX_UNRESPONSIVE_SECONDS = 600;
 
 const MAX_INTERVAL_MS = 30_000;
 const MIN_INTERVAL_MS = 1_000;
-/** Looks per timeout: nothing is paused or removed much later than it should be. */
-const LOOKS_PER_TIMEOUT = 4;
+/** So that nothing is paused or removed much later than it should be. */
+const RUNS_PER_TIMEOUT = 4;
 
 /** Stops the programs of this host's sandboxes that nobody uses; much later it removes their files too. */
 @Injectable()
@@ -43,7 +43,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   ) {
     this.loop = new RepeatedWork(
       intervalMs(config.sandboxes),
-      () => this.look(),
+      () => this.reap(),
       (error) => {
         this.logger.error('failed to reap idle sandboxes', errorStack(error));
       },
@@ -58,10 +58,10 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     await this.loop.stop();
   }
 
-  async look(): Promise<void> {
+  async reap(): Promise<void> {
     await this.pauseIdle();
     await this.removeOld();
-    await this.lostHosts.look();
+    await this.lostHosts.reap();
   }
 
   /** Pauses what was idle for `SANDBOX_IDLE_TIMEOUT_SECONDS`; what does not even answer fails some time after that. */
@@ -144,7 +144,7 @@ function intervalMs({
   retentionSeconds,
 }: Pick<AppConfig['sandboxes'], 'idleTimeoutSeconds' | 'retentionSeconds'>): number {
   const timeouts = [idleTimeoutSeconds, retentionSeconds].filter((seconds) => seconds > 0);
-  const wantedMs = (Math.min(...timeouts, Number.MAX_SAFE_INTEGER) * 1000) / LOOKS_PER_TIMEOUT;
+  const wantedMs = (Math.min(...timeouts, Number.MAX_SAFE_INTEGER) * 1000) / RUNS_PER_TIMEOUT;
   return Math.min(Math.max(wantedMs, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
 }
 

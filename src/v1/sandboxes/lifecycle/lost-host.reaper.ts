@@ -23,7 +23,7 @@ export class LostHostReaper {
     private readonly clock: Clock,
   ) {}
 
-  async look(): Promise<void> {
+  async reap(): Promise<void> {
     await this.failAbandoned();
     await this.failUnreachable();
     await this.forgetUnremoved();

@@ -6,7 +6,7 @@ import { hostIsLost } from '../sandbox-host.repository.js';
 import type { SandboxRowStatus } from '../sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from '../sandbox.entity.js';
 
-/** The rest is found by the next look. */
+/** The next run finds the rest. */
 const MAX_BATCH = 50;
 
 /** Stopped sandboxes that the backend has are left out: they may be many, and need nothing. */

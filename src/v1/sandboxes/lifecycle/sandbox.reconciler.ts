@@ -52,7 +52,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly host: HostIdentity,
   ) {}
 
-  /** Looks at what ran before this start before the first request comes: its old address may be another's by now. */
+  /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
   async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     if ((await this.queries.runningIds(this.host.id)).length > 0) {
@@ -68,7 +68,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   }
 
   /** Reconciles now instead of within two seconds, and waits for slow repairs too. */
-  async look(): Promise<void> {
+  async reconcileNow(): Promise<void> {
     await this.loop.now();
     await Promise.all(this.slowRepairs.values());
   }
