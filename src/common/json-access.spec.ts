@@ -15,7 +15,7 @@ describe('json access', () => {
     expect(jsonAt(document, ...path)).toEqual(expected);
   });
 
-  it('answers only the type that was asked for', () => {
+  it('returns only the requested type', () => {
     expect([
       jsonText(document, 'a', 'text'),
       jsonText(document, 'a', 'blank'),

@@ -37,7 +37,7 @@ describe('the log of requests', () => {
     return JSON.parse(lines.find((line) => line.includes(requestId)) ?? '');
   };
 
-  it('never holds a key, wherever a client puts it', async () => {
+  it('never contains a key, wherever a client puts it', async () => {
     const { key, headers } = app.user;
     await request(app.url).delete(`/api/v1/api-keys/${key}`).set(headers).set('X-Request-Id', 'in-path');
     await request(app.url).get('/api/settings').query({ api_key: key }).set('X-Request-Id', 'in-query');
@@ -54,7 +54,7 @@ describe('the log of requests', () => {
       'POST /api/settings HTTP/1.1\r\nHost: x\r\nX-Request-Id: hung-up\r\nExpect: 100-continue\r\n' +
         'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"a',
     );
-    // The answer to `Expect`: the request has arrived.
+    // The response to `Expect`: the request has arrived.
     await new Promise((resolve) => {
       socket.once('data', resolve);
     });

@@ -14,7 +14,7 @@ describe('a database that goes away', () => {
     database = await createTestDatabase();
     proxy = await DatabaseProxy.start(database.url);
     const url = new URL(proxy.urlOf(database.url));
-    // Stands in for the service's own, longer patience.
+    // In place of the service's own, longer timeout.
     url.searchParams.set('query_timeout', '3000');
     app = await createTestApp({}, url.href);
   });
@@ -57,8 +57,8 @@ describe('a database that goes away', () => {
     });
   };
 
-  it.each(requests)('answers 503 while it is away and recovers by itself: %s %s', async (...given) => {
-    // The key is believed from here on: what fails is the request's own work.
+  it.each(requests)('responds 503 while it is down and recovers by itself: %s %s', async (...given) => {
+    // The key is cached from here on: what fails is the request's own work.
     await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
     await proxy.goAway();
 
@@ -67,7 +67,7 @@ describe('a database that goes away', () => {
     await request(app.url).get('/health/live').expect(200);
   });
 
-  it('answers 503 to a key it has to look up', async () => {
+  it('responds 503 to a key that it has to look up', async () => {
     app.clock.advance(10_000);
     await proxy.goAway();
 

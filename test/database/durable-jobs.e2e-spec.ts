@@ -17,7 +17,7 @@ const QUEUE: JobQueue = {
   retryLimit: 0,
   retryDelaySeconds: 1,
   concurrency: 20,
-  // Never within a test: what is sent is heard of.
+  // Never within a test: notifications announce what is sent.
   pollMs: 600_000,
 };
 const DEAD: JobQueue = { ...QUEUE, name: 'greetings-dead', deadLetter: null };
@@ -88,7 +88,7 @@ describe('DurableJobs', () => {
     expect(await connections()).toBeGreaterThan(0);
   });
 
-  it('refuses to send outside of a transaction', async () => {
+  it('refuses to send outside a transaction', async () => {
     const app = await start([[QUEUE, async () => undefined]]);
 
     await expect(
@@ -134,7 +134,7 @@ describe('DurableJobs', () => {
     expect(most).toBe(2);
   });
 
-  it('is heard by other processes at once', async () => {
+  it('reaches other processes at once', async () => {
     const done: unknown[] = [];
     const sender = await start([]);
     const worker = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
@@ -146,7 +146,7 @@ describe('DurableJobs', () => {
     expect(done).toEqual([{ name: 'Grace' }]);
   });
 
-  it('hands a job to the next process when it stops, without counting that as an attempt', async () => {
+  it('hands a job to the next process when it stops, without counting an attempt', async () => {
     let started = false;
     const first = await start([
       [
@@ -169,7 +169,7 @@ describe('DurableJobs', () => {
     expect(done).toEqual([{ name: 'Ada' }]);
   });
 
-  it('tells the queue of dead letters why the last attempt failed', async () => {
+  it('tells the dead-letter queue why the last attempt failed', async () => {
     const dead: { data: unknown; failure: string | null }[] = [];
     const app = await start([
       [QUEUE, () => Promise.reject(new Error('the guest is not at home'))],
@@ -191,7 +191,7 @@ describe('DurableJobs', () => {
         async ({ data, signal }) => {
           attempts += 1;
           if (attempts === 1) {
-            // As good as dead: it never ends by itself.
+            // As if dead: it never ends by itself.
             await until(() => signal.aborted);
             signal.throwIfAborted();
           }

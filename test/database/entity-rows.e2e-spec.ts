@@ -18,7 +18,7 @@ describe('EntityRows', () => {
     await app.close();
   });
 
-  it('makes of a row the entity that the repository makes of it', async () => {
+  it('turns a row into the same entity as the repository', async () => {
     const { id: userId } = await app.createUser();
     const { id } = await insertSandboxRow(dataSource, userId);
     await dataSource.query(

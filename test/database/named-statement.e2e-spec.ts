@@ -10,7 +10,7 @@ describe('NamedStatement', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    // One connection: what it has prepared is there to see.
+    // One connection, so that its prepared statements can be read.
     dataSource = await new DataSource(dataSourceOptions(database.url, 1)).initialize();
   });
 
@@ -50,7 +50,7 @@ describe('NamedStatement', () => {
     await expect(count.within(dataSource.manager, [])).rejects.toThrow('test_notes belongs in a transaction');
   });
 
-  it('fails like every other statement, without its values', async () => {
+  it('fails like every other statement, without the values', async () => {
     const broken = new NamedStatement('test_broken', 'SELECT $1::text FROM no_such_table');
 
     const error = await broken.run(dataSource, ['hush-value']).catch((reason: unknown) => reason);

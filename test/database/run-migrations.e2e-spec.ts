@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/test-database.
 
 const PASSWORD = 'hush-password';
 
-describe('a DATABASE_URL that leads nowhere', () => {
+describe('a DATABASE_URL that cannot be reached', () => {
   let database: TestDatabase;
   let freePort: number;
 

@@ -27,7 +27,7 @@ async function lines(): Promise<string[]> {
 }
 
 describe('metrics', () => {
-  it('are on a port of their own', async () => {
+  it('are served on a port of their own', async () => {
     const { status, headers } = await fetch(metrics);
 
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
@@ -36,7 +36,7 @@ describe('metrics', () => {
     expect((await fetch(metrics.replace('/metrics', '/api/settings'))).status).toBe(404);
   });
 
-  it('count requests by route, whatever address was asked for', async () => {
+  it('count requests by route, whatever the address', async () => {
     const ask = (path: string, method = 'GET') =>
       fetch(`${service.url}${path}`, { method, headers: service.user.headers });
     await ask('/api/v1/sandboxes/search');
@@ -49,7 +49,7 @@ describe('metrics', () => {
       'method="DELETE",route="none",status="404"',
       'method="GET",route="/api/v1/sandboxes/:id/agent-server",status="404"',
     ].map((labels) => `slipway_http_request_duration_seconds_count{${labels}} 1`);
-    // Counted once an answer has left, which may be after it has come.
+    // Counted once a response is sent, which may be after it has arrived.
     await until(async () => {
       const found = await lines();
       return counted.every((line) => found.includes(line));
@@ -60,14 +60,14 @@ describe('metrics', () => {
     expect(found).not.toContain('0123456789abcdef');
   });
 
-  it('tell what is in the database at that moment', async () => {
+  it('show what is in the database at that moment', async () => {
     expect(await lines()).not.toContain('slipway_sandboxes{status="RUNNING"} 1');
     await insertRunningSandbox(service, service.user.id, agent);
 
     expect(await lines()).toContain('slipway_sandboxes{status="RUNNING"} 1');
   });
 
-  it('tell how full the disk of sandboxes is, where that is known', async () => {
+  it('show how full the disk of sandboxes is, where that is known', async () => {
     const aboutDisk = async () =>
       (await lines()).filter((line) => line.startsWith('slipway_sandbox_disk_bytes{'));
     expect(await aboutDisk()).toEqual([]);

@@ -96,7 +96,7 @@ describe('GuardedHttpClient', () => {
       expect(await response.json()).toEqual({ a: 1 });
     });
 
-    it.each([204, 304])('answers status %i without a body', async (status) => {
+    it.each([204, 304])('returns status %i without a body', async (status) => {
       const origin = await startRaw((_request, response) => {
         response.writeHead(status, { etag: '"x"' }).end();
       });
@@ -107,7 +107,7 @@ describe('GuardedHttpClient', () => {
       expect(response.body).toBeNull();
     });
 
-    it('takes the announced length of a HEAD answer for no body', async () => {
+    it('does not take the announced length of a HEAD response for a body', async () => {
       const origin = await startRaw((_request, response) => {
         response.writeHead(200, { 'content-length': MAX_BYTES + 1, 'content-encoding': 'gzip' }).end();
       });
@@ -189,7 +189,7 @@ describe('GuardedHttpClient', () => {
       expect(server.requests[1]?.headers['content-type']).toBe(body === '' ? undefined : 'text/plain');
     });
 
-    it('answers a redirect status that names no place', async () => {
+    it('returns a redirect status without a location', async () => {
       server.injectFault({ kind: 'status', status: 302 });
 
       expect((await client.fetch(server.origin)).status).toBe(302);

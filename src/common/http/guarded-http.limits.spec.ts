@@ -36,7 +36,7 @@ describe('limits of GuardedHttpClient', () => {
   }
 
   describe('size', () => {
-    it('takes an answer of exactly the cap', async () => {
+    it('accepts a response of exactly the cap', async () => {
       const body = 'x'.repeat(MAX_BYTES);
       server.injectFault({ kind: 'status', status: 200, body });
 
@@ -139,7 +139,7 @@ describe('limits of GuardedHttpClient', () => {
       expect(server.requests).toHaveLength(0);
     });
 
-    it('gives up on a name server that does not answer', async () => {
+    it('times out on a name server that does not respond', async () => {
       await client.close();
       client = new GuardedHttpClient({
         allowlist: HostAllowlist.parse([]),
@@ -175,7 +175,7 @@ describe('limits of GuardedHttpClient', () => {
       expect((await upstreamFailure(client.fetch(origin))).reason).toBe('network');
     });
 
-    it('reports an answer that is not HTTP, without repeating it', async () => {
+    it('reports a response that is not HTTP, without repeating it', async () => {
       const tcp = createTcpServer((socket) => {
         socket.once('data', (request) => socket.end(`SECRET ${request.toString('latin1')}`));
       });

@@ -103,7 +103,7 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
   });
 
   it.each(['https://127.0.0.1/', 'https://localhost/', 'https://git.internal/', 'http://git.example.com/'])(
-    'refuses %s before the proxy hears of it',
+    'refuses %s before the proxy is asked',
     async (url) => {
       expect((await upstreamFailure(clientFor([]).fetch(url))).reason).toBe('refused');
       expect(asked).toEqual([]);

@@ -23,11 +23,11 @@ describe('what the kernel knows of a process', () => {
     // In a pid namespace, as the agent server in its sandbox, and all that it starts.
     ['the second process of a namespace', stat(2, 'node', 1, 4_194_304), false],
     ['a child of that one', stat(15, 'bash', 2, 4_194_560), false],
-  ])('tells %s by its flags', (_who, text, isKernelThread) => {
+  ])('recognises %s by its flags', (_who, text, isKernelThread) => {
     expect(parseProcess(1, text)).toMatchObject({ isKernelThread });
   });
 
-  it.each(['', stat(12, 'gone', 1, 0).replace(' S ', ' Z ')])('is nothing for %j', (text) => {
+  it.each(['', stat(12, 'gone', 1, 0).replace(' S ', ' Z ')])('is null for %j', (text) => {
     expect(parseProcess(12, text)).toBeNull();
   });
 

@@ -43,7 +43,7 @@ describe('a server that is being closed', () => {
     server.closeAllConnections();
   });
 
-  it('answers what comes on a kept connection, and ends that', async () => {
+  it('responds on a keep-alive connection, and ends it', async () => {
     const closed = once(server.close(), 'close');
     client.write(REQUEST);
     await until(() => asked === 2);

@@ -87,7 +87,7 @@ describe('parsePsLine', () => {
 });
 
 describe('processIdentity', () => {
-  it('knows a running process, and nobody once it has ended', async () => {
+  it('identifies a running process, and none once it has ended', async () => {
     const child = spawn('sleep', ['600']);
     await once(child, 'spawn');
     const first = processIdentity(child.pid ?? 0);
