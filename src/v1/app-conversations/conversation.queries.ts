@@ -57,7 +57,10 @@ const CONVERSATION_COLUMNS = `
   CASE WHEN s.status = 'RUNNING' THEN s.address END AS address,
   f.execution_status, f.metrics`;
 
-/** A sandbox is joined only where it belongs to the same user. */
+/**
+ * A sandbox is joined only where it belongs to the same user. Its table is another feature's, joined here because a page
+ * of conversations must cost one statement.
+ */
 const CONVERSATION_TABLES = `
   app_conversations c
   LEFT JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
@@ -122,7 +125,10 @@ interface ResumableRow {
   execution_status: ConversationStatus | null;
 }
 
-/** Leaves out conversations that are being started, because their start gives them their credentials. */
+/**
+ * Leaves out conversations that are being started, because their start gives them their credentials. Sandboxes are joined
+ * because only the database can compare the generations of both rows without reading all of them.
+ */
 const TO_RESUME = `
   s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
 

@@ -46,6 +46,7 @@ const COLUMNS = `
   t.id, t.user_id, t.status, t.detail, t.app_conversation_id, t.sandbox_id, t.request, t.notes, t.created_at,
   t.updated_at, s.status AS sandbox_status, s.address`;
 
+/** The table of sandboxes is another feature's, joined here because clients poll start tasks: one statement each. */
 const TABLES = `
   app_conversation_start_tasks t LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id = t.user_id`;
 

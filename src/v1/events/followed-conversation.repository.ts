@@ -34,6 +34,7 @@ const UPDATE_STATE = `
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed`;
 
+/** Joins the table of sandboxes, another feature's: counting must not read every running sandbox. */
 const COUNT_RUNNING = `
   SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
   FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id

@@ -9,6 +9,7 @@ const LEASE = `interval '10 seconds'`;
 /** Leases taken by one statement; the next claim takes the rest. */
 const MAX_BATCH = 200;
 
+/** Like RENEW it joins the table of sandboxes, another feature's: every process runs both every few seconds. */
 const CLAIM = `
   WITH due AS (
     SELECT f.id
