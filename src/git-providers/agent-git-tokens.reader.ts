@@ -13,7 +13,7 @@ export const TOKEN_VARIABLES: Record<GitServerKind, string> = {
   bitbucket_dc: 'BITBUCKET_TOKEN',
 };
 
-const DEADLINE_MS = 12_000;
+const TOKEN_TIMEOUT_MS = 12_000;
 
 /** A git token in clear: for agents only, never for a log or a response. */
 interface AgentGitToken {
@@ -27,30 +27,30 @@ interface Source {
   adapter: GitProvider;
 }
 
-/** Hands git tokens to agents, under the names of the variables that they become. */
+/** Hands git tokens to agents, under the names of the environment variables that they become. */
 @Injectable()
 export class AgentGitTokensReader {
   private readonly logger = new Logger(AgentGitTokensReader.name);
 
   constructor(
-    private readonly reader: ProviderTokenRepository,
+    private readonly tokens: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}
 
   /** Names, with a sentence about each. */
   async describe(userId: string): Promise<Map<string, string>> {
-    const sources = await this.sources(await this.reader.list(userId));
+    const sources = await this.sources(await this.tokens.list(userId));
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
   }
 
   /**
    * The token of that name; null when there is none.
    *
-   * @throws DomainError when it has to be asked for and is not told
+   * @throws DomainError when the provider must be asked for it and does not tell
    */
   async find(userId: string, name: string): Promise<string | null> {
-    const source = (await this.sources(await this.reader.list(userId))).get(name);
+    const source = (await this.sources(await this.tokens.list(userId))).get(name);
     return source ? await this.read(userId, source) : null;
   }
 
@@ -88,20 +88,20 @@ export class AgentGitTokensReader {
   }
 
   private async askFor(userId: string, { credential, adapter }: Source): Promise<string> {
-    return await adapter.apiToken(credential, this.calls.withStored(DEADLINE_MS, userId, credential));
+    return await adapter.apiToken(credential, this.calls.withStored(TOKEN_TIMEOUT_MS, userId, credential));
   }
 
   /** Of two tokens for one kind of server the user's own wins over the one of enterprise_sso. */
   private async sources(credentials: readonly StoredCredential[]): Promise<Map<string, Source>> {
     const sources = new Map<string, Source>();
     for (const credential of credentials) {
-      const isKnown = credential.provider !== 'enterprise_sso' || this.registry.enterpriseSsoConfigured;
-      if (isKnown) {
-        const adapter = await this.registry.providerFor(credential.provider, credential.host);
-        const name = TOKEN_VARIABLES[adapter.kind];
-        if (!sources.has(name)) {
-          sources.set(name, { credential, adapter });
-        }
+      if (credential.provider === 'enterprise_sso' && !this.registry.enterpriseSsoConfigured) {
+        continue;
+      }
+      const adapter = await this.registry.providerFor(credential.provider, credential.host);
+      const name = TOKEN_VARIABLES[adapter.kind];
+      if (!sources.has(name)) {
+        sources.set(name, { credential, adapter });
       }
     }
     return sources;

@@ -76,10 +76,14 @@ function fitting<Element extends z.ZodType>(
   values: readonly unknown[],
   element: Element,
 ): z.output<Element>[] {
-  return values.flatMap((value) => {
+  const found: z.output<Element>[] = [];
+  for (const value of values) {
     const result = element.safeParse(value);
-    return result.success ? [result.data] : [];
-  });
+    if (result.success) {
+      found.push(result.data);
+    }
+  }
+  return found;
 }
 
 function isRecord(value: unknown): value is object {

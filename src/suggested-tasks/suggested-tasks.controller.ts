@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ifNoneMatch } from '../common/requests/http-helpers.js';
+import { ifNoneMatch } from '../common/requests/response-headers.js';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { toSuggestedTaskDto, SuggestedTasksQueryDto } from './suggested-tasks.dto.js';
 import { providerStatusHeader } from './provider-status.js';

@@ -61,7 +61,7 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
   };
 
   describe('a provider that gives no verdict', () => {
-    it('gets its token stored unverified, and the answer says so', async () => {
+    it('gets its token stored unverified, and the response says so', async () => {
       gitlab.injectFault({ kind: 'reset' });
 
       const response = await client.postTokens(tokenOf('github', 'gitlab'));

@@ -196,7 +196,7 @@ describe('hosts of git-provider tokens', () => {
       await keycloak.close();
     });
 
-    it('stores a token that Keycloak exchanges for one the host accepts', async () => {
+    it('stores a token that Keycloak exchanges for one the server accepts', async () => {
       const token = keycloakToken('Bearer', 'first');
 
       const response = await ssoClient.postTokens({ enterprise_sso: { token } });

@@ -88,7 +88,7 @@ describe('GET /api/user/suggested-tasks', () => {
     expect(positions).toEqual(positions.toSorted((a, b) => a - b));
   });
 
-  it('answers unchanged data with the same bytes and 304 to its ETag', async () => {
+  it('responds to unchanged data with the same bytes, and with 304 to its ETag', async () => {
     await store(user, hosts.tokens);
 
     const first = await find();
@@ -291,7 +291,7 @@ describe('GET /api/user/suggested-tasks', () => {
       expect(headers['x-provider-status']).toBe('gitlab;status=partial;code=insufficient_scope;count=5');
     });
 
-    it('never shows a token or an upstream answer', async () => {
+    it('never shows a token or an upstream response', async () => {
       await storeOnly('github', 'gitlab');
       const body = `secret upstream text ${hosts.worlds.github.token}`;
       hosts.github.injectFault({ kind: 'status', status: 500, body });
@@ -318,7 +318,7 @@ describe('GET /api/user/suggested-tasks', () => {
       await impatient.close();
     });
 
-    it('answers with the others', async () => {
+    it('responds with the others', async () => {
       await storeOnly('github', 'gitlab');
       hosts.gitlab.injectFault({ kind: 'hang' });
 
@@ -329,7 +329,7 @@ describe('GET /api/user/suggested-tasks', () => {
       expect(headers['x-provider-status']).toBe('github;status=ok;count=7, gitlab;status=error;code=timeout');
     });
 
-    it('answers with a problem when all hang', async () => {
+    it('responds with a problem when all hang', async () => {
       await storeOnly('github', 'gitlab');
       hosts.github.injectFault({ kind: 'hang' });
       hosts.gitlab.injectFault({ kind: 'hang' });

@@ -26,7 +26,7 @@ describe('isRefreshToken', () => {
   });
 });
 
-describe('parseForgeToken', () => {
+describe('parseGitServerToken', () => {
   it.each([
     ['{"access_token":"t"}', { token: 't', keepMs: FIVE_MINUTES }],
     ['{"access_token":"t","expires_in":7200}', { token: 't', keepMs: FIVE_MINUTES }],

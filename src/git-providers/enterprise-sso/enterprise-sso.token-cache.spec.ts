@@ -10,7 +10,7 @@ function token(value: string, keepMs = 1_000): GitServerToken {
 function create(options: { maxEntries?: number } = {}) {
   const cache = new EnterpriseSsoTokenCache(options);
   const lookups: string[] = [];
-  const get = (stored: string, found = token(`forge-${stored}`), scope = 'realm') =>
+  const get = (stored: string, found = token(`server-${stored}`), scope = 'realm') =>
     cache.get(scope, stored, () => {
       lookups.push(`${scope} ${stored}`);
       return Promise.resolve(found);
@@ -24,7 +24,7 @@ describe('EnterpriseSsoTokenCache', () => {
     await get('a');
     await get('b');
     await get('a', token('elsewhere'), 'other');
-    expect([await get('a'), await get('b')]).toEqual([token('forge-a'), token('forge-b')]);
+    expect([await get('a'), await get('b')]).toEqual([token('server-a'), token('server-b')]);
     expect(lookups).toEqual(['realm a', 'realm b', 'other a']);
   });
 
@@ -58,6 +58,6 @@ describe('EnterpriseSsoTokenCache', () => {
   it('keeps no failure', async () => {
     const { cache, get } = create();
     await expect(cache.get('realm', 'a', () => Promise.reject(new Error('down')))).rejects.toThrow('down');
-    expect(await get('a')).toEqual(token('forge-a'));
+    expect(await get('a')).toEqual(token('server-a'));
   });
 });

@@ -6,7 +6,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
-describe('CloneAccessService', () => {
+describe('RepositoryAccessService', () => {
   const open: { close(): Promise<void> }[] = [];
   let hosts: GitHosts;
   let app: TestApp;
@@ -137,7 +137,7 @@ describe('CloneAccessService', () => {
       return realm;
     }
 
-    it('gives the git host’s own token, and keeps the successor of a rotated one', async () => {
+    it('gives the git server’s own token, and keeps the successor of a rotated one', async () => {
       const stored = keycloakToken('Offline', 'first');
       await startSso(stored, true);
 

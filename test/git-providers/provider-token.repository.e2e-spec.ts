@@ -6,16 +6,16 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
-describe('ProviderTokensReader', () => {
+describe('ProviderTokenRepository', () => {
   let hosts: GitHosts;
   let app: TestApp;
-  let reader: ProviderTokenRepository;
+  let repository: ProviderTokenRepository;
   let client: TokensClient;
 
   beforeAll(async () => {
     hosts = await startGitHosts();
     app = await createTestApp(hosts.environment);
-    reader = app.app.get(ProviderTokenRepository);
+    repository = app.app.get(ProviderTokenRepository);
   });
 
   beforeEach(async () => {
@@ -65,7 +65,7 @@ describe('ProviderTokensReader', () => {
   });
 
   it('lists the hosts', async () => {
-    expect([...(await reader.hosts(client.user.id))]).toEqual([
+    expect([...(await repository.hosts(client.user.id))]).toEqual([
       ['github', null],
       ['gitlab', null],
       ['bitbucket', null],
@@ -75,7 +75,7 @@ describe('ProviderTokensReader', () => {
   it('puts the successor in the place of a token', async () => {
     const { token } = hosts.worlds.gitlab;
 
-    expect(await reader.replaceToken(client.user.id, 'gitlab', token, 'successor')).toBe(true);
+    expect(await repository.replaceToken(client.user.id, 'gitlab', token, 'successor')).toBe(true);
 
     expect(await storedToken('gitlab')).toBe('successor');
     expect(await storedToken('github')).toBe(hosts.worlds.github.token);
@@ -89,7 +89,7 @@ describe('ProviderTokensReader', () => {
       // With the row locked all of them are under way before the first can write.
       await manager.query('SELECT 1 FROM provider_tokens WHERE user_id = $1 FOR UPDATE', [client.user.id]);
       replacing = Promise.all(
-        successors.map((successor) => reader.replaceToken(client.user.id, 'gitlab', token, successor)),
+        successors.map((successor) => repository.replaceToken(client.user.id, 'gitlab', token, successor)),
       );
       while ((await waitingForLocks()) < successors.length) {}
     });
@@ -101,7 +101,9 @@ describe('ProviderTokensReader', () => {
   });
 
   it('leaves another token alone that the user has stored meanwhile', async () => {
-    expect(await reader.replaceToken(client.user.id, 'gitlab', 'an older token', 'successor')).toBe(false);
+    expect(await repository.replaceToken(client.user.id, 'gitlab', 'an older token', 'successor')).toBe(
+      false,
+    );
 
     expect(await storedToken('gitlab')).toBe(hosts.worlds.gitlab.token);
   });
@@ -109,9 +111,9 @@ describe('ProviderTokensReader', () => {
   it('does not bring back a token that was removed', async () => {
     await client.postTokens({ gitlab: null });
 
-    expect(await reader.replaceToken(client.user.id, 'gitlab', hosts.worlds.gitlab.token, 'successor')).toBe(
-      false,
-    );
+    expect(
+      await repository.replaceToken(client.user.id, 'gitlab', hosts.worlds.gitlab.token, 'successor'),
+    ).toBe(false);
 
     expect(await client.storedProviders()).toEqual(['github', 'bitbucket']);
   });
