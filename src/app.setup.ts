@@ -3,7 +3,7 @@ import { SwaggerModule } from '@nestjs/swagger';
 import helmet from 'helmet';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
-import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/http-helpers.js';
+import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';

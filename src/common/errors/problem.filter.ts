@@ -1,6 +1,5 @@
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { allowedMethods } from '../requests/http-helpers.js';
 import { currentRequest } from '../requests/request-context.js';
 import { isDatabaseAway } from './database-failure.js';
 import {
@@ -18,6 +17,12 @@ interface ProblemResponse {
   body: Problem | { detail: unknown };
   status: number;
   headers?: Record<string, string>;
+}
+
+/** The part of Express 5's router layers that describes routes. */
+interface RouteLayer {
+  match(path: string): boolean;
+  route: { methods: Record<string, boolean | undefined> };
 }
 
 /** The only place that turns errors into HTTP responses. */
@@ -164,4 +169,27 @@ function withStatus(body: Problem, headers?: Record<string, string>): ProblemRes
 
 function retryAfter(seconds: number | undefined): Record<string, string> {
   return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
+}
+
+/** The methods that routes have at the request's path (`GET` implies `HEAD`); empty when there is no route. */
+function allowedMethods(request: Request): string[] {
+  const layers: readonly object[] = request.app.router.stack;
+  const methods = new Set<string>();
+  for (const layer of layers) {
+    if (isRouteLayer(layer) && layer.match(request.path)) {
+      for (const [method, present] of Object.entries(layer.route.methods)) {
+        if (present === true && method !== '_all') {
+          methods.add(method.toUpperCase());
+        }
+      }
+    }
+  }
+  if (methods.has('GET')) {
+    methods.add('HEAD');
+  }
+  return [...methods].toSorted();
+}
+
+function isRouteLayer(layer: object): layer is RouteLayer {
+  return 'route' in layer && layer.route !== undefined && 'match' in layer;
 }

@@ -1,35 +1,6 @@
 import type { Server } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
 
-/** The part of Express 5's router layers that describes routes. */
-interface RouteLayer {
-  match(path: string): boolean;
-  route: { methods: Record<string, boolean | undefined> };
-}
-
-/** The methods that routes have at the request's path (`GET` implies `HEAD`); empty when there is no route. */
-export function allowedMethods(request: Request): string[] {
-  const layers: readonly object[] = request.app.router.stack;
-  const methods = new Set<string>();
-  for (const layer of layers) {
-    if (isRouteLayer(layer) && layer.match(request.path)) {
-      for (const [method, present] of Object.entries(layer.route.methods)) {
-        if (present === true && method !== '_all') {
-          methods.add(method.toUpperCase());
-        }
-      }
-    }
-  }
-  if (methods.has('GET')) {
-    methods.add('HEAD');
-  }
-  return [...methods].toSorted();
-}
-
-function isRouteLayer(layer: object): layer is RouteLayer {
-  return 'route' in layer && layer.route !== undefined && 'match' in layer;
-}
-
 /**
  * Ends a keep-alive connection with its next response once the server is closing. Node ends only those that are idle at
  * that moment; one on which request follows request would hold up the close for ever.

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Gate } from '../../../test/support/gate.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
-import { endConnectionsOnClose, ifNoneMatch } from './http-helpers.js';
+import { endConnectionsOnClose, ifNoneMatch } from './response-headers.js';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n';
 
