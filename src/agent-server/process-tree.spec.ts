@@ -31,7 +31,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Runs (not a zombie that nobody has waited for). */
+/** Whether a process is running; a zombie is not. */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);

@@ -261,7 +261,7 @@ describe('conversations of the agent server', () => {
     }
     await own.restart();
     expect(await limits()).toEqual([7, 5.5]);
-    // What is not given stays, and null is no limit.
+    // Members that are not given stay as they are; null means no limit.
     expect(await change({ max_budget: null, llm_api_key: 'llm-key-of-a-test' })).toBe(200);
     expect(await limits()).toEqual([7, null]);
     await own.client.say(id, 'settings');
@@ -295,7 +295,7 @@ describe('conversations of the agent server', () => {
         body: { detail: expect.stringMatching(refusal) },
       });
     }
-    // Nobody is asked for anything where work should go on by itself: there it is told, once.
+    // Work that should resume by itself sends no request that could be refused: the log gets the reason, once.
     expect(await problems(interrupted)).toMatchObject([
       { code: 'LlmKeyWithheld', detail: expect.stringMatching(refusal) },
     ]);

@@ -37,7 +37,7 @@ describe('an agent and its git server', () => {
     await llm.close();
   });
 
-  /** A conversation in a clone; the credentials are given as a service gives them again after a restart. */
+  /** Starts a conversation in a clone, and gives it credentials as the service does after a restart. */
   async function start(expose: boolean): Promise<string> {
     await host.commit(NAME, 'main', { 'a.txt': 'a' });
     const url = `${host.origin}/${NAME}.git`;

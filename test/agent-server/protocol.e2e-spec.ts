@@ -14,8 +14,8 @@ import { SESSION_KEY, startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';
 
-/** What is inside of events. */
-const INSIDE = [
+/** Members of events that have a schema of their own. */
+const NESTED_KINDS = [
   'TerminalAction',
   'FileEditorAction',
   'TaskTrackerAction',
@@ -31,7 +31,7 @@ const INSIDE = [
   'MCPToolDefinition',
 ];
 
-/** What the model answers to the user's last message, step by step. */
+/** The model's responses to the user's last message, step by step. */
 const STEPS: Record<string, ScriptedAnswer[]> = {
   work: [
     call('task_tracker', { command: 'plan', task_list: [{ title: 'look', status: 'in_progress' }] }),
@@ -140,7 +140,7 @@ describe('what the agent server says', () => {
     const kinds = jsonList(page, 'items').map((event) => jsonText(event, 'kind'));
     expect(new Set(kinds)).toEqual(new Set(EVENT_KINDS));
     const inside = JSON.stringify(page);
-    for (const kind of INSIDE) {
+    for (const kind of NESTED_KINDS) {
       expect(inside).toContain(`"kind":"${kind}"`);
     }
     expect(inside).not.toMatch(/a-secret|llm-key/);

@@ -10,7 +10,7 @@ import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';
 
-/** A client that keeps what it hears. */
+/** A client that records its frames. */
 interface TestSocket {
   socket: WebSocket;
   frames: unknown[];
@@ -20,14 +20,14 @@ interface TestSocket {
 
 const WITH_KEY = { 'X-Session-API-Key': SESSION_KEY };
 
-/** Kinds, state updates left out. */
+/** Kinds of the events, without state updates. */
 function kinds(frames: unknown[]): (string | null)[] {
   return frames
     .map((frame) => jsonText(frame, 'kind'))
     .filter((kind) => kind !== 'ConversationStateUpdateEvent');
 }
 
-/** The status in a frame that tells the whole state. */
+/** The status in a frame with the full state. */
 function value(frame: unknown): unknown {
   return jsonText(frame, 'key') === 'full_state' ? jsonAt(frame, 'value', 'execution_status') : null;
 }
@@ -65,7 +65,7 @@ describe('sockets of the agent server', () => {
     const byFrame = open(`events/${id}`);
     byFrame.socket.on('open', () => {
       byFrame.socket.send(JSON.stringify({ type: 'auth', session_api_key: SESSION_KEY }));
-      // In the same breath: a frame that follows at once is not lost.
+      // A frame that follows immediately is not lost.
       byFrame.socket.send(JSON.stringify({ role: 'user', content: 'say hello' }));
     });
     const sockets = [

@@ -38,7 +38,7 @@ describe('commands, files and git of the agent server', () => {
     return await last();
   }
 
-  /** In one piece, or in several where the machine is slow. */
+  /** In one piece, or in several on a slow machine. */
   async function whole(commandId: string, stream: string): Promise<string> {
     return (await outputs(commandId)).map((piece) => jsonText(piece, stream) ?? '').join('');
   }
@@ -80,7 +80,7 @@ describe('commands, files and git of the agent server', () => {
       await writeFile(path.join(server.workspace, 'go'), '');
       await end(id);
       const all = await outputs(id);
-      // Two pieces, or three where the machine is slow.
+      // Two pieces, or three on a slow machine.
       expect(all.map((event) => jsonAt(event, 'order'))).toEqual([...all.keys()]);
       expect(await outputs(id, '&order__gt=0')).toEqual(all.slice(1));
       expect(await outputs(id, `&order__gt=${all.length - 1}`)).toEqual([]);

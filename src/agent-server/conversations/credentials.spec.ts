@@ -7,7 +7,7 @@ const WITHHELD = { ...NO_CREDENTIALS, llmKeyWithheld: true };
 it.each([
   [WITH_KEY, {}, { llmApiKey: 'old', llmKeyWithheld: false }],
   [WITH_KEY, { llm_api_key: 'new' }, { llmApiKey: 'new', llmKeyWithheld: false }],
-  // It was for the conversation's own server.
+  // The known key was for the server of the conversation.
   [WITH_KEY, { llm_key_withheld: true }, { llmApiKey: 'old', llmKeyWithheld: true }],
   [WITHHELD, { language: 'de' }, { llmApiKey: null, llmKeyWithheld: true }],
   [WITHHELD, { llm_api_key: 'new' }, { llmApiKey: 'new', llmKeyWithheld: false }],
@@ -39,7 +39,7 @@ it.each([
     expect(detail).toContain(`another model server than this conversation's ${expected}`);
     expect(detail).toContain('in the settings again');
     expect(detail).not.toContain('secret');
-    // The service shows no more of it.
+    // The service truncates longer texts.
     expect(detail.length).toBeLessThan(500);
   },
 );

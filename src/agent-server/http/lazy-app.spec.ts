@@ -5,7 +5,7 @@ import { until } from '../../../test/support/until.js';
 import { LazyApp, type HttpApp } from './lazy-app.js';
 
 let server: Server;
-let door: LazyApp;
+let app: LazyApp;
 let url: string;
 let loads: number;
 let load: PromiseWithResolvers<HttpApp>;
@@ -15,18 +15,18 @@ beforeEach(async () => {
   loads = 0;
   closed = false;
   load = Promise.withResolvers<HttpApp>();
-  door = new LazyApp(async () => {
+  app = new LazyApp(async () => {
     loads += 1;
     return await load.promise;
   });
-  server = createServer(door.handle);
-  server.on('upgrade', door.upgrade);
+  server = createServer(app.handle);
+  server.on('upgrade', app.upgrade);
   url = `http://127.0.0.1:${await startListening(server)}`;
 });
 
 afterEach(async () => {
   open();
-  await door.close();
+  await app.close();
   server.closeAllConnections();
   server.close();
 });
@@ -67,7 +67,7 @@ it('queues all other requests, loads once, and then hands them on', async () => 
 it('also loads without requests, and closes what it loaded', async () => {
   await until(() => loads === 1);
   open();
-  await door.close();
+  await app.close();
   expect(closed).toBe(true);
 });
 

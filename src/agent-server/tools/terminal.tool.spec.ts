@@ -112,7 +112,7 @@ describe('the terminal', () => {
   it('shows what a command printed before its timeout, read by then or not', async () => {
     const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
     await until(() => existsSync(join(folder, 'begun')));
-    // When this is over, timers come before output.
+    // After this busy loop, timers fire before output is read.
     spawnSync('bash', ['-c', `until [ -e '${folder}/printed' ]; do sleep 0.1; done; sleep 2`]);
     expect((await ended).text).toContain('printed\n[The command was ended');
   });
@@ -143,7 +143,7 @@ describe('the terminal', () => {
   });
 });
 
-/** Runs (not a zombie that nobody has waited for). */
+/** Whether a process is running; a zombie is not. */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);

@@ -506,7 +506,7 @@ describe('a question beside the work', () => {
       role: 'user',
       content: expect.stringContaining('What is the plan?'),
     });
-    // A history with calls needs the tools; they are not to be called.
+    // A history with calls needs the tools, but the model must not call them.
     expect(asked?.tools).toContain('think');
     expect(asked?.toolChoice).toBe('none');
   });
@@ -562,7 +562,7 @@ describe('condensing', () => {
   });
 });
 
-/** Runs (not a zombie that nobody has waited for). */
+/** Whether a process is running; a zombie is not. */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);
@@ -572,7 +572,7 @@ function isCondensation(text: string): boolean {
   return text.includes('You condense the earlier part');
 }
 
-/** A model whose context is full at the seventh question. */
+/** A model whose context is full at the seventh request. */
 function fullContext({ index, text }: ChatRequest) {
   if (isCondensation(text)) {
     return say('SUMMARY');

@@ -32,7 +32,7 @@ function git(...args: string[]): string {
   return execFileSync('git', args, { cwd: folder, encoding: 'utf8' });
 }
 
-/** Fixes a wrong operator: looks, edits, tests, commits; what it does next depends on what it saw last. */
+/** Fixes a wrong operator: reads, edits, tests, commits; each step depends on the result of the last one. */
 function fixingScript({ messages }: ChatRequest) {
   const results = messages
     .filter(({ role }) => role === 'tool')

@@ -113,7 +113,7 @@ describe('tool servers', () => {
       gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
       silent: { command: 'sleep', args: ['1000'] },
     };
-    // The one that works may take its time.
+    // The server that works may be slow to start.
     await toolbox.connect(stdio(), options());
     const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
     expect(failures.map(({ server }) => server).toSorted()).toEqual(['gone', 'missing', 'silent']);
@@ -157,7 +157,7 @@ async function refuseUrl(url: URL): Promise<string> {
   return `${url.hostname} is not allowed`;
 }
 
-/** Runs (not a zombie that nobody has waited for). */
+/** Whether a process is running; a zombie is not. */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return stat !== '' && !/\) [ZX] /.test(stat);
