@@ -1,5 +1,5 @@
-import { types } from 'node:util';
 import { DomainError } from '../common/errors/domain-error.js';
+import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import type { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
@@ -11,9 +11,6 @@ import { reencrypt } from './reencrypt.js';
 
 /** One line for what an operator can fix, the stack for everything else. */
 export function failureText(error: unknown): string {
-  if (!(error instanceof Error) && !types.isNativeError(error)) {
-    return String(error);
-  }
   if (
     error instanceof UsageError ||
     error instanceof DomainError ||
@@ -22,11 +19,11 @@ export function failureText(error: unknown): string {
   ) {
     return error.message;
   }
-  const { syscall } = error as NodeJS.ErrnoException;
+  const syscall = (error as NodeJS.ErrnoException | null)?.syscall;
   if (syscall === 'connect' || syscall === 'getaddrinfo') {
-    return `the database cannot be reached: ${error.message}`;
+    return `the database cannot be reached: ${errorMessage(error)}`;
   }
-  return error.stack ?? error.message;
+  return errorStack(error);
 }
 
 /**

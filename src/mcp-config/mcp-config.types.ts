@@ -19,13 +19,13 @@ export interface StoredMcpConfig {
   shttp_servers: StoredRemoteMcpServer[];
 }
 
-/** A tool server reached over HTTP, with its key in clear. Never an answer, never a row. */
+/** A tool server reached over HTTP, with its key in clear. Never part of a response or a row. */
 export interface ClearRemoteMcpServer {
   url: string;
   apiKey: string | null;
 }
 
-/** A tool server started as a command, with its environment in clear. Never an answer, never a row. */
+/** A tool server started as a command, with its environment in clear. Never part of a response or a row. */
 export interface ClearStdioMcpServer {
   name: string;
   command: string;

@@ -30,7 +30,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   env: Record<string, string>;
 }
 
-/** An MCP configuration as answers show it: secrets are masked, and a mask sent back keeps the secret. */
+/** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
 @ApiSchema({ name: 'StoredMCPConfig' })
 export class StoredMcpConfigDto implements StoredMcpConfig {
   @ApiProperty({ type: [StoredRemoteMcpServerDto] })

@@ -1,8 +1,14 @@
 import { Body, Controller, Delete, Get, Param, Post, Put } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { CreateSecretDto, type SecretMessageDto, SecretNameDto, UpdateSecretDto } from './secrets.dto.js';
-import { toCustomSecretsDto, type CustomSecretsDto } from './custom-secrets.dto.js';
+import {
+  CreateSecretDto,
+  type CustomSecretsDto,
+  type SecretMessageDto,
+  SecretNameDto,
+  toCustomSecretsDto,
+  UpdateSecretDto,
+} from './secrets.dto.js';
 import {
   CreateSecretOperation,
   ListSecretsOperation,

@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Text } from '../common/validation/text-fields.js';
+import type { SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -94,4 +95,24 @@ export class UpdateSecretDto {
     example: 'Token of the deployment service',
   })
   description?: string | null;
+}
+
+@ApiSchema({ name: 'CustomSecretDescription' })
+class SecretDescriptionDto implements SecretDescription {
+  @ApiProperty({ example: 'DEPLOY_TOKEN' })
+  name: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
+  description: string | null;
+}
+
+/** Response of `GET /api/secrets`: never a value. */
+@ApiSchema({ name: 'CustomSecrets' })
+export class CustomSecretsDto {
+  @ApiProperty({ type: [SecretDescriptionDto] })
+  custom_secrets: SecretDescriptionDto[];
+}
+
+export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {
+  return { custom_secrets: secrets.map(({ name, description }) => ({ name, description })) };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseBody } from '../../test/support/body-problems.js';
 import { SettingsDto } from './settings.dto.js';
-import { settingsChanges } from './settings-table.js';
+import { emptySettingsRow, SETTINGS, settingsChanges, shownSettings } from './settings-table.js';
 
 describe('settingsChanges', () => {
   it.each([
@@ -34,5 +34,38 @@ describe('settingsChanges', () => {
   ])('of %s', async (body, expected) => {
     const dto = await parseBody(SettingsDto, body);
     expect(dto instanceof SettingsDto && [...settingsChanges(dto)]).toEqual(expected);
+  });
+});
+
+describe('shownSettings', () => {
+  it('shows the defaults of a user who stored nothing, in the order of the table', () => {
+    const shown = shownSettings(emptySettingsRow());
+
+    expect(Object.keys(shown)).toEqual([
+      ...Object.keys(SETTINGS),
+      'llm_api_key_set',
+      'search_api_key_set',
+      'sandbox_api_key_set',
+      'provider_tokens_set',
+    ]);
+    expect(shown).toMatchObject({
+      language: null,
+      llm_api_key: null,
+      enable_default_condenser: true,
+      enable_sound_notifications: false,
+      search_api_key_set: false,
+      secrets_store: { provider_tokens: {}, custom_secrets: {} },
+      provider_tokens_set: {},
+    });
+  });
+
+  it('shows what is stored instead, also what is false, zero or blank', () => {
+    const stored = { enable_default_condenser: false, max_budget_per_task: 0, language: '' };
+
+    expect(shownSettings({ ...emptySettingsRow(), ...stored, llm_api_key_set: true })).toMatchObject({
+      ...stored,
+      llm_api_key: null,
+      llm_api_key_set: true,
+    });
   });
 });

@@ -2,8 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedInvalidInput, invalidInput } from '../common/openapi/problems.js';
 import { ApiBodyExamples } from '../common/openapi/responses.js';
-import { CustomSecretsDto } from './custom-secrets.dto.js';
-import { customSecretNameProblem, SecretMessageDto } from './secrets.dto.js';
+import { customSecretNameProblem, CustomSecretsDto, SecretMessageDto } from './secrets.dto.js';
 import { SettingsDto, SettingsStoredDto } from './settings.dto.js';
 import { StoredSettingsDto } from './stored-settings.dto.js';
 

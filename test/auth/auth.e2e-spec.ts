@@ -254,7 +254,7 @@ describe('API keys and users', () => {
     });
   });
 
-  it('believes a verified key for less than five seconds, so that other replicas notice a revocation', async () => {
+  it('trusts a verified key for less than five seconds, so that a revocation reaches other replicas', async () => {
     const { body } = await issue(app.user, { name: 'elsewhere' });
     const headers = { 'X-Session-API-Key': body.key as string };
     await request(app.url).get(KEYS).set(headers).expect(200);
@@ -268,7 +268,7 @@ describe('API keys and users', () => {
   });
 });
 
-describe('a user who is gone while the key is still believed', () => {
+describe('a user who was removed while the key is still cached', () => {
   it('gets no further key', async () => {
     const app = await createTestApp();
     try {

@@ -59,26 +59,26 @@ describe('npm run keys -- reencrypt', () => {
   const run = (keys: string): Promise<KeysRun> =>
     runKeysOn(database.url, ['reencrypt'], { ENCRYPTION_KEYS: keys });
 
-  /** Places that hold a record under the key, in any column of any table. */
-  const placesUnder = async (keyId: string): Promise<string[]> => {
+  /** Columns of any table that hold a record under the key. */
+  const columnsUnder = async (keyId: string): Promise<string[]> => {
     const tables = await dataSource.query<{ name: string }[]>(
       `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`,
     );
-    const places: string[] = [];
+    const columns: string[] = [];
     for (const { name } of tables) {
-      const rows = await dataSource.query<{ place: string }[]>(
-        `SELECT DISTINCT '${name}.' || member.key AS place
+      const rows = await dataSource.query<{ column: string }[]>(
+        `SELECT DISTINCT '${name}.' || member.key AS column
            FROM ${name} AS source, jsonb_each_text(to_jsonb(source)) AS member WHERE member.value LIKE $1 ORDER BY 1`,
         [`${keyId}.%`],
       );
-      places.push(...rows.map(({ place }) => place));
+      columns.push(...rows.map(({ column }) => column));
     }
-    return places;
+    return columns;
   };
 
   it('moves every secret to the new key, and the service then starts with that one alone', async () => {
-    const places = await placesUnder('old');
-    expect(places).toEqual([
+    const columns = await columnsUnder('old');
+    expect(columns).toEqual([
       'custom_secrets.value',
       'mcp_configs.secrets',
       'provider_tokens.token',
@@ -94,10 +94,10 @@ describe('npm run keys -- reencrypt', () => {
     expect(status).toBe(0);
     // No start of a conversation with secrets of its own waits here.
     expect(stdout.filter((line) => !line.endsWith(': 0')).toSorted()).toEqual(
-      places.filter((place) => place !== 'service_state.key_check').map((place) => `${place}: 1`),
+      columns.filter((column) => column !== 'service_state.key_check').map((column) => `${column}: 1`),
     );
-    expect(await placesUnder('old')).toEqual([]);
-    expect(await placesUnder('new')).toEqual(places);
+    expect(await columnsUnder('old')).toEqual([]);
+    expect(await columnsUnder('new')).toEqual(columns);
     const after = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: NEW }, database.url);
     try {
       const { status: answered } = await request(after.url)
@@ -126,7 +126,7 @@ describe('npm run keys -- reencrypt', () => {
       await writer;
 
       expect(status).toBe(0);
-      expect(await placesUnder('old')).toEqual([]);
+      expect(await columnsUnder('old')).toEqual([]);
       expect(decrypt(NEW, await llmKey(), settingsBinding('llm_api_key', before.user.id))).toBe(last);
     } finally {
       await serving.close();
@@ -161,7 +161,7 @@ describe('npm run keys -- reencrypt', () => {
     const { stdout } = await run(`${NEW},${OLD}`);
 
     expect(stdout).toContain('custom_secrets.value: 1101');
-    expect(await placesUnder('old')).toEqual([]);
+    expect(await columnsUnder('old')).toEqual([]);
   });
 
   it('changes nothing the second time', async () => {
@@ -180,7 +180,7 @@ describe('npm run keys -- reencrypt', () => {
 
     expect(status).toBe(1);
     expect(stderr[0]).toMatch(/^slipway keys: ENCRYPTION_KEYS: .* encrypted with another key/);
-    expect(await placesUnder('new')).toEqual([]);
+    expect(await columnsUnder('new')).toEqual([]);
   });
 
   it('names records that it cannot read and keeps the old key in force', async () => {
@@ -193,7 +193,7 @@ describe('npm run keys -- reencrypt', () => {
       `settings.llm_api_key of ${before.user.id}: no encryption key with id "lost" is configured`,
       'slipway keys: ENCRYPTION_KEYS: 1 records cannot be read; keep all keys, and give the missing one too',
     ]);
-    expect(await placesUnder('old')).toEqual(['service_state.key_check']);
+    expect(await columnsUnder('old')).toEqual(['service_state.key_check']);
   });
 
   async function llmKey(): Promise<string> {

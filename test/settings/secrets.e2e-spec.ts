@@ -192,7 +192,7 @@ describe('custom secrets', () => {
     expect(await list()).toEqual({ custom_secrets: [{ name: longest, description: null }] });
   });
 
-  it('are refused to a user who is gone while the key is still believed', async () => {
+  it('are refused to a user who was removed while the key is still cached', async () => {
     await list();
     await app.dataSource.query('DELETE FROM users WHERE id = $1', [user.id]);
 

@@ -283,7 +283,7 @@ describe('settings', () => {
     expect((await client.get()).status).toBe(404);
   });
 
-  it('refuses a user who is gone while the key is still believed', async () => {
+  it('refuses a user who was removed while the key is still cached', async () => {
     await client.store({ language: 'en' });
     await app.dataSource.query('DELETE FROM users WHERE id = $1', [client.user.id]);
 

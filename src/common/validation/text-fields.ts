@@ -39,9 +39,9 @@ interface TextOptions extends FieldOptions {
   trim?: boolean;
   /** Most characters; a sentence of its own if the usual one does not do. */
   maxLength?: number | { value: number; expected: string };
-  /** What the text must match, and the sentence to answer with. */
+  /** What the text must match, and the sentence for one that does not. */
   pattern?: { regex: RegExp; expected: string };
-  /** A further rule: the sentence to answer with, or null. */
+  /** A further rule: the sentence for a text that breaks it, or null. */
   rule?: (text: string) => string | null;
   /** What OpenAPI says of the form; it is `rule` that checks it. */
   form?: TextForm;
@@ -86,7 +86,7 @@ function maxLengthRules({ value, expected }: { value: number; expected: string }
   );
 }
 
-/** A rule for strings that answers with a sentence; other values are the business of `IsString`. */
+/** A rule for strings with a sentence of its own; `IsString` refuses other values. */
 function sentenceRule(name: string, rule: (text: string) => string | null): PropertyDecorator {
   return customRule(name, (value) => {
     const sentence = typeof value === 'string' ? rule(value) : null;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { getMetadataStorage, IsUppercase } from 'class-validator';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { Decimal, Flag, Integer } from './number-fields.js';
 import { NestedList, NestedMap, Nested } from './nested-fields.js';
@@ -202,5 +203,31 @@ describe('InputValidationPipe', () => {
       (reason: unknown) => reason,
     );
     expect(JSON.stringify(error instanceof InvalidInputError ? error.problems : '')).not.toContain('hunter2');
+  });
+
+  it.each([
+    ['text', ['isOptional', 'isString']],
+    ['whole', ['isOptional', 'isInt', 'min', 'max']],
+    ['amount', ['isNumber', 'min']],
+    ['flag', ['isBoolean']],
+    ['items', ['isArray', 'isInstance', 'listRule']],
+  ])('judges %s by rules that class-validator knows', (member, expected) => {
+    const rules = getMetadataStorage().getTargetValidationMetadatas(ExampleDto, '', false, false);
+
+    expect(
+      rules.flatMap(({ propertyName, name }) => (propertyName === member && name ? [name] : [])),
+    ).toEqual(expected);
+  });
+
+  it('says what a rule of class-validator says that has no type of its own', async () => {
+    class PlainDto {
+      @Text({ description: 'code' })
+      @IsUppercase({ message: 'Expected upper case.' })
+      code?: string;
+    }
+
+    await expect(pipe.transform({ code: 'a' }, { type: 'body', metatype: PlainDto })).rejects.toMatchObject({
+      problems: [{ loc: ['body', 'code'], msg: 'Expected upper case.', type: 'value_error' }],
+    });
   });
 });
