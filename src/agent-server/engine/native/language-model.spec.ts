@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { languageModel, modelEndpoint } from './language-model.js';
+import { languageModel } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 function made(
@@ -25,6 +25,12 @@ describe('languageModel', () => {
     expect(made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
   });
 
+  it('refuses a model without the address of its provider, naming the setting', () => {
+    expect(() => made('gemini/flash', 'k')).toThrow(LlmFailure);
+    expect(() => made('gemini/flash', 'k')).toThrow('llm_base_url');
+    expect(() => made('', 'k')).toThrow(LlmFailure);
+  });
+
   it('takes no Anthropic key from the environment', () => {
     expect(() => made('anthropic/claude', null)).toThrow(LlmFailure);
   });
@@ -37,35 +43,5 @@ describe('languageModel', () => {
     for (const refused of ['http://llm.example.com/v1', 'http://127.0.0.1:4001', 'http://169.254.169.254']) {
       expect(() => made('openai/gpt-5', 'k', refused, allowlist)).toThrow(/llm_base_url.*OUTBOUND_ALLOWLIST/);
     }
-  });
-});
-
-const OWN = 'http://llm.local/v1';
-
-describe('modelTarget', () => {
-  it.each([
-    ['openai/gpt-5', null, { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
-    ['openai/gpt-5', OWN, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['openai/org/model', OWN, { api: 'openai', model: 'org/model', baseUrl: OWN }],
-    ['litellm_proxy/claude', OWN, { api: 'openai', model: 'claude', baseUrl: OWN }],
-    ['litellm_proxy/anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
-    ['anthropic/claude', null, { api: 'anthropic', model: 'claude' }],
-    ['anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
-    ['gpt-5', null, { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
-    ['qwen/qwen3', OWN, { api: 'openai', model: 'qwen/qwen3', baseUrl: OWN }],
-    [' gpt-5 ', `${OWN}//`, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['gpt-5', `${OWN}/chat/completions`, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['gpt-5', ' ', { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
-  ])('%s at %s', (name, baseUrl, target) => {
-    expect(modelEndpoint(name, baseUrl)).toEqual(target);
-  });
-
-  it.each([
-    ['litellm_proxy/x', 'llm_base_url'],
-    ['gemini/flash', 'llm_base_url'],
-    ['', 'llm_model'],
-  ])('does not know where to find %j', (name, setting) => {
-    expect(() => modelEndpoint(name, null)).toThrow(LlmFailure);
-    expect(() => modelEndpoint(name, null)).toThrow(setting);
   });
 });

@@ -1,4 +1,5 @@
 import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { modelEndpoint } from '../../../common/model-endpoint.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentDialect, AgentSettings } from './agent-settings.js';
 
@@ -42,9 +43,6 @@ export function checkSettings(
   return problem === null ? { problem, model } : { problem };
 }
 
-/** Providers whose address our agent server knows. */
-const KNOWN_PROVIDERS = ['openai', 'anthropic'];
-
 /** What is missing to call the model; null when nothing is. */
 function modelProblem(
   model: string,
@@ -55,10 +53,10 @@ function modelProblem(
     // A model server of the user's own may need no key.
     return null;
   }
-  const [, provider = null] = /^([^/]+)\/./.exec(model.trim()) ?? [];
   // The stock agent server knows the addresses of many providers.
-  if (dialect === 'slipway' && provider !== null && !KNOWN_PROVIDERS.includes(provider)) {
-    return `The model ${model} needs the address of its provider: give llm_base_url in the settings.`;
+  const endpoint = dialect === 'slipway' ? modelEndpoint(model, baseUrl) : null;
+  if (endpoint && 'problem' in endpoint) {
+    return endpoint.problem;
   }
   return apiKey === null || apiKey === ''
     ? `No key is set for the model ${model}: give llm_api_key in the settings.`
