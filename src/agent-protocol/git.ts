@@ -1,5 +1,5 @@
 /** A user's credentials for a git server over http(s). */
-export interface GitCredential {
+export interface GitServerCredential {
   /** Scheme, host and port: `https://github.com`. No other server gets the credentials. */
   origin: string;
   username: string;
@@ -15,7 +15,7 @@ export interface GitIdentity {
 
 /** What a conversation may do on git servers. Kept in memory only. */
 export interface GitAccess {
-  credentials: GitCredential[];
+  credentials: GitServerCredential[];
   /**
    * Whether tools get the credentials, through git's credential helper. Otherwise only the agent server uses them, to
    * fetch, push and clone on behalf of the agent.

@@ -1,4 +1,4 @@
-import type { GitAccess, GitCredential } from '../../agent-protocol/git.js';
+import type { GitAccess, GitServerCredential } from '../../agent-protocol/git.js';
 
 /**
  * Environment variables that give git its credentials and its user's name. Each credential serves its own server only,
@@ -29,7 +29,7 @@ export function gitVariables(
 }
 
 /** Texts to mask. Servers receive name and password in one piece, mostly in base64. */
-export function gitSecrets(credentials: readonly GitCredential[]): string[] {
+export function gitSecrets(credentials: readonly GitServerCredential[]): string[] {
   return credentials.flatMap(({ username, password }) => [password, `${username}:${password}`]);
 }
 
@@ -49,7 +49,7 @@ function helperFor(index: number): string {
   return `!f() { if [ "$1" = get ]; then ${print}; fi; }; f`;
 }
 
-function credentialVariables({ username, password }: GitCredential, index: number): [string, string][] {
+function credentialVariables({ username, password }: GitServerCredential, index: number): [string, string][] {
   return [
     [usernameVariable(index), username],
     [passwordVariable(index), password],

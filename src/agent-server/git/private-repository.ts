@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { GitCredential } from '../../agent-protocol/git.js';
+import type { GitServerCredential } from '../../agent-protocol/git.js';
 import { type GitOutcome, runGit, trustedGit } from './run-git.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
@@ -9,7 +9,7 @@ export interface PrivateRepositoryOptions {
   /** Where it is created; tools cannot write there. */
   folder: string;
   environment: Record<string, string>;
-  credentials: readonly GitCredential[];
+  credentials: readonly GitServerCredential[];
   signal: AbortSignal;
   /** The object store that it shares with the agent's repository. */
   objects: string;

@@ -1,4 +1,4 @@
-import type { GitCredential } from '../../agent-protocol/git.js';
+import type { GitServerCredential } from '../../agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
 import { listRefs, parseRefs, PrivateRepository, type Refs } from './private-repository.js';
@@ -15,7 +15,7 @@ const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 export interface RemoteAccessOptions extends GitEnvironment {
   /** A folder that only the agent server can read and write. */
   privateFolder: string;
-  credentials: () => readonly GitCredential[];
+  credentials: () => readonly GitServerCredential[];
 }
 
 /** What git says about an agent's repository, run where the agent may configure git. */

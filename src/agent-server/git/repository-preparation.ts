@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { GitCredential, GitPrepareResponse, GitPrepareFailure } from '../../agent-protocol/git.js';
+import type { GitServerCredential, GitPrepareResponse, GitPrepareFailure } from '../../agent-protocol/git.js';
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AllowedPaths } from '../files/allowed-paths.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -87,7 +87,7 @@ interface RepositoryPlan {
   branch: string | null;
   newBranch: string | null;
   identity: { name: string; email: string } | null;
-  credentials: readonly GitCredential[];
+  credentials: readonly GitServerCredential[];
   timeoutMs: number;
   signal?: AbortSignal;
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { GitCredential } from '../../agent-protocol/git.js';
+import type { GitServerCredential } from '../../agent-protocol/git.js';
 import { errorCode } from '../../common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
@@ -68,7 +68,7 @@ interface TrustedGitOptions {
   cwd: string;
   /** Variables of any program; no secrets. */
   environment: Record<string, string>;
-  credentials: readonly GitCredential[];
+  credentials: readonly GitServerCredential[];
   /** Further variables of git, for example `GIT_DIR`. */
   variables?: Record<string, string>;
   /** Milliseconds. */

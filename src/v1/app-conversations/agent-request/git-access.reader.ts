@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { GitAccess, GitCredential, GitIdentity } from '../../../agent-protocol/git.js';
+import type { GitAccess, GitServerCredential, GitIdentity } from '../../../agent-protocol/git.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
@@ -26,7 +26,7 @@ export class GitAccessReader {
    */
   async read(userId: string, settings: GitSettings, stored: readonly StoredCredential[]): Promise<GitAccess> {
     const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
-    const byOrigin = new Map<string, GitCredential>();
+    const byOrigin = new Map<string, GitServerCredential>();
     for (const credential of found) {
       // The user's own token comes before the one of enterprise_sso for the same server.
       if (credential !== null && !byOrigin.has(credential.origin)) {
@@ -40,7 +40,7 @@ export class GitAccessReader {
     };
   }
 
-  private async credential(userId: string, stored: StoredCredential): Promise<GitCredential | null> {
+  private async credential(userId: string, stored: StoredCredential): Promise<GitServerCredential | null> {
     try {
       return await this.access.serverCredential(userId, stored);
     } catch (error) {
