@@ -117,7 +117,7 @@ function toFailingChecks({ commits }: GithubPullRequest): Signal {
 
 /** Only the newest threads are read: older ones that are still open count as resolved. */
 function toUnresolvedComments({ reviewThreads, latestOpinionatedReviews }: GithubPullRequest): Signal {
-  const isOpen = reviewThreads.nodes?.some(({ isResolved }) => isResolved === false) ?? false;
+  const isOpen = reviewThreads.nodes?.some(({ isResolved }) => !isResolved) ?? false;
   const wantsChanges = latestOpinionatedReviews.nodes.some(({ state }) => state === 'CHANGES_REQUESTED');
   if (isOpen || wantsChanges) {
     return 'yes';
@@ -148,7 +148,7 @@ function toProbed(repository: GithubProbedRepository): ProbedRepository[] {
 }
 
 function entryNames({ entries }: GithubTree): string[] {
-  return (entries ?? []).flatMap(({ name }) => name ?? []);
+  return (entries ?? []).map(({ name }) => name);
 }
 
 /** One pull request of the REST API; null when it lacks its number or page. */

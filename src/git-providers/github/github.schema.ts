@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import {
   flag,
-  knownFlag,
   list,
   listOrNull,
   object,
@@ -37,7 +36,7 @@ const pullRequestSchema = object({
   commits: object({
     nodes: listOrNull(object({ commit: object({ statusCheckRollup: object({ state: text }) }) })),
   }),
-  reviewThreads: object({ nodes: listOrNull(object({ isResolved: knownFlag })) }),
+  reviewThreads: object({ nodes: listOrNull(z.object({ isResolved: z.boolean() })) }),
   /** Absent on older Enterprise Servers. */
   latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
 });
@@ -53,7 +52,7 @@ export const pullRequestsSchema = object({
 export type GithubPullRequests = z.output<typeof pullRequestsSchema>;
 
 /** A folder of a repository; null entries where it is absent or not readable. */
-const treeSchema = object({ entries: listOrNull(object({ name: text })) });
+const treeSchema = object({ entries: listOrNull(z.object({ name: requiredText })) });
 export type GithubTree = z.output<typeof treeSchema>;
 
 const probedRepositorySchema = object({

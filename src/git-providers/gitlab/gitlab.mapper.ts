@@ -143,9 +143,7 @@ function toUnresolvedComments({
   if (discussions.nodes === null) {
     return 'unknown';
   }
-  const isOpen = discussions.nodes.some(
-    (discussion) => discussion.resolvable && discussion.resolved === false,
-  );
+  const isOpen = discussions.nodes.some((discussion) => discussion.resolvable && !discussion.resolved);
   return isOpen ? 'yes' : 'no';
 }
 
@@ -179,7 +177,7 @@ function toProbed(
 }
 
 function entryNames(entries: GitlabEntries | null | undefined): string[] {
-  return (entries?.nodes ?? []).flatMap(({ path }) => path?.split('/').at(-1) ?? []);
+  return (entries?.nodes ?? []).flatMap(({ path }) => path.split('/').at(-1) ?? []);
 }
 
 /** The issue and its project, whose name is what stands before the number in the full reference. */

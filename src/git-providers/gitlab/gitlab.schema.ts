@@ -2,7 +2,6 @@ import { z } from 'zod';
 import {
   flag,
   instant,
-  knownFlag,
   list,
   listOrNull,
   number,
@@ -31,12 +30,12 @@ const mergeRequestSchema = object({
   resolvableDiscussionsCount: number,
   resolvedDiscussionsCount: number,
   /** In place of the two counters from older servers. */
-  discussions: object({ nodes: listOrNull(object({ resolvable: flag, resolved: knownFlag })) }),
+  discussions: object({ nodes: listOrNull(z.object({ resolvable: z.boolean(), resolved: z.boolean() })) }),
 });
 export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
 
 /** Of the files, or of the folders, in a folder. */
-const entriesMembers = { nodes: list(object({ path: text })) };
+const entriesMembers = { nodes: list(z.object({ path: requiredText })) };
 export type GitlabEntries = z.output<z.ZodObject<typeof entriesMembers>>;
 
 const folderSchema = object({ blobs: object(entriesMembers) });
