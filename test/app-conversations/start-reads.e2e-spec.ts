@@ -130,9 +130,9 @@ function readsByStep(userId: string): Record<string, { settings: number; tokens:
   const steps: Record<string, { settings: number; tokens: number }> = {};
   let step = 'accepted';
   for (const { text, values } of recorder.statements) {
-    if (/^UPDATE "app_conversation_start_tasks" SET "attempt"/.test(text)) {
+    if (text.startsWith('UPDATE "app_conversation_start_tasks" SET "attempt"')) {
       step = 'WORKING';
-    } else if (/^UPDATE "app_conversation_start_tasks"/.test(text)) {
+    } else if (text.startsWith('UPDATE "app_conversation_start_tasks"')) {
       // The new status, where there is one, comes before the old one of the condition.
       step = values.find((value) => START_TASK_STATUSES.some((status) => status === value)) ?? step;
     }

@@ -84,10 +84,7 @@ describe.each(Object.keys(SERVERS))('suggestedTaskPrompt at %s', (name) => {
   it.each([
     ['MERGE_CONFLICTS', ['conflict', known?.change, known?.url, 'same branch']],
     ['FAILING_CHECKS', ['fail', known?.change, known?.url, known?.checks, 'same branch']],
-    [
-      'UNRESOLVED_COMMENTS',
-      ['review comments', known?.change, known?.url, known?.comments, 'same branch'],
-    ],
+    ['UNRESOLVED_COMMENTS', ['review comments', known?.change, known?.url, known?.comments, 'same branch']],
     ['OPEN_PR', ['is open', known?.change, known?.url, known?.comments, 'same branch']],
     ['OPEN_ISSUE', ['issue #7', known?.issue, 'new branch', 'create_pull_request']],
   ] as const)('%s says what to do, where to look, and how to ask there', (type, expected) => {
