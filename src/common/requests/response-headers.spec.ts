@@ -9,7 +9,7 @@ import { endConnectionsOnClose, ifNoneMatch } from './response-headers.js';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n';
 
-describe('a server that is being closed', () => {
+describe('a server that is closing', () => {
   let gate: Gate;
   let server: Server;
   let client: Socket;
@@ -40,6 +40,7 @@ describe('a server that is being closed', () => {
 
   afterEach(() => {
     client.destroy();
+    server.close();
     server.closeAllConnections();
   });
 
