@@ -309,7 +309,7 @@ describe('GET /api/user/suggested-tasks', () => {
 
     beforeAll(async () => {
       impatient = await createTestApp(
-        { ...hosts.environment, GIT_REQUEST_TIMEOUT_SECONDS: '8', SUGGESTED_TASKS_TIMEOUT_SECONDS: '12' },
+        { ...hosts.environment, GIT_REQUEST_TIMEOUT_SECONDS: '4', SUGGESTED_TASKS_TIMEOUT_SECONDS: '8' },
         app.databaseUrl,
       );
     });

@@ -19,7 +19,8 @@ module.exports = class SharedEnvironment {
     this.moduleMocker = new ModuleMocker(globalThis);
     this.fakeTimers = null;
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
-    this.before = { variables: { ...process.env }, exit: process.exit };
+    this.variables = { ...process.env };
+    this.exit = Object.getOwnPropertyDescriptor(process, 'exit');
   }
 
   async setup() {}
@@ -27,13 +28,13 @@ module.exports = class SharedEnvironment {
   async teardown() {
     this.fakeTimersModern.dispose();
     globalThis.console = console;
-    process.exit = this.before.exit;
+    Object.defineProperty(process, 'exit', this.exit);
     for (const name of Object.keys(process.env)) {
-      if (!Object.hasOwn(this.before.variables, name)) {
+      if (!Object.hasOwn(this.variables, name)) {
         delete process.env[name];
       }
     }
-    Object.assign(process.env, this.before.variables);
+    Object.assign(process.env, this.variables);
     this.global = null;
   }
 

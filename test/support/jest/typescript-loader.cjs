@@ -4,7 +4,7 @@
  */
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
-const { registerHooks } = require('node:module');
+const { enableCompileCache, registerHooks } = require('node:module');
 const path = require('node:path');
 const { fileURLToPath } = require('node:url');
 const swc = require('@swc/core');
@@ -51,6 +51,7 @@ function write(file, text) {
 }
 
 mkdirSync(CACHE, { recursive: true });
+enableCompileCache(path.join(CACHE, 'v8'));
 registerHooks({
   resolve(specifier, context, nextResolve) {
     if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
