@@ -16,7 +16,7 @@ import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.
 import {
   type AgentStart,
   toAgentRequest,
-} from '../../src/v1/app-conversations/agent-request/agent-request.mapper.js';
+} from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
 import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';

@@ -36,7 +36,7 @@ import { SandboxHostRepository } from './sandbox-host.repository.js';
 import { SandboxKeyQueries } from './sandbox-key.queries.js';
 import { SandboxLeaseRepository } from './sandbox-lease.repository.js';
 import { SandboxQuotaQueries } from './sandbox-quota.queries.js';
-import { SandboxQuota } from './sandbox-quota.js';
+import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
@@ -44,7 +44,6 @@ import { SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
 import { UserOverrides } from './user-overrides.js';
-import { UserSeparation } from './user-separation.js';
 
 /** Sandboxes: rows say what should be, and workers make it so. */
 @Module({

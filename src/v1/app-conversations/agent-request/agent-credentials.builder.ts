@@ -3,10 +3,9 @@ import type { CredentialsRequest } from '../../../agent-protocol/conversation.js
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { AgentInputsReader } from './agent-inputs.reader.js';
-import { mcpServerEntries, secretSources } from './agent-request.mapper.js';
+import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
+import { mcpServerEntries, secretSources } from './agent-request.builder.js';
 import { agentLimits } from './agent-settings.js';
-import { GitAccessReader } from './git-access.reader.js';
 
 /**
  * Builds what gives a conversation its credentials again: after its agent server was restarted, since no secret is ever

@@ -1,4 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
+import type { GitAccess, GitIdentity, GitServerCredential } from '../../../agent-protocol/git.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import {
   ProviderTokenRepository,
   type StoredCredential,
@@ -8,6 +12,76 @@ import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
+
+/** The settings that say who commits. */
+type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
+
+/** Reads what an agent may do on the git servers of its user. */
+@Injectable()
+export class GitAccessReader {
+  private readonly logger = new Logger(GitAccessReader.name);
+
+  constructor(
+    private readonly access: RepositoryAccessService,
+    private readonly config: AppConfig,
+  ) {}
+
+  /**
+   * A credential for each server that the user has a token for. One that is not available is logged and left out.
+   *
+   * @param stored all of the user's credentials, in the order of `PROVIDER_TYPES`
+   */
+  async read(userId: string, settings: GitSettings, stored: readonly StoredCredential[]): Promise<GitAccess> {
+    const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
+    const byOrigin = new Map<string, GitServerCredential>();
+    for (const credential of found) {
+      // The user's own token comes before the one of enterprise_sso for the same server.
+      if (credential !== null && !byOrigin.has(credential.origin)) {
+        byOrigin.set(credential.origin, credential);
+      }
+    }
+    return {
+      credentials: [...byOrigin.values()],
+      expose: this.config.agent.exposeGitTokens,
+      identity: gitIdentity(settings),
+    };
+  }
+
+  private async credential(userId: string, stored: StoredCredential): Promise<GitServerCredential | null> {
+    try {
+      return await this.access.serverCredential(userId, stored);
+    } catch (error) {
+      if (!(error instanceof DomainError)) {
+        throw error;
+      }
+      this.logger.warn('failed to get the credentials of a git server for an agent', {
+        provider: stored.provider,
+        code: error.code,
+      });
+      return null;
+    }
+  }
+}
+
+/** git makes no commit without a name, and an agent is expected to commit. The address is nobody's (RFC 2606). */
+const DEFAULT_IDENTITY: GitIdentity = { name: 'Slipway', email: 'agent@slipway.invalid' };
+
+/** Who commits in a sandbox: what the settings say, completed where they say only half. */
+export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity {
+  const given = { name: oneLine(name), email: oneLine(email) };
+  return {
+    name: given.name || given.email.split('@', 1)[0] || DEFAULT_IDENTITY.name,
+    email: given.email || DEFAULT_IDENTITY.email,
+  };
+}
+
+/** git's configuration is line-based. */
+function oneLine(text: string | null): string {
+  return (text ?? '')
+    .replaceAll(/[\p{Cc}<>]+/gu, ' ')
+    .trim()
+    .slice(0, 200);
+}
 
 /** What decides whether a conversation can begin. */
 interface AgentConfiguration {

@@ -1,15 +1,31 @@
 import { Injectable } from '@nestjs/common';
-import type { StartConversationRequest } from '../../../agent-protocol/conversation.js';
+import type {
+  AgentSpec,
+  McpServerEntry,
+  SecretSource,
+  StartConversationRequest,
+} from '../../../agent-protocol/conversation.js';
+import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { AppConfig } from '../../../config/app-config.js';
+import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
+import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
+import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
+import { SETTINGS } from '../../../settings/settings-table.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
-import { AgentInputsReader } from './agent-inputs.reader.js';
-import { toAgentRequest } from './agent-request.mapper.js';
-import type { AgentDialect } from './agent-settings.js';
-import { GitAccessReader } from './git-access.reader.js';
-import { ModelCatalogue } from './model-catalogue.js';
-import { checkSettings, ineffectiveSettings } from './settings-check.js';
+import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
+import {
+  type AgentDialect,
+  agentLimits,
+  type AgentSettings,
+  checkSettings,
+  ineffectiveSettings,
+} from './agent-settings.js';
+import { ModelCatalogue, type ModelFacts } from './model-catalogue.js';
+
+const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
+const CONDENSED_SHARE = 0.6;
+const TOKENS_PER_PRICE = 1_000_000;
 
 /** A conversation that is to begin. */
 interface NewConversation {
@@ -89,4 +105,188 @@ export class AgentRequestBuilder {
     });
     return { problem: null, body, model, notes: ineffectiveSettings(dialect, settings) };
   }
+}
+
+/** Everything that decides how a conversation begins; the settings are known to be usable. */
+export interface AgentStart {
+  dialect: AgentDialect;
+  /** UUID with dashes. */
+  conversationId: string;
+  workingDir: string;
+  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type'>;
+  /** Where the user reaches the web servers that the agent starts. */
+  ports: readonly PortAddress[];
+  /** The request's, or else that of the settings. */
+  model: string;
+  facts: ModelFacts;
+  settings: AgentSettings;
+  config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
+  mcpConfig: ClearMcpConfig | null;
+  /** Become environment variables of the agent's tools. */
+  secrets: ReadonlyMap<string, AgentSecret>;
+  git: GitAccess | null;
+  /** OUTBOUND_ALLOWLIST; null: any server. */
+  outboundAllowlist: string[] | null;
+}
+
+/** The request that begins a conversation on its agent server. */
+export function toAgentRequest(start: AgentStart): StartConversationRequest {
+  const { dialect, request, settings } = start;
+  const { initial_message: message } = request;
+  return {
+    conversation_id: start.conversationId,
+    workspace: { kind: 'LocalWorkspace', working_dir: start.workingDir },
+    agent: toAgent(start),
+    ...confirmation(settings),
+    max_iterations: agentLimits(settings).max_iterations,
+    stuck_detection: true,
+    secrets: secretSources(start.secrets),
+    initial_message: message && { role: 'user', content: message.content, run: true },
+    ...(dialect === 'slipway' && { slipway: extension(start) }),
+  };
+}
+
+function toAgent(start: AgentStart): AgentSpec {
+  const { dialect, model, facts, settings, config } = start;
+  const { price } = facts;
+  const llm = {
+    model,
+    api_key: settings.llm_api_key,
+    base_url: settings.llm_base_url === '' ? null : settings.llm_base_url,
+    timeout: config.llmTimeoutSeconds,
+    ...(price && {
+      input_cost_per_token: price.input / TOKENS_PER_PRICE,
+      output_cost_per_token: price.output / TOKENS_PER_PRICE,
+    }),
+  };
+  const servers = mcpServerEntries(start.mcpConfig);
+  const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
+  const condenses = settings.enable_default_condenser ?? SETTINGS.enable_default_condenser.default;
+  return {
+    kind: 'Agent',
+    llm: { ...llm, usage_id: 'agent' },
+    tools: [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }],
+    ...(Object.keys(servers).length > 0 && { mcp_config: { mcpServers: servers } }),
+    condenser: condenses
+      ? {
+          kind: 'LLMSummarizingCondenser',
+          max_tokens: condenserTokens(config.condenserTokens, facts),
+          // The schema requires it; our agent server condenses with the agent's own model.
+          ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
+        }
+      : null,
+    ...(suffix !== null && { agent_context: { system_message_suffix: suffix } }),
+  };
+}
+
+function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {
+  if (configured !== null) {
+    return configured;
+  }
+  return contextWindow === null
+    ? UNKNOWN_CONTEXT_CONDENSER_TOKENS
+    : Math.floor(contextWindow * CONDENSED_SHARE);
+}
+
+const PLAN =
+  'You are asked for a plan only. Read whatever helps, and write the plan into PLAN.md. Change no other file, ' +
+  'and run nothing that changes anything.';
+
+/** The end of the system prompt: the words of the request, and what the server has no member for. Null: nothing. */
+function systemSuffix(
+  dialect: AgentDialect,
+  request: Pick<StartRequest, 'system_message_suffix' | 'agent_type'>,
+  language: string | null,
+  ports: readonly PortAddress[],
+): string | null {
+  const parts = [
+    request.system_message_suffix,
+    request.agent_type === 'plan' ? PLAN : null,
+    portsText(ports),
+    dialect === 'stock' && language ? `Answer in this language: ${language}.` : null,
+  ].filter((part) => part !== null && part !== '');
+  return parts.length === 0 ? null : parts.join('\n\n');
+}
+
+function portsText(ports: readonly PortAddress[]): string | null {
+  const list = ports.map(({ name, url }) => `$${name} (${url})`).join(', ');
+  return list === ''
+    ? null
+    : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
+}
+
+/** Off: no call waits. On: every call waits or, where the model rates risks, those of high and unknown risk. */
+function confirmation({
+  confirmation_mode: isOn,
+  security_analyzer: analyzer,
+}: AgentSettings): Pick<StartConversationRequest, 'confirmation_policy' | 'security_analyzer'> {
+  if (isOn !== true) {
+    return { confirmation_policy: { kind: 'NeverConfirm' }, security_analyzer: null };
+  }
+  return analyzer === 'llm'
+    ? {
+        confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
+        security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+      }
+    : { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null };
+}
+
+function extension({
+  settings,
+  config,
+  facts,
+  model,
+  git,
+  outboundAllowlist,
+}: AgentStart): NonNullable<StartConversationRequest['slipway']> {
+  return {
+    max_budget: agentLimits(settings).max_budget,
+    language: settings.language === '' ? null : settings.language,
+    search_api_key: settings.search_api_key,
+    tavily_api_url: config.tavilyApiUrl,
+    ...(facts.price && { model_prices: { [model]: facts.price } }),
+    git,
+    outbound_allowlist: outboundAllowlist,
+  };
+}
+
+/** Secrets of an agent's tools as agent servers take them. */
+export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record<string, SecretSource> {
+  return Object.fromEntries(
+    [...secrets].map(([name, { value, description }]) => [
+      name,
+      { kind: 'StaticSecret', value, ...(description !== null && { description }) },
+    ]),
+  );
+}
+
+/**
+ * A user's tool servers as agent servers take them, by name. A command has a name; a remote server is named after its
+ * kind and its position in the list.
+ */
+export function mcpServerEntries(config: ClearMcpConfig | null): Record<string, McpServerEntry> {
+  if (config === null) {
+    return {};
+  }
+  const commands = config.stdioServers.map(({ name, command, args, env }) => [
+    name,
+    { command, args, env: Object.fromEntries(env) },
+  ]);
+  return Object.fromEntries([
+    ...remote(config.sseServers, 'sse', 'sse'),
+    ...remote(config.shttpServers, 'shttp', 'http'),
+    // Last, so that a command wins over a remote server of the same name.
+    ...commands,
+  ]);
+}
+
+function remote(
+  servers: readonly ClearRemoteMcpServer[],
+  kind: string,
+  transport: string,
+): [string, McpServerEntry][] {
+  return servers.map(({ url, apiKey }, index) => [
+    `${kind}_${index}`,
+    { url, transport, ...(apiKey !== null && { headers: { Authorization: `Bearer ${apiKey}` } }) },
+  ]);
 }

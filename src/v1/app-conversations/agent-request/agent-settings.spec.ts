@@ -1,5 +1,6 @@
-import { expect, it } from '@jest/globals';
-import { agentLimits } from './agent-settings.js';
+import { describe, expect, it } from '@jest/globals';
+import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { agentLimits, agentSettings, type CheckedSettings, checkSettings } from './agent-settings.js';
 
 it.each([
   [
@@ -12,4 +13,75 @@ it.each([
   ],
 ])('%j: %j', (settings, expected) => {
   expect(agentLimits(settings)).toEqual(expected);
+});
+
+const USABLE: CheckedSettings = {
+  model: 'openai/gpt-4o',
+  settings: agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
+  mcpConfig: null,
+  dialect: 'slipway',
+};
+
+const ANYWHERE = new OutboundAddresses(null);
+const LISTED = new OutboundAddresses(['llm.example.com']);
+
+function settings(
+  change: Partial<CheckedSettings['settings']>,
+  rest: Partial<CheckedSettings> = {},
+): CheckedSettings {
+  return { ...USABLE, ...rest, settings: { ...USABLE.settings, ...change } };
+}
+
+describe('checkSettings', () => {
+  it.each<[string, CheckedSettings]>([
+    ['plain', USABLE],
+    ['CodeActAgent', settings({ agent: 'CodeActAgent' })],
+    ['a blank agent', settings({ agent: '' })],
+    ['analyzer llm', settings({ security_analyzer: 'llm' })],
+    ['a blank analyzer', settings({ security_analyzer: '' })],
+    [
+      "the user's own model server without a key",
+      settings({ llm_api_key: null, llm_base_url: 'http://localhost:11434' }),
+    ],
+    [
+      'a provider with its address',
+      settings({ llm_base_url: 'https://x.example.com' }, { model: 'mistral/large' }),
+    ],
+    ['a provider that the stock server knows', settings({}, { model: 'mistral/large', dialect: 'stock' })],
+    ['anthropic without an address', settings({}, { model: 'anthropic/claude-sonnet-4-5' })],
+  ])('accepts %s', (_, checked) => {
+    expect(checkSettings(checked, ANYWHERE)).toEqual({ problem: null, model: checked.model });
+  });
+
+  it.each([
+    ['no model', settings({}, { model: null }), 'llm_model'],
+    ['a blank model', settings({}, { model: ' ' }), 'llm_model'],
+    ['no key', settings({ llm_api_key: null }), 'llm_api_key'],
+    ['no key for Anthropic', settings({ llm_api_key: '' }, { model: 'anthropic/claude' }), 'llm_api_key'],
+    ['a provider without its address', settings({}, { model: 'mistral/large' }), 'llm_base_url'],
+    ['litellm_proxy without its address', settings({}, { model: 'litellm_proxy/x' }), 'llm_base_url'],
+    ['another agent', settings({ agent: 'BrowsingAgent' }), 'BrowsingAgent'],
+    ['another analyzer', settings({ security_analyzer: 'invariant' }), 'invariant'],
+    [
+      'a model server that is not listed',
+      settings({ llm_base_url: 'https://evil.example.com' }),
+      'llm_base_url',
+    ],
+    [
+      'a tool server that is not listed',
+      settings(
+        {},
+        {
+          mcpConfig: {
+            sseServers: [],
+            stdioServers: [],
+            shttpServers: [{ url: 'https://evil.example.com', apiKey: null }],
+          },
+        },
+      ),
+      'mcp_config',
+    ],
+  ])('names the setting to mend: %s', (_, checked, name) => {
+    expect(checkSettings(checked, LISTED).problem).toContain(name);
+  });
 });

@@ -1,3 +1,6 @@
+import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { modelEndpoint } from '../../../common/model-endpoint.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 
@@ -66,4 +69,97 @@ export type AgentDialect = 'slipway' | 'stock';
 /** @param spec null when it is not configured any more */
 export function agentDialect(spec: SandboxSpec | null): AgentDialect {
   return spec?.program.kind === 'native' ? 'slipway' : 'stock';
+}
+
+/** What decides together whether a conversation can begin. */
+export interface CheckedSettings {
+  /** The request's model, or else that of the settings. */
+  model: string | null;
+  settings: AgentSettings;
+  mcpConfig: ClearMcpConfig | null;
+  dialect: AgentDialect;
+}
+
+/** The model to call, or why no conversation can begin: a sentence that names the setting. */
+type SettingsVerdict = { problem: string } | { problem: null; model: string };
+
+/** Names of the agent that this service has. */
+const AGENTS = ['', 'CodeActAgent'];
+const SECURITY_ANALYZERS = ['', 'llm'];
+
+/** Checks whether a conversation can begin with these settings. */
+export function checkSettings(
+  { model, settings, mcpConfig, dialect }: CheckedSettings,
+  addresses: OutboundAddresses,
+): SettingsVerdict {
+  const { agent, security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
+  if (!AGENTS.includes(agent ?? '')) {
+    return { problem: `There is no agent ${agent}: set agent to CodeActAgent in the settings.` };
+  }
+  if (!SECURITY_ANALYZERS.includes(analyzer ?? '')) {
+    return {
+      problem: `There is no security analyzer ${analyzer}: set security_analyzer to llm, or to null, in the settings.`,
+    };
+  }
+  if (model === null || model.trim() === '') {
+    return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
+  }
+  const problem =
+    modelProblem(model, settings, dialect) ??
+    addressProblem('llm_base_url', baseUrl, addresses) ??
+    mcpProblem(mcpConfig, addresses);
+  return problem === null ? { problem, model } : { problem };
+}
+
+/** What is missing to call the model; null when nothing is. */
+function modelProblem(
+  model: string,
+  { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,
+  dialect: AgentDialect,
+): string | null {
+  if (baseUrl !== null && baseUrl.trim() !== '') {
+    // A model server of the user's own may need no key.
+    return null;
+  }
+  // The stock agent server knows the addresses of many providers.
+  const endpoint = dialect === 'slipway' ? modelEndpoint(model, baseUrl) : null;
+  if (endpoint && 'problem' in endpoint) {
+    return endpoint.problem;
+  }
+  return apiKey === null || apiKey === ''
+    ? `No key is set for the model ${model}: give llm_api_key in the settings.`
+    : null;
+}
+
+function addressProblem(
+  setting: string,
+  address: string | null,
+  addresses: OutboundAddresses,
+): string | null {
+  const problem = address === null || address === '' ? null : addresses.problem(address);
+  return problem === null ? null : `${setting} in the settings: ${problem}`;
+}
+
+function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses): string | null {
+  for (const { url } of [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])]) {
+    const problem = addressProblem('mcp_config', url, addresses);
+    if (problem !== null) {
+      return problem;
+    }
+  }
+  return null;
+}
+
+/** Which settings have no effect on the agent server of the sandbox, a sentence each. */
+export function ineffectiveSettings(
+  dialect: AgentDialect,
+  { max_budget_per_task: budget, search_api_key: searchKey }: AgentSettings,
+): string[] {
+  if (dialect === 'slipway') {
+    return [];
+  }
+  return [
+    ...(budget === null ? [] : ['max_budget_per_task is not enforced by the agent server of this sandbox.']),
+    ...(searchKey === null ? [] : ['search_api_key: the agent server of this sandbox has no web search.']),
+  ];
 }

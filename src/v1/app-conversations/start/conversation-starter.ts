@@ -2,12 +2,20 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
+import { parseHexId } from '../../../common/identifiers.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
 import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
+import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
+import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartRequest, StartTask } from '../start-task.entity.js';
 import { type NewStartTask, StartTaskRepository } from '../start-task.repository.js';
+import {
+  type SuggestedTask,
+  suggestedTaskPrompt,
+  type TaskGitServer,
+} from '../suggested-task/suggested-task-prompt.js';
 import { StartQueue } from './start-queue.js';
 import { type SandboxPlan, StartSandboxProvisioner } from './start-sandbox.provisioner.js';
 import { StartTargetResolver } from './start-target.resolver.js';
@@ -175,4 +183,72 @@ function deletedUnderKey(): InvalidInputError {
       type: 'value_error',
     },
   ]);
+}
+
+/** The request of a client in the form that a start works with; `withSuggestedTask` adds its suggested task. */
+export function toStartRequest(body: StartConversationDto): StartRequest {
+  return {
+    sandbox_id: body.sandbox_id ?? null,
+    sandbox_spec_id: body.sandbox_spec_id ?? null,
+    conversation_id: uuid(body.conversation_id),
+    initial_message: body.initial_message ? toStartMessage(body.initial_message) : null,
+    system_message_suffix: body.system_message_suffix ?? null,
+    processors: body.processors?.map(({ kind }) => ({ kind })) ?? null,
+    llm_model: blankAsNull(body.llm_model),
+    agent_profile_id: body.agent_profile_id ?? null,
+    selected_repository: body.selected_repository ?? null,
+    selected_branch: body.selected_branch ?? null,
+    git_provider: body.git_provider ?? null,
+    suggested_task: null,
+    title: blankAsNull(body.title),
+    trigger: body.trigger ?? null,
+    pr_number: body.pr_number ?? [],
+    parent_conversation_id: uuid(body.parent_conversation_id),
+    agent_type: body.agent_type ?? 'default',
+    public: body.public ?? null,
+    observability_metadata: body.observability_metadata ?? null,
+    observability_tags: body.observability_tags ?? null,
+    observability_span_name: body.observability_span_name ?? null,
+    plugins:
+      body.plugins?.map(({ source, ref = null, repo_path: path = null }) => ({
+        source,
+        ref,
+        repo_path: path,
+      })) ?? null,
+    secrets: body.secrets ? Object.fromEntries(body.secrets) : null,
+    tags: {},
+  };
+}
+
+/** The task determines message, repository and pull request; a trigger of the request's own stays. */
+export function withSuggestedTask(
+  request: StartRequest,
+  task: SuggestedTask,
+  server: TaskGitServer,
+): StartRequest {
+  const isChangeRequest = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
+  return {
+    ...request,
+    suggested_task: { ...task },
+    initial_message: {
+      role: 'user',
+      content: [{ type: 'text', text: suggestedTaskPrompt(task, server) }],
+      run: true,
+    },
+    selected_repository: task.repo,
+    git_provider: task.git_provider,
+    trigger: request.trigger ?? 'suggested_task',
+    pr_number:
+      isChangeRequest && !request.pr_number.includes(task.issue_number)
+        ? [...request.pr_number, task.issue_number]
+        : request.pr_number,
+  };
+}
+
+function uuid(id: string | null | undefined): string | null {
+  return id === null || id === undefined ? null : parseHexId(id);
+}
+
+function blankAsNull(text: string | null | undefined): string | null {
+  return text === undefined || text === null || text.trim() === '' ? null : text;
 }

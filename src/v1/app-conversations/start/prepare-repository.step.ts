@@ -8,7 +8,7 @@ import {
 } from '../../../git-providers/repository-access.service.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { gitIdentity } from '../agent-request/git-access.reader.js';
+import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { StartTask } from '../start-task.entity.js';
 import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
 import type { StartContext } from './start-context.js';

@@ -7,8 +7,7 @@ import type { StartRequest, StartTask } from '../start-task.entity.js';
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import type { TaskGitServer } from '../suggested-task/suggested-task-prompt.js';
 import { TaskGitServerResolver } from '../suggested-task/task-git-server.resolver.js';
-import { ConversationStarter } from './conversation-starter.js';
-import { toStartRequest, withSuggestedTask } from './start-request.mapper.js';
+import { ConversationStarter, toStartRequest, withSuggestedTask } from './conversation-starter.js';
 
 /** What clients do with the starts of their conversations. */
 @Injectable()

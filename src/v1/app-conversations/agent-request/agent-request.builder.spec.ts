@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AgentStart, toAgentRequest } from './agent-request.mapper.js';
+import { type AgentStart, toAgentRequest } from './agent-request.builder.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
 
 const SETTINGS: AgentSettings = {

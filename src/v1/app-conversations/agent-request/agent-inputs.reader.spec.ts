@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { gitIdentity } from './git-access.reader.js';
+import { gitIdentity } from './agent-inputs.reader.js';
 
 describe('gitIdentity', () => {
   it.each([
