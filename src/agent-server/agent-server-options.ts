@@ -1,29 +1,19 @@
-import type { CreateEngine } from './engine/agent-engine.js';
-import type { WebhookOptions } from './webhooks/webhook-sender.js';
+import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';
 
 /** Everything that configures an agent server. */
-export interface AgentServerOptions {
+export interface AgentServerOptions extends EngineServerOptions {
   host: string;
   /** 0: any free one. */
   port: number;
   /** The server writes its port there once it listens. */
   portFile: string | null;
-  /** Folder of the conversations' records and logs. */
-  conversationsPath: string;
   bashEventsPath: string;
   /** Where the agent works. */
   workspace: string;
   /** Further folders that clients may read and write. */
   fileRoots: string[];
-  /** Without any the server is open. */
-  sessionKeys: string[];
-  webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   corsOrigins: string[];
-  /** Variables of every child process. */
-  environment: Record<string, string>;
   createEngine: CreateEngine;
-  /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
-  toolWrapper: string[];
   maxUploadBytes: number;
   /** How many conversations run their agent at the same time; further runs are queued. */
   maxConcurrentRuns: number;

@@ -1,6 +1,15 @@
 import { Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { GaugeSource } from './metrics.js';
+
+/** A gauge whose values are read for each scrape. */
+export interface GaugeSource {
+  /** In Prometheus' form: `slipway_sandboxes`. */
+  name: string;
+  help: string;
+  /** Name of its one label. The keys of what `read` returns are its values, from a small set. */
+  label: string;
+  read: () => Promise<Map<string, number>>;
+}
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 

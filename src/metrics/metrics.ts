@@ -1,16 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
-import type { MetricsRegistry } from './metrics-registry.js';
-
-/** A gauge whose values are read for each scrape. */
-export interface GaugeSource {
-  /** In Prometheus' form: `slipway_sandboxes`. */
-  name: string;
-  help: string;
-  /** Name of its one label. The keys of what `read` returns are its values, from a small set. */
-  label: string;
-  read: () => Promise<Map<string, number>>;
-}
+import type { GaugeSource, MetricsRegistry } from './metrics-registry.js';
 
 /** The service's metrics. Nothing is counted, and no library loaded, until `open`. */
 @Injectable()

@@ -1,7 +1,7 @@
 import type { McpServers } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
-import type { AgentServerOptions } from '../agent-server-options.js';
+import type { WebhookOptions } from '../webhooks/webhook-sender.js';
 
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
@@ -110,7 +110,14 @@ export interface EngineContext {
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
 /** The options of the agent server that concern engines. */
-export type EngineServerOptions = Pick<
-  AgentServerOptions,
-  'webhook' | 'sessionKeys' | 'toolWrapper' | 'environment' | 'conversationsPath'
->;
+export interface EngineServerOptions {
+  /** Folder of the conversations' records and logs. */
+  conversationsPath: string;
+  /** Without any the server is open. */
+  sessionKeys: string[];
+  webhook: Omit<WebhookOptions, 'sessionKey'> | null;
+  /** Variables of every child process. */
+  environment: Record<string, string>;
+  /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
+  toolWrapper: string[];
+}

@@ -21,7 +21,8 @@ import {
   checkSettings,
   ineffectiveSettings,
 } from './agent-settings.js';
-import { ModelCatalogue, type ModelFacts } from './model-catalogue.js';
+import type { ModelFacts } from './model-catalogue.data.js';
+import { ModelCatalogue } from './model-catalogue.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;

@@ -1,5 +1,13 @@
 import { calcPrice } from '@pydantic/genai-prices';
-import type { ModelFacts } from './model-catalogue.js';
+import type { ModelPrice } from './model-prices.file.js';
+
+/** What the catalogue knows of a model. */
+export interface ModelFacts {
+  /** Null: unknown. */
+  price: ModelPrice | null;
+  /** Tokens; null: unknown. */
+  contextWindow: number | null;
+}
 
 /** Too little to leave the first tier: prices do not depend on the usage here. */
 const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };

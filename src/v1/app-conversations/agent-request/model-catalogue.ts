@@ -1,19 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AppConfig } from '../../../config/app-config.js';
-
-/** What a model costs, USD per million tokens. */
-export interface ModelPrice {
-  input: number;
-  output: number;
-}
-
-/** What the catalogue knows of a model. */
-export interface ModelFacts {
-  /** Null: unknown. */
-  price: ModelPrice | null;
-  /** Tokens; null: unknown. */
-  contextWindow: number | null;
-}
+import type { ModelFacts } from './model-catalogue.data.js';
+import type { ModelPrice } from './model-prices.file.js';
 
 /** What models cost and how much they can read: by the operator's list of prices, or else by the bundled catalogue. */
 @Injectable()

@@ -3,7 +3,12 @@ import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { ConfigError } from '../../../config/config.error.js';
-import type { ModelPrice } from './model-catalogue.js';
+
+/** What a model costs, USD per million tokens. */
+export interface ModelPrice {
+  input: number;
+  output: number;
+}
 
 const fileSchema = z.record(
   z.string().min(1),

@@ -1,8 +1,16 @@
 import { access, lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { Platform } from './platform.js';
+import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
+
+/** How sandboxes run on this machine. */
+export type Platform = {
+  /** util-linux's setpriv; null when it is not installed. */
+  setpriv: string | null;
+  /** Users that sandboxes run as; null: the service's own. */
+  users: UserRange | null;
+} & ({ isolation: 'bwrap'; programs: BubblewrapPrograms } | { isolation: 'none' });
 
 /** The descriptor that bubblewrap writes its reports to. */
 const STATUS_FD = 3;

@@ -2,20 +2,12 @@ import { access, chmod, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { probeBubblewrap, probeWithoutIsolation } from './isolation-probe.js';
-import type { BubblewrapPrograms } from './isolation.js';
+import type { Platform } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
 /** Where system programs are, besides PATH. */
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
-
-/** How sandboxes run on this machine. */
-export type Platform = {
-  /** util-linux's setpriv; null when it is not installed. */
-  setpriv: string | null;
-  /** Users that sandboxes run as; null: the service's own. */
-  users: UserRange | null;
-} & ({ isolation: 'bwrap'; programs: BubblewrapPrograms } | { isolation: 'none' });
 
 /**
  * Finds the isolation that the options ask for and that works here.

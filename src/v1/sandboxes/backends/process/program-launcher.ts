@@ -4,8 +4,7 @@ import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
-import { programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
-import type { Platform } from './platform.js';
+import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import {
