@@ -7,10 +7,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
 } else {
   const { pathToFileURL } = await import('node:url');
   const { buildIfNeeded } = await import('./lib/build.mjs');
-  const { resolveTypescript } = await import('./lib/typescript-hooks.mjs');
   const [program = ''] = process.argv.splice(2, 1);
   if (buildIfNeeded()) {
-    resolveTypescript();
+    await import('./lib/typescript-loader.cjs');
     await import(pathToFileURL(program).href);
   } else {
     process.exitCode = 1;

@@ -17,7 +17,7 @@ jest.setTimeout(60_000);
 const SIGNAL = new AbortController().signal;
 const ISOLATIONS =
   spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);
-const LOADER = fileURLToPath(new URL('../support/jest/typescript-loader.cjs', import.meta.url));
+const LOADER = fileURLToPath(new URL('../../scripts/lib/typescript-loader.cjs', import.meta.url));
 const STARTER = fileURLToPath(new URL('../fakes/start-sandbox.ts', import.meta.url));
 
 describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {

@@ -11,7 +11,7 @@ import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
 const ENTRY = fileURLToPath(new URL('../fakes/fake-agent-server.ts', import.meta.url));
-const LOADER = fileURLToPath(new URL('../support/jest/typescript-loader.cjs', import.meta.url));
+const LOADER = fileURLToPath(new URL('../../scripts/lib/typescript-loader.cjs', import.meta.url));
 
 describe('the process of the agent server', () => {
   let folder: string;

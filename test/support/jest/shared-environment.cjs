@@ -1,7 +1,7 @@
 const { ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 const { installCommonGlobals } = require('jest-util');
-require('./typescript-loader.cjs');
+require('../../../scripts/lib/typescript-loader.cjs');
 
 const { process, console } = globalThis;
 // Jest's own modules look here for the clock and the files that a test cannot fake. The copy of `process` that comes

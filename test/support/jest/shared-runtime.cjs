@@ -2,7 +2,7 @@ const { createRequire, isBuiltin } = require('node:module');
 const path = require('node:path');
 const { compileFunction, constants } = require('node:vm');
 const { default: Runtime } = require('jest-runtime');
-const { sourceMaps } = require('./typescript-loader.cjs');
+const { sourceMaps } = require('../../../scripts/lib/typescript-loader.cjs');
 
 const SOURCES = path.resolve(__dirname, '../../../src') + path.sep;
 

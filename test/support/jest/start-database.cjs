@@ -1,4 +1,4 @@
-require('./typescript-loader.cjs');
+require('../../../scripts/lib/typescript-loader.cjs');
 
 /** Jest calls what this file exports once, before the tests that need a database. */
 module.exports = async () => {

@@ -9,8 +9,8 @@ const path = require('node:path');
 const { fileURLToPath } = require('node:url');
 const swc = require('@swc/core');
 
-const ROOT = path.resolve(__dirname, '../../..');
-const CACHE = path.join(ROOT, 'node_modules/.cache/slipway-tests');
+const ROOT = path.resolve(__dirname, '../..');
+const CACHE = path.join(ROOT, 'node_modules/.cache/slipway-typescript');
 const OPTIONS = {
   swcrc: false,
   configFile: false,
