@@ -63,7 +63,7 @@ export class HostRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
       );
     }
     if (other.address === null) {
-      this.logger.warn('the sandboxes of another host cannot be reached: it has no SANDBOX_ADDRESS', {
+      this.logger.warn('failed to reach the sandboxes of another host: it has no SANDBOX_ADDRESS', {
         host_id: other.id,
       });
     }
