@@ -10,13 +10,17 @@ const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
-const LINES_KEPT = 50;
+const LINES_SHOWN = 50;
 
 /** The built service, running as a process of its own. */
 export interface ServiceProcess {
   pid: number;
   /** `http://127.0.0.1:PORT`. */
   url: string;
+  /** Everything that it has printed so far, line by line. */
+  log: readonly string[];
+  /** Whether it has not ended yet. */
+  isRunning(): boolean;
   /** Asks it to stop and waits until it is gone. */
   stop(): Promise<void>;
 }
@@ -52,10 +56,13 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   const killChild = () => child.kill();
   process.once('exit', killChild);
   const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
-  const port = await listeningPort(child, ended);
+  const log: string[] = [];
+  const port = await listeningPort(child, ended, log);
   return {
     pid: child.pid ?? 0,
     url: `http://127.0.0.1:${port}`,
+    log,
+    isRunning: () => child.exitCode === null && child.signalCode === null,
     stop: async () => {
       child.kill('SIGTERM');
       await ended;
@@ -73,20 +80,13 @@ export function inheritedEnvironment(): Record<string, string> {
   );
 }
 
-async function listeningPort(child: ChildProcess, ended: Promise<unknown>): Promise<number> {
-  const last: string[] = [];
-  const keep = (line: string) => {
-    last.push(line);
-    if (last.length > LINES_KEPT) {
-      last.shift();
-    }
-  };
+async function listeningPort(child: ChildProcess, ended: Promise<unknown>, log: string[]): Promise<number> {
   const listening = new Promise<number>((resolve) => {
     // Read to the end, so that the service never waits for its log to be read.
     for (const stream of [child.stdout, child.stderr]) {
       if (stream) {
         createInterface({ input: stream }).on('line', (line) => {
-          keep(line);
+          log.push(line);
           const port = portOf(line);
           if (port !== null) {
             resolve(port);
@@ -96,7 +96,9 @@ async function listeningPort(child: ChildProcess, ended: Promise<unknown>): Prom
     }
   });
   const failed = ended.then((): never => {
-    throw new Error(`${path.basename(ENTRY)} ended before it listened:\n${last.join('\n')}`);
+    throw new Error(
+      `${path.basename(ENTRY)} ended before it listened:\n${log.slice(-LINES_SHOWN).join('\n')}`,
+    );
   });
   return await Promise.race([listening, failed]);
 }

@@ -43,7 +43,11 @@ export class JourneyWorld {
     readonly hub: FakeWorld,
   ) {}
 
-  static async open({ embedded = false } = {}): Promise<JourneyWorld> {
+  /**
+   * @param embedded the service starts a database of its own in its data folder
+   * @param host address of this machine at which sandboxes reach the model and the git server
+   */
+  static async open({ embedded = false, host = '127.0.0.1' } = {}): Promise<JourneyWorld> {
     const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
     // Sandboxes run as other users where we are root.
     await chmod(folder, 0o711);
@@ -51,8 +55,8 @@ export class JourneyWorld {
     return new JourneyWorld(
       path.join(folder, 'data'),
       embedded ? null : await createTestDatabase(),
-      await ScriptedLlm.start(script),
-      await startGitHttpServer(`x-access-token:${hub.token}`),
+      await ScriptedLlm.start(script, { host }),
+      await startGitHttpServer(`x-access-token:${hub.token}`, host),
       await startFakeGithub(hub),
       hub,
     );
@@ -71,9 +75,10 @@ export class JourneyWorld {
   }
 
   /** Starts the service, on the same database and folder each time. */
-  async start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
+  async start(environment: Record<string, string> = {}, nodeArgs: string[] = []): Promise<ServiceProcess> {
     const service = await startServiceProcess({
       cwd: path.dirname(this.dataDir),
+      nodeArgs,
       environment: {
         ...(this.database && {
           DATABASE_URL: this.database.url,

@@ -1,0 +1,142 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { ascending } from '../../src/common/compare.js';
+import { errorMessage } from '../../src/common/errors/error-message.js';
+import { type Attack, type AttackedBackend, BACKENDS, type Sighting } from './attack.js';
+import { missingFor } from './support/backends.js';
+import { HostileWorld } from './support/hostile-world.js';
+import { type Result, resultOf, table } from './support/report.js';
+
+const USAGE = `npm run hostile -- [options]: attacks a running service as one of two tenants, and says what held.
+
+  --backend NAME   ${BACKENDS.join(', ')}; may be given several times; otherwise all that this machine has
+  --only TEXT      attacks with the text in their names; may be given several times
+  --list           says which there are
+
+`;
+const ATTACK_TIMEOUT_MS = 60_000;
+const SUFFIX = '.attack.ts';
+
+const { values } = parseArgs({
+  options: {
+    backend: { type: 'string', multiple: true, default: [] },
+    only: { type: 'string', multiple: true, default: [] },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) {
+  process.stdout.write(USAGE);
+} else {
+  const attacks = (await loadAttacks()).filter(
+    ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
+  );
+  if (attacks.length === 0) {
+    throw new Error('no attack has such a name; see npm run hostile -- --list');
+  }
+  if (values.list) {
+    attacks.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
+  } else {
+    await main(attacks, values.backend);
+  }
+}
+
+async function main(attacks: Attack[], wanted: string[]): Promise<void> {
+  const unknown = wanted.find((name) => !BACKENDS.some((backend) => backend === name));
+  if (unknown !== undefined) {
+    throw new Error(`there is no backend "${unknown}"; there are: ${BACKENDS.join(', ')}`);
+  }
+  const results: Result[] = [];
+  const skipped: string[] = [];
+  for (const backend of BACKENDS) {
+    if (wanted.length > 0 && !wanted.includes(backend)) {
+      continue;
+    }
+    const missing = await missingFor(backend);
+    if (missing === null) {
+      results.push(...(await attackBackend(backend, attacks)));
+    } else if (wanted.includes(backend)) {
+      throw new Error(`${backend}: ${missing}`);
+    } else {
+      skipped.push(`${backend} was not attacked: ${missing}`);
+    }
+  }
+  process.stdout.write(`\n${table(results)}\n`);
+  skipped.forEach((line) => process.stdout.write(`${line}\n`));
+  const failed = results.filter(({ passed }) => !passed).length;
+  process.stdout.write(`${results.length - failed} passed, ${failed} failed\n`);
+  process.exitCode = failed === 0 && results.length > 0 ? 0 : 1;
+}
+
+async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promise<Result[]> {
+  const mine = attacks.filter((attack) => attack.expected[backend] !== undefined);
+  if (mine.length === 0) {
+    return [];
+  }
+  process.stdout.write(`\n== ${backend}: ${mine.length} attacks\n`);
+  const results: Result[] = [];
+  let world = await HostileWorld.open(backend);
+  try {
+    for (const attack of mine) {
+      const before = performance.now();
+      const sighting = await attempt(attack, world);
+      const result = resultOf(attack, backend, sighting, performance.now() - before);
+      process.stdout.write(
+        `${result.verdict.padEnd(6)} ${attack.name} (${result.seconds} s): ${result.seen}\n`,
+      );
+      results.push(result);
+      world = await mended(world);
+    }
+  } finally {
+    await world.close();
+  }
+  return results;
+}
+
+/** An attack that fails or never ends has shown nothing. */
+async function attempt(attack: Attack, world: HostileWorld): Promise<Sighting | Error> {
+  const timeoutMs = attack.timeoutMs ?? ATTACK_TIMEOUT_MS;
+  const stopped = new AbortController();
+  const late = wait(timeoutMs, null, { signal: stopped.signal }).then(
+    () => new Error(`the attack has not ended after ${timeoutMs / 1000} s`),
+    () => new Error('the attack has ended'),
+  );
+  try {
+    return await Promise.race([attack.run(world), late]);
+  } catch (error) {
+    return new Error(errorMessage(error), { cause: error });
+  } finally {
+    stopped.abort();
+  }
+}
+
+/** The world as it was before the attack; another one where that cannot be had. */
+async function mended(world: HostileWorld): Promise<HostileWorld> {
+  try {
+    await world.mend();
+    return world;
+  } catch (error) {
+    process.stdout.write(`the world was not to be mended (${errorMessage(error)}); here is another one\n`);
+    await world.close();
+    return HostileWorld.open(world.backend);
+  }
+}
+
+async function loadAttacks(): Promise<Attack[]> {
+  const folder = new URL('attacks/', import.meta.url);
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith(SUFFIX))
+    .toSorted(ascending);
+  return Promise.all(names.map(async (name) => loadAttack(name, new URL(name, folder))));
+}
+
+async function loadAttack(file: string, url: URL): Promise<Attack> {
+  const exported: Record<string, Attack> = await import(url.href);
+  const [attack, ...others] = Object.values(exported);
+  if (attack === undefined || others.length > 0 || `${attack.name}${SUFFIX}` !== file) {
+    throw new Error(`${file} must export one attack, with the name of the file`);
+  }
+  return attack;
+}

@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process';
+import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { INSTANCE_LABEL } from '../../../src/v1/sandboxes/backends/docker/container.js';
+import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
+import type { AttackedBackend } from '../attack.js';
+
+const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
+const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? 'slipway-agent-server';
+const BUBBLEWRAP_TRIAL = ['--ro-bind', '/', '/', '--unshare-pid', '--unshare-net', '--proc', '/proc', 'true'];
+
+/** How to have a service use a backend. */
+export interface BackendSetup {
+  /** Variables of the service. */
+  environment: Record<string, string>;
+  /** An address of this machine at which agent servers reach the model and the git server. */
+  host: string;
+}
+
+/** Why a backend cannot be attacked on this machine; null: it can. */
+export async function missingFor(backend: AttackedBackend): Promise<string | null> {
+  switch (backend) {
+    case 'process':
+      return spawnSync('bwrap', BUBBLEWRAP_TRIAL).status === 0
+        ? null
+        : 'bubblewrap with network namespaces does not work here';
+    case 'unwrapped':
+      return null;
+    case 'docker':
+      return missingForDocker();
+  }
+}
+
+export async function setupOf(backend: AttackedBackend): Promise<BackendSetup> {
+  switch (backend) {
+    case 'process':
+      return {
+        environment: { SANDBOX_ISOLATION: 'bwrap', SANDBOX_NETWORK: 'isolated' },
+        host: '127.0.0.1',
+      };
+    case 'unwrapped':
+      return { environment: { SANDBOX_ISOLATION: 'none' }, host: '127.0.0.1' };
+    case 'docker':
+      return {
+        environment: {
+          SANDBOX_BACKEND: 'docker',
+          ...(DOCKER_HOST !== null && { DOCKER_HOST }),
+        },
+        host: await bridgeGateway(),
+      };
+  }
+}
+
+/** Removes what an installation has left in the engine. */
+export async function removeContainers(instanceId: string): Promise<void> {
+  const engine = connectEngine(DOCKER_HOST);
+  const filters = { label: [`${INSTANCE_LABEL}=${instanceId}`] };
+  const containers = await engine.listContainers({ all: true, filters });
+  await Promise.all(containers.map(({ Id }) => engine.getContainer(Id).remove({ force: true })));
+  const { Volumes: volumes } = await engine.listVolumes({ filters });
+  await Promise.all(volumes.map(({ Name }) => engine.getVolume(Name).remove()));
+}
+
+async function missingForDocker(): Promise<string | null> {
+  const engine = connectEngine(DOCKER_HOST);
+  try {
+    await engine.getImage(AGENT_IMAGE).inspect();
+    await bridgeGateway();
+    return null;
+  } catch (error) {
+    return `no Docker engine with the image ${AGENT_IMAGE} (npm run image:agent-server): ${errorMessage(error)}`;
+  }
+}
+
+async function bridgeGateway(): Promise<string> {
+  const bridge: unknown = await connectEngine(DOCKER_HOST).getNetwork('bridge').inspect();
+  const gateway = jsonText(jsonList(bridge, 'IPAM', 'Config')[0], 'Gateway');
+  if (gateway === null) {
+    throw new Error('the default network of the Docker engine names no gateway');
+  }
+  return gateway;
+}

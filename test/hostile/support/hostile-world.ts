@@ -1,0 +1,183 @@
+import type { FakeWorld } from '../../fakes/fake-world.js';
+import type { GitHttpServer } from '../../fakes/git-http-server.js';
+import type { ScriptedLlm } from '../../fakes/scripted-llm.js';
+import type { ServiceProcess } from '../../support/service-process.js';
+import { ApiClient } from '../../system/journeys/support/api-client.js';
+import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
+import type { AttackedBackend } from '../attack.js';
+import { removeContainers, setupOf } from './backends.js';
+import { Tenant } from './tenant.js';
+
+/** Settings of a service that an attack has for itself. */
+export interface ApartOptions {
+  /** Variables of the service besides those of the backend. */
+  environment?: Record<string, string>;
+  /** Arguments of Node itself (`--max-old-space-size=256`). */
+  nodeArgs?: string[];
+}
+
+/** A running service with its own database, and two tenants. */
+export class HostileWorld {
+  private tenants: [Tenant, Tenant] | null = null;
+
+  private constructor(
+    readonly backend: AttackedBackend,
+    private readonly journey: JourneyWorld,
+    private readonly environment: Record<string, string>,
+    private readonly nodeArgs: string[],
+    private current: ServiceProcess,
+  ) {}
+
+  static async open(backend: AttackedBackend, options: ApartOptions = {}): Promise<HostileWorld> {
+    const setup = await setupOf(backend);
+    const environment = { ...setup.environment, ...options.environment };
+    const nodeArgs = options.nodeArgs ?? [];
+    const journey = await JourneyWorld.open({ embedded: true, host: setup.host });
+    try {
+      const service = await journey.start(environment, nodeArgs);
+      const world = new HostileWorld(backend, journey, environment, nodeArgs, service);
+      world.tenants = await world.createTenants();
+      return world;
+    } catch (error) {
+      await closeJourney(backend, journey);
+      throw error;
+    }
+  }
+
+  /** Who gets hurt. */
+  get alice(): Tenant {
+    return this.tenant(0);
+  }
+
+  /** Who attacks. */
+  get bob(): Tenant {
+    return this.tenant(1);
+  }
+
+  /** Speaks to the service with the administrator's key. */
+  get admin(): ApiClient {
+    return this.journey.admin;
+  }
+
+  /** The process that runs now: `pid`, `url`, `log`, `isRunning()`. */
+  get service(): ServiceProcess {
+    return this.current;
+  }
+
+  /** `http://127.0.0.1:PORT` of the service; another one after each restart. */
+  get url(): string {
+    return this.journey.url;
+  }
+
+  /** The service's `DATA_DIR`. */
+  get dataDir(): string {
+    return this.journey.dataDir;
+  }
+
+  /** The model of everybody; what it was sent, with headers, is in `requests`. */
+  get llm(): ScriptedLlm {
+    return this.journey.llm;
+  }
+
+  /** The git server behind `GITHUB_CLONE_URL`. */
+  get git(): GitHttpServer {
+    return this.journey.git;
+  }
+
+  /** What the git host behind `GITHUB_API_URL` knows; its `token` opens it. */
+  get hub(): FakeWorld {
+    return this.journey.hub;
+  }
+
+  /** What processes of sandboxes have in `SLIPWAY_SANDBOX` and containers in their label. */
+  get instanceId(): string {
+    return this.journey.instanceId;
+  }
+
+  /** Processes of this machine that belong to a sandbox, found by a marker in their environment. */
+  sandboxProcesses(sandboxId: string): number[] {
+    return this.journey.sandboxProcesses(sandboxId);
+  }
+
+  /** A user without a sandbox, with the model in the settings. */
+  async createUser(): Promise<ApiClient> {
+    return this.journey.createUser();
+  }
+
+  /** Gives a tenant the token of the git host. */
+  async giveToken(tenant: Tenant): Promise<void> {
+    await this.journey.giveToken(tenant.client);
+  }
+
+  /** Milliseconds that the service needs to say that it is alive; null: it does not, within the time. */
+  async pulse(timeoutMs = 10_000): Promise<number | null> {
+    const before = performance.now();
+    try {
+      const response = await fetch(`${this.url}/health/live`, { signal: AbortSignal.timeout(timeoutMs) });
+      await response.arrayBuffer();
+      return response.ok ? performance.now() - before : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** Ends the service with the signal (at once with SIGKILL, in order with SIGTERM) and starts it on the same data. */
+  async restart(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    if (signal === 'SIGKILL' && this.current.isRunning()) {
+      await this.journey.kill(this.current);
+    } else {
+      await this.journey.stop(this.current);
+    }
+    this.current = await this.journey.start(this.environment, this.nodeArgs);
+  }
+
+  /** Starts a service with a database and two tenants of its own, and removes it afterwards. */
+  async apart<T>(options: ApartOptions, use: (world: HostileWorld) => Promise<T>): Promise<T> {
+    const other = await HostileWorld.open(this.backend, {
+      nodeArgs: options.nodeArgs,
+      environment: { ...this.environment, ...options.environment },
+    });
+    try {
+      return await use(other);
+    } finally {
+      await other.close();
+    }
+  }
+
+  /** Makes good what an attack has broken, as far as a new process and new sandboxes can. */
+  async mend(): Promise<void> {
+    if (!this.current.isRunning()) {
+      await this.restart('SIGKILL');
+    }
+    await Promise.all(
+      [this.alice, this.bob].map(async (tenant) => {
+        if (!(await tenant.isWell())) {
+          await tenant.renew();
+        }
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await closeJourney(this.backend, this.journey);
+  }
+
+  private async createTenants(): Promise<[Tenant, Tenant]> {
+    const create = async (name: string) => Tenant.create(name, await this.journey.createUser());
+    return Promise.all([create('Alice'), create('Bob')]);
+  }
+
+  private tenant(index: 0 | 1): Tenant {
+    if (this.tenants === null) {
+      throw new Error('the tenants are not there yet');
+    }
+    return this.tenants[index];
+  }
+}
+
+async function closeJourney(backend: AttackedBackend, journey: JourneyWorld): Promise<void> {
+  await journey.close();
+  if (backend === 'docker') {
+    await removeContainers(journey.instanceId);
+  }
+}
