@@ -3,7 +3,6 @@ import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import ipaddr from 'ipaddr.js';
 import { jsonList, jsonText } from '../src/common/json-access.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/docker/container.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
@@ -14,6 +13,7 @@ import type { FakeServer } from '../test/fakes/fake-server.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
+import { bridgeAddress } from '../test/support/engine-address.js';
 import { startServiceProcess } from '../test/support/service-process.js';
 import { demoModel } from './demo-model.js';
 import { DEMO_FILES, DEMO_REPOSITORY, demoWorld } from './demo-world.js';
@@ -136,8 +136,7 @@ function processes(): DemoBackend {
 async function containers(): Promise<DemoBackend> {
   const dockerHost = process.env['DOCKER_HOST'] ?? null;
   const engine = connectEngine(dockerHost);
-  const bridge: unknown = await engine.getNetwork('bridge').inspect();
-  const host = hostAddress(jsonList(bridge, 'IPAM', 'Config')[0]);
+  const host = await bridgeAddress(engine);
   if (host === null) {
     throw new Error(
       'SANDBOX_BACKEND=docker: containers could not reach the fakes; the demo needs a Docker engine on this machine, with its default network',
@@ -158,15 +157,4 @@ async function containers(): Promise<DemoBackend> {
       return found.length + volumes.length;
     },
   };
-}
-
-/** The address of this machine in a network of the engine: its gateway, by default the first address. */
-function hostAddress(config: unknown): string | null {
-  const subnet = jsonText(config, 'Subnet') ?? '';
-  const gateway = jsonText(config, 'Gateway');
-  if (gateway !== null || !ipaddr.IPv4.isValidCIDR(subnet)) {
-    return gateway;
-  }
-  const octets = ipaddr.IPv4.networkAddressFromCIDR(subnet).octets;
-  return octets.with(3, (octets[3] ?? 0) + 1).join('.');
 }

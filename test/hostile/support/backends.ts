@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import type Docker from 'dockerode';
 import { errorMessage } from '../../../src/common/errors/error-message.js';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
-import { INSTANCE_LABEL } from '../../../src/v1/sandboxes/backends/docker/container.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../src/v1/sandboxes/backends/docker/container.js';
 import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
+import { bridgeAddress } from '../../support/engine-address.js';
 import type { AttackedBackend } from '../attack.js';
 
 const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
@@ -46,7 +47,7 @@ export async function setupOf(backend: AttackedBackend): Promise<BackendSetup> {
           SANDBOX_BACKEND: 'docker',
           ...(DOCKER_HOST !== null && { DOCKER_HOST }),
         },
-        host: await bridgeGateway(),
+        host: await hostOfContainers(),
       };
   }
 }
@@ -61,22 +62,38 @@ export async function removeContainers(instanceId: string): Promise<void> {
   await Promise.all(volumes.map(({ Name }) => engine.getVolume(Name).remove()));
 }
 
+/** Addresses of a sandbox's container in the engine's networks. */
+export async function addressesOfContainer(instanceId: string, sandboxId: string): Promise<string[]> {
+  const container = await containerOf(instanceId, sandboxId);
+  const { NetworkSettings: settings } = await container.inspect();
+  return Object.values(settings.Networks).map(({ IPAddress }) => IPAddress);
+}
+
+async function containerOf(instanceId: string, sandboxId: string): Promise<Docker.Container> {
+  const engine = connectEngine(DOCKER_HOST);
+  const label = [`${INSTANCE_LABEL}=${instanceId}`, `${SANDBOX_LABEL}=${sandboxId}`];
+  const [found] = await engine.listContainers({ filters: { label } });
+  if (found === undefined) {
+    throw new Error(`no container of sandbox ${sandboxId} runs`);
+  }
+  return engine.getContainer(found.Id);
+}
+
 async function missingForDocker(): Promise<string | null> {
   const engine = connectEngine(DOCKER_HOST);
   try {
     await engine.getImage(AGENT_IMAGE).inspect();
-    await bridgeGateway();
+    await hostOfContainers();
     return null;
   } catch (error) {
     return `no Docker engine with the image ${AGENT_IMAGE} (npm run image:agent-server): ${errorMessage(error)}`;
   }
 }
 
-async function bridgeGateway(): Promise<string> {
-  const bridge: unknown = await connectEngine(DOCKER_HOST).getNetwork('bridge').inspect();
-  const gateway = jsonText(jsonList(bridge, 'IPAM', 'Config')[0], 'Gateway');
-  if (gateway === null) {
+async function hostOfContainers(): Promise<string> {
+  const host = await bridgeAddress(connectEngine(DOCKER_HOST));
+  if (host === null) {
     throw new Error('the default network of the Docker engine names no gateway');
   }
-  return gateway;
+  return host;
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { jsonNumber, jsonText } from '../../../src/common/json-access.js';
 import {
   type ApiAnswer,
@@ -6,6 +7,7 @@ import {
   type Started,
   text,
 } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import { message, shell } from '../../system/journeys/support/script.js';
 
 /** What a command in a sandbox came to; its output is both streams. */
@@ -18,6 +20,8 @@ export interface CommandResult {
 export interface BackgroundCommand {
   /** What it has printed so far. */
   output(): Promise<string>;
+  /** Ends it, and what it has started. */
+  stop(): Promise<void>;
 }
 
 /** The value of the custom secret `DEPLOY_TOKEN` of a tenant. */
@@ -82,22 +86,23 @@ export class Tenant {
 
   /** Starts a command in the sandbox and leaves it running. */
   async inBackground(command: string, timeoutSeconds = 300): Promise<BackgroundCommand> {
-    const started = await this.client.agentServer(this.sandboxId, 'POST', '/api/bash/start_bash_command', {
-      command,
+    // Commands do not see each other's processes, but each other's files.
+    const name = `background-${randomBytes(6).toString('hex')}`;
+    const [output, stop, ended] = ['output', 'stop', 'ended'].map((suffix) => `"$HOME"/${name}.${suffix}`);
+    await this.client.agentServer(this.sandboxId, 'POST', '/api/bash/start_bash_command', {
+      command: [
+        `setsid sh -c ${quoted([command])} > ${output} 2>&1 < /dev/null & P=$!`,
+        `while kill -0 $P 2> /dev/null && [ ! -e ${stop} ]; do sleep 0.05; done`,
+        `kill -KILL -- -$P 2> /dev/null; touch ${ended}`,
+      ].join('\n'),
       timeout: timeoutSeconds,
     });
-    const query = `command_id__eq=${text(started, 'id')}&kind__eq=BashOutput&limit=100`;
+    const read = async () => (await this.sh(`cat ${output}`)).output;
+    await until(async () => (await this.sh(`test -e ${output}`)).exitCode === 0);
     return {
-      output: async () => {
-        const page = await this.client.agentServer(
-          this.sandboxId,
-          'GET',
-          `/api/bash/bash_events/search?${query}`,
-        );
-        const items: unknown = Object(page).items;
-        return (Array.isArray(items) ? items : [])
-          .map((one: Json) => `${jsonText(one, 'stdout') ?? ''}${jsonText(one, 'stderr') ?? ''}`)
-          .join('');
+      output: read,
+      stop: async () => {
+        await this.sh(`touch ${stop}; while [ ! -e ${ended} ]; do sleep 0.05; done`);
       },
     };
   }
@@ -105,6 +110,20 @@ export class Tenant {
   /** Runs an ES module in the sandbox; `process.argv` from 2 on are the arguments. */
   async node(source: string, args: string[] = [], timeoutSeconds = 30): Promise<CommandResult> {
     return this.sh(nodeCommand(source, args), timeoutSeconds);
+  }
+
+  /**
+   * Runs an ES module in the sandbox that prints JSON.
+   *
+   * @throws Error with what it printed when that is none
+   */
+  async nodeJson(source: string, args: string[] = [], timeoutSeconds = 30): Promise<unknown> {
+    const { exitCode, output } = await this.node(source, args, timeoutSeconds);
+    try {
+      return JSON.parse(output.trim().split('\n').at(-1) ?? '');
+    } catch (error) {
+      throw new Error(`the program ended with ${exitCode}: ${output.slice(-500)}`, { cause: error });
+    }
   }
 
   /** Starts an ES module in the sandbox and leaves it running. */

@@ -1,0 +1,44 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { startListening } from '../../support/start-listening.js';
+
+/** A program of the machine that asks nobody for a key, as a database on loopback or metrics do. */
+export class Bystander {
+  private readonly sockets = new Set<Socket>();
+
+  private constructor(
+    private readonly server: Server,
+    readonly host: string,
+    readonly port: number,
+    private readonly told: { connections: number },
+  ) {}
+
+  /** @param host where it listens; `0.0.0.0`: at all addresses of the machine */
+  static async listen(host: string): Promise<Bystander> {
+    const told = { connections: 0 };
+    const server = createServer();
+    const bystander = new Bystander(server, host, await startListening(server, 0, host), told);
+    server.on('connection', (socket) => {
+      told.connections += 1;
+      bystander.sockets.add(socket);
+      // Whoever asks may hang up at any time.
+      socket.on('error', () => socket.destroy());
+      socket.write(`${SECRET_OF_THE_MACHINE}\n`);
+    });
+    return bystander;
+  }
+
+  /** How often somebody has connected. */
+  get connections(): number {
+    return this.told.connections;
+  }
+
+  async close(): Promise<void> {
+    this.sockets.forEach((socket) => socket.destroy());
+    await new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+    });
+  }
+}
+
+/** What a bystander says to everybody who connects. */
+export const SECRET_OF_THE_MACHINE = 'what-only-this-machine-may-read-70733';
