@@ -2,6 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Metrics } from '../../metrics/metrics.js';
 import type { DiskSpace } from './backends/disk-space.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
+import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { SandboxQueries } from './sandbox.queries.js';
 
 /** Offers how many sandboxes there are, and how full their disk is. */
@@ -11,6 +12,7 @@ export class SandboxMetrics implements OnModuleInit {
     private readonly queries: SandboxQueries,
     private readonly metrics: Metrics,
     private readonly backend: SandboxBackend,
+    private readonly sweeper: BackendSweeper,
   ) {}
 
   onModuleInit(): void {
@@ -25,6 +27,15 @@ export class SandboxMetrics implements OnModuleInit {
       help: 'The disk that the sandboxes of this host lie on',
       label: 'state',
       read: async () => bytesByState(await this.backend.disk()),
+    });
+    this.metrics.addGauge({
+      name: 'slipway_sandbox_leftovers',
+      help: 'Removed sandboxes of this host of which some files cannot be removed',
+      label: 'backend',
+      read: async () => {
+        const { leftovers } = this.sweeper;
+        return new Map(leftovers === null ? [] : [[this.backend.kind, leftovers]]);
+      },
     });
   }
 }

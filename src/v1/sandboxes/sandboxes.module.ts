@@ -12,6 +12,7 @@ import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
+import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { DriftDetector } from './lifecycle/drift.js';
 import { ExitDiagnosis } from './lifecycle/exit-diagnosis.js';
 import { HostRegistry } from './lifecycle/host-registry.js';
@@ -107,6 +108,7 @@ import { UserOverrides } from './user-overrides.js';
     IdlenessProbe,
     HostRegistry,
     BackendReadiness,
+    BackendSweeper,
   ],
   exports: [
     HostIdentity,

@@ -8,6 +8,14 @@ export class SandboxBackendError extends Error {
   }
 }
 
+/** The sandbox is gone, but some of its files are still there. The backend goes on trying in its sweeps. */
+export class SandboxFilesLeftError extends SandboxBackendError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SandboxFilesLeftError';
+  }
+}
+
 /** What runs inside a sandbox. */
 export type SandboxProgram =
   /** Our own agent server. `image`: used by backends that run images; null means the backend's default. */
@@ -72,6 +80,22 @@ export interface SandboxFacts {
 /** What keeps sandboxes from each other, from the machine and from the service. */
 export type SandboxIsolation = 'none' | 'bwrap' | 'container';
 
+/** Something to log about a sandbox. */
+export interface SandboxNotice {
+  level: 'log' | 'warn';
+  /** A constant text. */
+  message: string;
+  sandboxId: string;
+  detail: string;
+}
+
+/** What a sweep found and did. */
+export interface BackendSweep {
+  /** Removed sandboxes of which some files are still there. */
+  leftovers: number;
+  notices: SandboxNotice[];
+}
+
 /** Options that all backends share. */
 export interface SandboxBackendOptions {
   /** Marks what is ours (the label `slipway.instance`, or a file in the sandbox's folder). */
@@ -127,7 +151,11 @@ export abstract class SandboxBackend {
    */
   abstract resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
 
-  /** Ends the program and removes its files. Does nothing when there is nothing. */
+  /**
+   * Ends the program and removes its files. Does nothing when there is nothing.
+   *
+   * @throws SandboxFilesLeftError when it is gone, but for files that cannot be removed now
+   */
   abstract remove(id: string): Promise<void>;
 
   /** Every sandbox here that carries our instance's label, stopped ones too. */
@@ -135,6 +163,14 @@ export abstract class SandboxBackend {
 
   /** The disk that holds the sandboxes; null when it cannot be seen from here. Cheap, because it is called often. */
   abstract disk(): Promise<DiskSpace | null>;
+
+  /**
+   * Does what nobody asks for: removes what earlier removals left. Called again and again while the service runs; long work
+   * goes on after it has returned.
+   */
+  async sweep(): Promise<BackendSweep> {
+    return { leftovers: 0, notices: [] };
+  }
 }
 
 /** Reads ports by name from a stored document; empty for anything that is not an object of numbers. */

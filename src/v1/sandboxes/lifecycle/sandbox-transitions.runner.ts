@@ -3,7 +3,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { LatestWrite } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
-import { SandboxBackend, SandboxBackendError } from '../backends/sandbox-backend.js';
+import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
@@ -101,20 +101,36 @@ export class SandboxTransitionsRunner {
   }
 
   private async remove(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-    const { id, backend, leaseOwner } = sandbox;
+    const { id, leaseOwner } = sandbox;
     await this.beforeStop(sandbox);
     signal.throwIfAborted();
-    if (backend === this.backend.kind) {
-      await this.backend.remove(id);
-    } else {
+    const removed = await this.removeFiles(sandbox);
+    if (await this.sandboxes.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
+      this.logger.log(removed ? 'sandbox removed' : 'sandbox removed, but not all of its files', {
+        sandbox_id: id,
+      });
+      await this.events.emitStopped(id);
+    }
+  }
+
+  /** @returns whether nothing is left */
+  private async removeFiles({ id, backend }: Sandbox): Promise<boolean> {
+    if (backend !== this.backend.kind) {
       this.logger.warn('failed to remove sandbox files: another backend made them', {
         sandbox_id: id,
         backend,
       });
+      return false;
     }
-    if (await this.sandboxes.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
-      this.logger.log('sandbox removed', { sandbox_id: id });
-      await this.events.emitStopped(id);
+    try {
+      await this.backend.remove(id);
+      return true;
+    } catch (error) {
+      if (error instanceof SandboxFilesLeftError) {
+        // Nothing runs, nobody can use it any more, and the backend's sweeps go on with the files.
+        return false;
+      }
+      throw error;
     }
   }
 

@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
 import { errorStack } from '../../../common/errors/error-message.js';
-import { SandboxBackend } from '../backends/sandbox-backend.js';
+import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
@@ -188,9 +188,17 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   }
 
   private async removeOrphan(id: string): Promise<void> {
-    if ((await this.sandboxes.read(id)) === null) {
+    if ((await this.sandboxes.read(id)) !== null) {
+      return;
+    }
+    try {
       await this.backend.remove(id);
       this.logger.log('orphaned sandbox removed', { sandbox_id: id });
+    } catch (error) {
+      // The backend's sweeps go on with the files, and log them.
+      if (!(error instanceof SandboxFilesLeftError)) {
+        throw error;
+      }
     }
   }
 }

@@ -7,7 +7,8 @@ import { endProcesses } from '../../../../common/processes/end-processes.js';
 import { type Platform, programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { sandboxMarker } from './program-command.js';
-import { removeTree, SandboxFiles } from './sandbox-files.js';
+import { SandboxFiles } from './sandbox-files.js';
+import { removeTree } from './tree-removal.js';
 
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;

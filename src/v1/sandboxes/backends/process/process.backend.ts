@@ -1,14 +1,15 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '../../../../common/async.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
+  type BackendSweep,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
+import { Leftovers } from './leftovers.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
 import { programAddress, programAddresses, programMarker, sandboxMarker } from './program-command.js';
@@ -18,8 +19,6 @@ import {
   isFolderName,
   readIfExists,
   readLogTail,
-  REMOVED_PREFIX,
-  removeTree,
   rotateLog,
   SandboxFiles,
   sandboxIds,
@@ -33,6 +32,7 @@ import { terminateSandbox, type TerminationInput } from './sandbox-termination.j
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly #options: ProcessBackendOptions;
+  readonly #leftovers: Leftovers;
   /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   /** Programs that this process started, until their exit is written down. */
@@ -44,6 +44,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   constructor(options: ProcessBackendOptions) {
     super();
     this.#options = options;
+    this.#leftovers = new Leftovers(options.folder);
   }
 
   /**
@@ -68,8 +69,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
       isolation: platform.isolation,
       launcher: new ProgramLauncher(this.#options, platform),
     };
-    const leftovers = (await readdir(folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
-    await Promise.all(leftovers.map(async (name) => await removeTree(path.join(folder, name))));
     return notices;
   }
 
@@ -118,7 +117,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   async remove(id: string): Promise<void> {
     await this.#queue.run(id, async () => {
       await this.#terminate(id, 0);
-      await this.#files(id).remove();
+      await this.#files(id).discard();
+      await this.#leftovers.remove(id);
     });
   }
 
@@ -135,6 +135,11 @@ export class ProcessSandboxBackend extends SandboxBackend {
 
   async disk(): Promise<DiskSpace | null> {
     return await diskSpace(this.#options.folder);
+  }
+
+  override async sweep(): Promise<BackendSweep> {
+    await this.#leftovers.retry();
+    return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };
   }
 
   async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {

@@ -3,7 +3,6 @@ import {
   chmod,
   chown,
   copyFile,
-  lstat,
   mkdir,
   open,
   readdir,
@@ -140,17 +139,15 @@ export class SandboxFiles {
     await Promise.all([portFile, exit, status].map(async (file) => await rm(file, { force: true })));
   }
 
-  /** Renames the sandbox's folder, so that it is no longer listed, then removes it. */
-  async remove(): Promise<void> {
+  /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
+  async discard(): Promise<void> {
     const { root } = this.paths;
     const removed = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
     try {
       await rename(root, removed);
     } catch (error) {
       nullIfMissing(error);
-      return;
     }
-    await removeTree(removed);
   }
 
   async #write(file: string, value: object): Promise<void> {
@@ -257,30 +254,4 @@ function nullIfMissing(error: unknown): null {
     return null;
   }
   throw error;
-}
-
-/** Removes a folder and its content, including folders that are read-only to their owner (as some package caches are). */
-export async function removeTree(folder: string): Promise<void> {
-  const remove = async (): Promise<void> => await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  try {
-    await remove();
-  } catch (error) {
-    if (!['EACCES', 'EPERM'].includes(jsonText(error, 'code') ?? '')) {
-      throw error;
-    }
-    await makeWritable(folder);
-    await remove();
-  }
-}
-
-async function makeWritable(folder: string): Promise<void> {
-  if (!(await lstat(folder)).isDirectory()) {
-    return;
-  }
-  await chmod(folder, 0o700);
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) {
-      await makeWritable(path.join(folder, entry.name));
-    }
-  }
 }

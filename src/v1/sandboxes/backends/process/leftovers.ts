@@ -1,0 +1,125 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCode, errorMessage } from '../../../../common/errors/error-message.js';
+import { type SandboxNotice, SandboxFilesLeftError } from '../sandbox-backend.js';
+import { REMOVED_PREFIX } from './sandbox-files.js';
+import { removeTree } from './tree-removal.js';
+
+const FIRST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 60 * 60_000;
+
+interface Attempts {
+  failed: number;
+  /** When to try again, milliseconds of the monotonic clock. */
+  dueAt: number;
+}
+
+/**
+ * The folders of sandboxes that are being removed (`.removed-ID-TIME`), also those that an earlier service left. What cannot
+ * be removed is tried again, after pauses that grow from ten seconds to an hour.
+ */
+export class Leftovers {
+  readonly #folder: string;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #attempts = new Map<string, Attempts>();
+  #notices: SandboxNotice[] = [];
+
+  /** @param folder of all sandboxes */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /**
+   * Removes what is left of one sandbox.
+   *
+   * @throws SandboxFilesLeftError when some of it cannot be removed now
+   */
+  async remove(id: string): Promise<void> {
+    const names = (await this.#names()).filter((name) => sandboxIdOf(name) === id);
+    try {
+      await Promise.all(names.map(async (name) => await this.#attempt(name)));
+    } catch (error) {
+      throw new SandboxFilesLeftError(
+        `The files of the sandbox cannot be removed: ${reasonOf(error)}. It is tried again in the background.`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Begins to remove what is due, and does not wait for it: a stranger may have made millions of files. */
+  async retry(): Promise<void> {
+    const names = await this.#names();
+    const now = performance.now();
+    for (const name of names) {
+      if (!this.#running.has(name) && (this.#attempts.get(name)?.dueAt ?? 0) <= now) {
+        // A failure is counted and reported.
+        this.#attempt(name).catch(() => undefined);
+      }
+    }
+  }
+
+  /** How many folders are left, apart from those whose first removal is on its way. */
+  async count(): Promise<number> {
+    const names = await this.#names();
+    return names.filter((name) => this.#attempts.has(name) || !this.#running.has(name)).length;
+  }
+
+  /** What to log since the last call. */
+  takeNotices(): SandboxNotice[] {
+    const notices = this.#notices;
+    this.#notices = [];
+    return notices;
+  }
+
+  async #names(): Promise<string[]> {
+    try {
+      return (await readdir(this.#folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') {
+        return [];
+      }
+      throw error;
+    }
+  }
+
+  /** Removes a folder, once at a time. */
+  async #attempt(name: string): Promise<void> {
+    const running = this.#running.get(name) ?? this.#removeOnce(name);
+    this.#running.set(name, running);
+    try {
+      await running;
+    } finally {
+      this.#running.delete(name);
+    }
+  }
+
+  async #removeOnce(name: string): Promise<void> {
+    const failed = this.#attempts.get(name)?.failed ?? 0;
+    const sandboxId = sandboxIdOf(name);
+    try {
+      await removeTree(path.join(this.#folder, name));
+    } catch (error) {
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failed, LONGEST_PAUSE_MS);
+      this.#attempts.set(name, { failed: failed + 1, dueAt: performance.now() + pauseMs });
+      if (failed === 0) {
+        const detail = `${reasonOf(error)}; they are tried again in the background`;
+        this.#notices.push({ level: 'warn', message: 'failed to remove sandbox files', sandboxId, detail });
+      }
+      throw error;
+    }
+    this.#attempts.delete(name);
+    if (failed > 0) {
+      const detail = `after ${failed} failed attempts`;
+      this.#notices.push({ level: 'log', message: 'sandbox files removed', sandboxId, detail });
+    }
+  }
+}
+
+function sandboxIdOf(name: string): string {
+  return name.slice(REMOVED_PREFIX.length).split('-', 1)[0] ?? '';
+}
+
+/** Without the path, which a stranger has chosen and which may be of any length. */
+function reasonOf(error: unknown): string {
+  return errorCode(error) ?? errorMessage(error);
+}

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
+import { types } from 'node:util';
+import { errorCode, errorMessage } from '../../../../common/errors/error-message.js';
+
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** open(2), Linux: a handle on the place alone, which needs no permission. Node.js does not name it. */
+const O_PATH = 0o10_000_000;
+/** Entries that are removed at the same time, and read ahead. */
+const BATCH = 32;
+/** Somebody else removed it, or it became something else between two calls. */
+const CHANGED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'EEXIST']);
+const ENDLESS = 1_000_000;
+
+/**
+ * Removes a folder and all that is in it, whatever a stranger made there: nesting beyond the longest path, folders without
+ * permissions, names of any bytes, links (which are never followed), millions of files.
+ *
+ * Nothing is reached by a long path. Every folder is opened relative to its parent's descriptor, and the folders in it are
+ * moved up next to it, so that the descriptors and names of one batch are all that is ever held.
+ *
+ * @param folder does not have to exist
+ * @throws the first error, after everything else has been removed, when something stays
+ */
+export async function removeTree(folder: string): Promise<void> {
+  const top = await openFolder(folder);
+  if (top === null) {
+    await unlink(folder).catch(ignoreMissing);
+    return;
+  }
+  try {
+    await new Removal(top).run();
+  } finally {
+    await top.close();
+  }
+  await rmdir(folder).catch(ignoreMissing);
+}
+
+class Removal {
+  /** The sandbox cannot guess the names that its folders are moved to. */
+  readonly #prefix = randomUUID();
+  #moved = 0;
+  #removed = 0;
+  #failure: Error | null = null;
+
+  constructor(private readonly top: FileHandle) {}
+
+  async run(): Promise<void> {
+    for (let pass = 0; pass < ENDLESS; pass += 1) {
+      this.#removed = 0;
+      this.#failure = null;
+      const found = await forEachEntry(
+        this.top,
+        async (name, isFolder) => await this.#removeFromTop(name, isFolder),
+      );
+      if (found === 0) {
+        return;
+      }
+      if (this.#removed === 0) {
+        break;
+      }
+    }
+    throw this.#failure ?? new Error('the folder is filled while it is emptied');
+  }
+
+  async #removeFromTop(name: Buffer, isFolder: boolean): Promise<void> {
+    const place = placeIn(this.top, name);
+    await this.#attempt(async () => {
+      if (!isFolder) {
+        await unlink(place);
+        return;
+      }
+      await this.#empty(place);
+      await rmdir(place);
+    });
+  }
+
+  /** Removes the files of a folder, and moves the folders in it to the top. */
+  async #empty(place: Buffer): Promise<void> {
+    await permitAccess(place);
+    const folder = await openFolder(place);
+    if (folder === null) {
+      await unlink(place);
+      return;
+    }
+    try {
+      await forEachEntry(folder, async (name, isInnerFolder) => {
+        await this.#attempt(async () => {
+          const inner = placeIn(folder, name);
+          if (!isInnerFolder) {
+            await unlink(inner);
+            return;
+          }
+          // A folder that is moved gets another parent, which takes the permission to write to it.
+          await permitAccess(inner);
+          this.#moved += 1;
+          await rename(inner, placeIn(this.top, Buffer.from(`${this.#prefix}-${this.#moved}`)));
+        });
+      });
+    } finally {
+      await folder.close();
+    }
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.#removed += 1;
+    } catch (error) {
+      // What has changed meanwhile is looked at again in the next pass, as long as anything makes progress.
+      const isOnlyChanged = CHANGED.has(errorCode(error) ?? '');
+      this.#failure = isOnlyChanged && this.#failure !== null ? this.#failure : toError(error);
+    }
+  }
+}
+
+/** @returns how many entries there were; names are the bytes that the kernel has */
+async function forEachEntry(
+  folder: FileHandle,
+  work: (name: Buffer, isFolder: boolean) => Promise<void>,
+): Promise<number> {
+  // Latin-1 maps every byte to one character and back.
+  const entries = await opendir(`/proc/self/fd/${folder.fd}`, { encoding: 'latin1', bufferSize: BATCH });
+  let found = 0;
+  let batch: Promise<void>[] = [];
+  try {
+    for await (const entry of entries) {
+      found += 1;
+      batch.push(work(Buffer.from(entry.name, 'latin1'), entry.isDirectory()));
+      if (batch.length === BATCH) {
+        await Promise.all(batch);
+        batch = [];
+      }
+    }
+  } finally {
+    await Promise.all(batch);
+  }
+  return found;
+}
+
+/** Null for anything but a folder. */
+async function openFolder(place: string | Buffer): Promise<FileHandle | null> {
+  try {
+    return await open(place, FOLDER);
+  } catch (error) {
+    if (CHANGED.has(errorCode(error) ?? '')) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** Lets us read and change a folder of ours. Root needs no permission. */
+async function permitAccess(place: Buffer): Promise<void> {
+  if (process.getuid?.() === 0) {
+    return;
+  }
+  const handle = await open(place, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await chmod(`/proc/self/fd/${handle.fd}`, 0o700);
+  } finally {
+    await handle.close();
+  }
+}
+
+function placeIn(folder: FileHandle, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${folder.fd}/`), name]);
+}
+
+function ignoreMissing(error: unknown): void {
+  if (errorCode(error) !== 'ENOENT') {
+    throw error;
+  }
+}
+
+function toError(error: unknown): Error {
+  return types.isNativeError(error) ? error : new Error(errorMessage(error), { cause: error });
+}
