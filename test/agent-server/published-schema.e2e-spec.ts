@@ -11,6 +11,7 @@ import {
 } from '../../src/v1/agent-servers/agent-server.client.js';
 import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
+import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
 import {
@@ -145,7 +146,7 @@ beforeEach(() => {
   agent.requests.length = 0;
 });
 
-const http = new AgentServerHttp();
+const http = new AgentServerHttp(new AgentServerConnections());
 const client = new AgentServerClient(http);
 const commands = new AgentServerCommands(http);
 const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);

@@ -154,6 +154,18 @@ describe('a conversation', () => {
         .expect(200);
 
       expect(body[0].conversation_url).toBe(`http://127.0.0.1:41234/api/conversations/${hex}`);
+
+      await app.dataSource.query(`UPDATE sandboxes SET address = 'unix:/data/box/agent.sock' WHERE id = $1`, [
+        sandbox.id,
+      ]);
+      const { body: local } = await request(direct.url)
+        .get(`${CONVERSATIONS}?ids=${hex}`)
+        .set(user.headers)
+        .expect(200);
+
+      expect(local[0].conversation_url).toBe(
+        `http://localhost:${new URL(direct.url).port}/api/v1/sandboxes/${sandbox.id}/agent-server/api/conversations/${hex}`,
+      );
     } finally {
       await direct.close();
     }

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
+import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import type { AgentDialect } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import {
@@ -26,7 +27,7 @@ describe('RepositoryCheckout', () => {
   let server: TestAgentServer;
   let head: string;
   let home: string;
-  const http = new AgentServerHttp();
+  const http = new AgentServerHttp(new AgentServerConnections());
   const commands = new AgentServerCommands(http);
   const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
   const { signal } = new AbortController();

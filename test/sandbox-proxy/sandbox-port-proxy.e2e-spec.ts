@@ -10,6 +10,7 @@ import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js'
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertReachableSandbox } from '../support/sandbox-rows.js';
+import { createUnixFolder, listenOnUnix, type UnixFolder } from '../support/unix-folder.js';
 import { until } from '../support/until.js';
 
 interface PortResponse {
@@ -293,6 +294,62 @@ describe('the proxy of sandbox ports', () => {
     } finally {
       await other.close();
     }
+  });
+
+  describe('of a sandbox with a network of its own', () => {
+    let folder: UnixFolder;
+    let program: Server;
+
+    beforeEach(async () => {
+      folder = await createUnixFolder();
+      program = createServer((request, response) => {
+        const { method = '', url = '', headers } = request;
+        received.push({ method, url, headers });
+        response.setHeader('Location', 'http://localhost/elsewhere');
+        response.end('the page behind a socket');
+      });
+      new WebSocketServer({ server: program }).on('connection', (socket) => socket.send('hello'));
+      const address = await listenOnUnix(program, `${folder.path}/WORKER_1.sock`);
+      await app.dataSource.getRepository(Sandbox).delete({ id: ID });
+      await insertSandbox({ WORKER_1: address });
+    });
+
+    afterEach(async () => {
+      program.closeAllConnections();
+      program.close();
+      await folder.remove();
+    });
+
+    it('forwards requests and WebSockets to its sockets', async () => {
+      const answer = await ask('/x', { 'X-Session-API-Key': KEY });
+      expect(answer).toMatchObject({ status: 200, body: 'the page behind a socket' });
+      expect(answer.headers.location).toBe(`http://${hostOf('WORKER_1')}/elsewhere`);
+      expect(received).toMatchObject([{ url: '/x', headers: { host: 'localhost' } }]);
+      const socket = new WebSocket(`ws://127.0.0.1:${new URL(app.url).port}/s`, {
+        headers: { host: hostOf('WORKER_1'), 'X-Session-API-Key': KEY },
+      });
+      const [message] = await once(socket, 'message');
+      expect(String(message)).toBe('hello');
+      socket.terminate();
+    });
+
+    it('shows no path of this machine to clients', async () => {
+      const direct = await createTestApp({ SANDBOX_EXPOSE: 'direct' }, app.databaseUrl);
+      try {
+        const answer = await fetch(`${direct.url}/api/v1/sandboxes?id=${ID}`, {
+          headers: { 'X-Session-API-Key': app.user.key },
+        });
+        const text = await answer.text();
+        expect(text).not.toContain(folder.path);
+        const urls = jsonList(jsonAt(jsonList(JSON.parse(text))[0], 'exposed_urls'));
+        const { port } = new URL(direct.url);
+        expect(jsonText(urls[1], 'url')).toBe(
+          `http://${toHostLabels(ID, ['WORKER_1']).join('')}.localhost:${port}/?slipway_token=${TOKEN}`,
+        );
+      } finally {
+        await direct.close();
+      }
+    });
   });
 
   function hostOf(name: string, sandboxId = ID): string {

@@ -9,7 +9,8 @@ import {
 } from '../../agent-protocol/conversation.js';
 import type { AgentEvent, EventPage } from '../../agent-protocol/events.js';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
-import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
+import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
+import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;

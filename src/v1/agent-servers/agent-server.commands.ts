@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
-import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
+import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
+import type { AgentServerTarget } from './sandbox-address.js';
 
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { GitPrepareResponse, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
 import { jsonAt, jsonText } from '../../common/json-access.js';
-import { AgentServerError, AgentServerHttp, type AgentServerTarget } from './agent-server.http.js';
+import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
+import type { AgentServerTarget } from './sandbox-address.js';
 
 const FAILURES: readonly GitPrepareFailure[] = [
   'authentication',

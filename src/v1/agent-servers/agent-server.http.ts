@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { Agent, Dispatcher, FormData } from 'undici';
+import type { Dispatcher, FormData } from 'undici';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
+import { AgentServerConnections } from './agent-server.connections.js';
+import type { AgentServerTarget } from './sandbox-address.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** A page of a hundred events with pictures is large; anything larger than this is not a page. */
@@ -10,13 +12,6 @@ const MAX_DETAIL = 500;
 const NO_REASON = 'no reason given';
 /** `detail` of the error about a response that exceeded the limit. */
 export const RESPONSE_TOO_LARGE = 'its response was too large';
-
-/** A running agent server, and the key that it asks for. */
-export interface AgentServerTarget {
-  /** Without a trailing slash: `http://127.0.0.1:41234`. */
-  address: string;
-  sessionKey: string;
-}
 
 /** An agent server refused a request, or did not answer it. */
 export class AgentServerError extends Error {
@@ -56,7 +51,7 @@ interface AgentServerCall {
  */
 @Injectable()
 export class AgentServerHttp {
-  private agent: Agent | null = null;
+  constructor(private readonly connections: AgentServerConnections) {}
 
   /**
    * Sends a request and reads the JSON response.
@@ -102,19 +97,19 @@ export class AgentServerHttp {
    */
   async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
     const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
-    const url = new URL(`${target.address}${path}`);
+    const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) {
-        url.searchParams.set(name, String(value));
+        parameters.set(name, String(value));
       }
     }
     const deadline = AbortSignal.timeout(timeoutMs);
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline;
     try {
-      const dispatcher = await this.dispatcher();
-      const response = await dispatcher.request({
-        origin: url.origin,
-        path: url.pathname + url.search,
+      const { pool, origin } = await this.connections.dispatcher(target);
+      const response = await pool.request({
+        origin,
+        path: parameters.size === 0 ? path : `${path}?${parameters.toString()}`,
         method,
         headers: {
           accept: 'application/json',
@@ -135,20 +130,6 @@ export class AgentServerHttp {
       }
       throw new AgentServerError(null, reasonOf(error), { cause: error });
     }
-  }
-
-  /** Loads the library with the first request, so that the service starts without it. */
-  private async dispatcher(): Promise<Agent> {
-    const { Agent: Connections } = await import('undici');
-    this.agent ??= new Connections({
-      connections: 16,
-      // Agent servers keep idle connections at least this long.
-      keepAliveTimeout: 30_000,
-      // Every call has a deadline of its own; a clone may take longer than the library's defaults.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
-    return this.agent;
   }
 }
 

@@ -1,5 +1,6 @@
 import { WebSocket } from 'ws';
-import type { AgentServerTarget } from './agent-server.http.js';
+import { type AgentServerTarget, requestOrigin, requireSandboxAddress } from './sandbox-address.js';
+import { connectionOptions } from './sandbox-connection.js';
 
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
@@ -25,13 +26,16 @@ export class AgentServerWatch {
   private pongReceived = true;
   private ended = false;
 
+  /** @throws SandboxAddressError */
   constructor(
     target: AgentServerTarget,
     conversationId: string,
     private readonly listener: WatchListener,
   ) {
-    const address = `${target.address.replace(/^http/, 'ws')}/sockets/events/${encodeURIComponent(conversationId)}`;
-    this.socket = new WebSocket(address, {
+    const address = requireSandboxAddress(target.address);
+    const origin = requestOrigin(address).replace(/^http/, 'ws');
+    this.socket = new WebSocket(`${origin}/sockets/events/${encodeURIComponent(conversationId)}`, {
+      ...(address.kind === 'unix' && connectionOptions(address)),
       headers: { 'X-Session-API-Key': target.sessionKey },
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       maxPayload: MAX_FRAME_BYTES,

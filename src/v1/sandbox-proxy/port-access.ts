@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
 import type { ProxiedRequest } from './sandbox-forwarder.js';
 
@@ -131,7 +132,7 @@ export function proxyToPort(
   origin: string,
   request: Pick<PortRequest, 'url' | 'otherCookies'>,
 ): ProxiedRequest {
-  const inner = new URL(target).origin;
+  const inner = requestOrigin(requireSandboxAddress(target));
   return {
     target,
     path: request.url,

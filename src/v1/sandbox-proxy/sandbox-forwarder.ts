@@ -10,9 +10,10 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { urlToHttpOptions } from 'node:url';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
+import { connectionOptions } from '../agent-servers/sandbox-connection.js';
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
 const RESPONSE_TIMEOUT_MS = 15 * 60_000;
@@ -44,7 +45,7 @@ const NEVER_HOP_BY_HOP = ['content-length', 'host'];
 
 /** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
-  /** Base address of the program. */
+  /** Where the program is reached: `http://host:port` or `unix:/absolute/path`. */
   target: string;
   /** Path and query as the program gets them. */
   path: string;
@@ -220,7 +221,8 @@ function openRequest(
   additionalHeaders: OutgoingHttpHeaders,
   timeoutMs: number,
 ): ClientRequest {
-  const { host } = new URL(target);
+  const address = requireSandboxAddress(target);
+  const { host } = new URL(requestOrigin(address));
   const headers = {
     ...endToEndHeaders(request.headers),
     ...forwardedHeaders(request),
@@ -229,12 +231,11 @@ function openRequest(
   };
   rewriteRequestHeaders(headers);
   const outgoing = httpRequest({
-    ...urlToHttpOptions(new URL(target)),
+    // One connection per request: after a restart, a pooled one may belong to another program.
+    ...connectionOptions(address),
     path,
     ...(request.method !== undefined && { method: request.method }),
     headers,
-    // One connection per request: after a restart, a pooled one may belong to another program.
-    agent: false,
   });
   outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`timed out after ${timeoutMs} ms`)));
   return outgoing;

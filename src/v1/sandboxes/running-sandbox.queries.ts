@@ -3,15 +3,21 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import type { AgentServerTarget } from '../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses } from './sandbox.entity.js';
-import { isSandboxId, sessionKeyBinding } from './session-key.js';
+import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 const FIND_TARGET = `
   SELECT id, user_id, address, port_addresses, session_key, generation, spec_id, status
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
+
+const IS_CURRENT = `
+  SELECT 1 AS found
+  FROM sandboxes
+  WHERE id = $1 AND generation = $2 AND address = $3 AND session_key_hash = $4
+    AND status IN ('RUNNING', 'PAUSING', 'DELETING')`;
 
 interface TargetRow {
   id: string;
@@ -41,6 +47,8 @@ export interface RunningSandbox extends AgentServerTarget {
 export class RunningSandboxQueries {
   private readonly findTarget = new NamedStatement<TargetRow>('sandbox_target', FIND_TARGET);
 
+  private readonly findCurrent = new NamedStatement<{ found: number }>('sandbox_current', IS_CURRENT);
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
@@ -61,17 +69,24 @@ export class RunningSandboxQueries {
       return null;
     }
     const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);
-    return row
-      ? {
-          sandboxId: row.id,
-          userId: row.user_id,
-          address: row.address,
-          ports: currentPorts(row.port_addresses, row.generation),
-          sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
-          generation: row.generation,
-          specId: row.spec_id,
-          status: row.status,
-        }
-      : null;
+    if (!row) {
+      return null;
+    }
+    const { id, address, generation } = row;
+    const sessionKey = this.cipher.decrypt(row.session_key, sessionKeyBinding(id));
+    return {
+      sandboxId: id,
+      userId: row.user_id,
+      address,
+      ports: currentPorts(row.port_addresses, generation),
+      sessionKey,
+      generation,
+      specId: row.spec_id,
+      status: row.status,
+      isCurrent: async () => {
+        const values = [id, generation, address, sessionKeyHash(sessionKey)];
+        return (await this.findCurrent.run(this.dataSource, values)).length > 0;
+      },
+    };
   }
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { BASE62 } from '../../common/identifiers.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { isUnixAddress } from '../agent-servers/sandbox-address.js';
 import { portToken, TOKEN_PARAMETER } from './session-key.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -25,10 +26,10 @@ export class SandboxUrls {
   /**
    * Base address of a sandbox's agent server for clients, without a trailing slash.
    *
-   * @param address where the service itself reaches it
+   * @param address where the service itself reaches it; null: that is not known
    */
-  agentServer(sandboxId: string, address: string): string {
-    return this.config.sandboxes.expose === 'direct'
+  agentServer(sandboxId: string, address: string | null): string {
+    return address !== null && this.isDirect(address)
       ? address
       : `${this.service.publicUrl}/api/v1/sandboxes/${sandboxId}/agent-server`;
   }
@@ -47,27 +48,24 @@ export class SandboxUrls {
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     // The database does not keep their order.
     const names = Object.keys(ports).toSorted();
-    if (this.config.sandboxes.expose === 'direct') {
-      return names.map((name) => ({ name, url: ports[name] ?? '' }));
-    }
     const base = this.portsUrl();
-    if (base === null || names.length === 0) {
-      return [];
-    }
-    return toHostLabels(sandboxId, names).map((label, index) => ({
-      name: names[index] ?? '',
-      url: `${originOf(base, label)}/`,
-    }));
+    return toHostLabels(sandboxId, names).flatMap((label, index) => {
+      const name = names[index] ?? '';
+      const address = ports[name] ?? '';
+      if (this.isDirect(address)) {
+        return [{ name, url: address }];
+      }
+      return base === null ? [] : [{ name, url: `${originOf(base, label)}/` }];
+    });
   }
 
   /** Like `ports`, for the owner of the sandbox: with the token that opens them in a browser. */
   openPorts(sandboxId: string, sessionKey: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     const addresses = this.ports(sandboxId, ports);
-    if (addresses.length === 0 || this.config.sandboxes.expose === 'direct') {
-      return addresses;
-    }
-    const token = portToken(sessionKey);
-    return addresses.map(({ name, url }) => ({ name, url: `${url}?${TOKEN_PARAMETER}=${token}` }));
+    const token = addresses.length === 0 ? '' : portToken(sessionKey);
+    return addresses.map(({ name, url }) =>
+      this.isDirect(ports[name] ?? '') ? { name, url } : { name, url: `${url}?${TOKEN_PARAMETER}=${token}` },
+    );
   }
 
   /** Where clients reach a port through the service, without a trailing slash and without a token; null: they do not. */
@@ -85,6 +83,11 @@ export class SandboxUrls {
   /** The port that a `Host` header names; null when it names none. */
   portOf(host: string | undefined): SandboxPort | null {
     return parseHostLabel(this.labelOf(host) ?? '');
+  }
+
+  /** Whether clients reach it where the service does. A Unix socket is no address for them. */
+  private isDirect(address: string): boolean {
+    return this.config.sandboxes.expose === 'direct' && !isUnixAddress(address);
   }
 
   /** The part of a `Host` header before the name that all ports are below. The port number of the header is ignored. */

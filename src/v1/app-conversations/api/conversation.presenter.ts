@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { jsonText } from '../../../common/json-access.js';
-import { AppConfig } from '../../../config/app-config.js';
-import { ServiceAddress } from '../../../config/service-address.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
+import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';
 import type { ConversationRow } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
@@ -17,8 +16,7 @@ import { type StartTaskDto, toStartRequestEchoDto } from './dto/start-task.dto.j
 export class ConversationPresenter {
   constructor(
     private readonly cipher: SecretCipher,
-    private readonly address: ServiceAddress,
-    private readonly config: AppConfig,
+    private readonly urls: SandboxUrls,
   ) {}
 
   /** @throws SecretDecryptionError when the sandbox's key is not readable with the configured keys */
@@ -46,7 +44,7 @@ export class ConversationPresenter {
       sandbox_status: toWireStatus(row.sandbox_status),
       execution_status: isRunning ? row.execution_status : null,
       conversation_url: isRunning
-        ? `${this.agentServerUrl(row.sandbox_id, row.address)}/api/conversations/${toHexId(row.id)}`
+        ? `${this.urls.agentServer(row.sandbox_id, row.address)}/api/conversations/${toHexId(row.id)}`
         : null,
       session_api_key:
         row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
@@ -66,18 +64,12 @@ export class ConversationPresenter {
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
       agent_server_url:
         hasAgentServer && row.sandbox_status === 'RUNNING'
-          ? this.agentServerUrl(row.sandbox_id, row.address)
+          ? this.urls.agentServer(row.sandbox_id, row.address)
           : null,
       request: toStartRequestEchoDto(row.request),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
     };
-  }
-
-  private agentServerUrl(sandboxId: string, address: string | null): string {
-    return this.config.sandboxes.expose === 'direct' && address !== null
-      ? address
-      : `${this.address.publicUrl}/api/v1/sandboxes/${sandboxId}/agent-server`;
   }
 }
 

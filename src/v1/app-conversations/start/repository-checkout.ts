@@ -4,7 +4,8 @@ import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git
 import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
-import { AgentServerHttp, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
+import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import type { AgentDialect } from '../agent-request/agent-settings.js';
 import { StartFailure, tailOf } from './start-failure.js';
 

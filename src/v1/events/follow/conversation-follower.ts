@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
-import { AgentServerError, type AgentServerTarget } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { AgentServerWatch } from '../../agent-servers/agent-server.watch.js';
 import type { LogSync } from './log-sync.js';
 
@@ -15,7 +16,7 @@ const MAX_RETRY_MS = 5_000;
 interface FollowerOptions {
   conversationId: string;
   sync: LogSync;
-  /** The conversation's agent server; null while it does not run. */
+  /** The conversation's agent server of this moment; null while it does not run. */
   findTarget: () => Promise<AgentServerTarget | null>;
   /** The conversation was removed from the service: there is nothing more to follow. */
   onRemoved: () => void;
@@ -28,8 +29,8 @@ interface FollowerOptions {
 export class ConversationFollower {
   private readonly logger = new Logger(ConversationFollower.name);
   private readonly stopped = new AbortController();
-  private target: AgentServerTarget | null = null;
-  private watch: AgentServerWatch | null = null;
+  /** The target belongs to the socket, and to nothing else: it is out of date once the sandbox has stopped. */
+  private watch: { socket: AgentServerWatch; target: AgentServerTarget } | null = null;
   private watched = false;
   private syncRequested = false;
   private running: Promise<void> | null = null;
@@ -52,16 +53,16 @@ export class ConversationFollower {
     }
   }
 
-  /** The sandbox was started again: what is known about its agent server is out of date. */
+  /** The sandbox was started again: its socket leads to an agent server that has ended. */
   restart(): void {
-    this.forgetTarget();
+    this.closeWatch();
     this.requestSync();
   }
 
   async stop(): Promise<void> {
     this.stopped.abort();
     clearTimeout(this.timer);
-    this.forgetTarget();
+    this.closeWatch();
     await this.running;
   }
 
@@ -81,15 +82,18 @@ export class ConversationFollower {
   private async readOnce(): Promise<void> {
     const { conversationId, sync, findTarget, onRemoved } = this.options;
     const { signal } = this.stopped;
-    this.target ??= await findTarget();
-    const { target } = this;
-    if (target === null || signal.aborted) {
+    // Read each time: where a sandbox was before its pause, anybody may listen now, and the request would tell its key.
+    const target = await findTarget();
+    if (signal.aborted) {
       return;
     }
-    this.watch ??= this.openWatch(target);
+    this.watchTarget(target);
+    if (target === null) {
+      return;
+    }
     if ((await sync.syncEvents(target, conversationId, signal)) === 'removed') {
       this.stopped.abort();
-      this.forgetTarget();
+      this.closeWatch();
       onRemoved();
       return;
     }
@@ -102,7 +106,6 @@ export class ConversationFollower {
     }
   }
 
-  /** The failure may mean that the agent server has moved, so its address is looked up again. */
   private fail(error: unknown): void {
     if (this.stopped.signal.aborted) {
       return;
@@ -110,7 +113,7 @@ export class ConversationFollower {
     this.failures += 1;
     this.syncRequested = true;
     this.stateAt = -Infinity;
-    this.forgetTarget();
+    this.closeWatch();
     // The agent server does not know a conversation before it is started there.
     const isUnknown = error instanceof AgentServerError && error.status === 404;
     if (this.failures === 1 && !isUnknown) {
@@ -141,6 +144,17 @@ export class ConversationFollower {
     return this.stateIsDue ? Math.max(0, STATE_MS - (performance.now() - this.stateAt)) : poll;
   }
 
+  /** Keeps a socket to the target and to no other one. */
+  private watchTarget(target: AgentServerTarget | null): void {
+    const watched = this.watch?.target;
+    if (target === null || watched?.address !== target.address || watched.sessionKey !== target.sessionKey) {
+      this.closeWatch();
+    }
+    if (target !== null) {
+      this.watch ??= { target, socket: this.openWatch(target) };
+    }
+  }
+
   private openWatch(target: AgentServerTarget): AgentServerWatch {
     let openedAt = Infinity;
     const watch = new AgentServerWatch(target, this.options.conversationId, {
@@ -157,7 +171,7 @@ export class ConversationFollower {
 
   /** After a socket that lasted, the log is read at once; one that closes right away is retried at the poll's pace. */
   private unwatch(watch: AgentServerWatch, openForMs: number): void {
-    if (this.watch !== watch) {
+    if (this.watch?.socket !== watch) {
       return;
     }
     this.watched = false;
@@ -169,9 +183,8 @@ export class ConversationFollower {
     }
   }
 
-  private forgetTarget(): void {
-    this.target = null;
-    this.watch?.close();
+  private closeWatch(): void {
+    this.watch?.socket.close();
     this.watch = null;
     this.watched = false;
   }

@@ -3,11 +3,8 @@ import pLimit from 'p-limit';
 import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
 import { KeyedLimit } from '../../../common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import {
-  AgentServerError,
-  type AgentServerTarget,
-  RESPONSE_TOO_LARGE,
-} from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, RESPONSE_TOO_LARGE } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';

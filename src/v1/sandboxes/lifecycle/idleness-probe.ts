@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient, type AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { RunningSandboxQueries } from '../running-sandbox.queries.js';
 import type { Sandbox } from '../sandbox.entity.js';
-import { sessionKeyBinding } from '../session-key.js';
 
 /** The user of a sandbox is working in it when the last request is this recent. */
 const TRAFFIC_MS = 10_000;
@@ -20,7 +19,7 @@ export class IdlenessProbe {
 
   constructor(
     private readonly client: AgentServerClient,
-    private readonly cipher: SecretCipher,
+    private readonly sandboxes: RunningSandboxQueries,
     private readonly clock: Clock,
   ) {}
 
@@ -40,14 +39,15 @@ export class IdlenessProbe {
 
   /** What the agent server reports; null when it does not (in time). */
   async activity(sandbox: Sandbox): Promise<AgentServerActivity | null> {
-    if (sandbox.address === null) {
+    // Read again, since a sandbox of the list may have stopped meanwhile.
+    const target = await this.sandboxes.target(sandbox.id);
+    if (target === null) {
       return null;
     }
-    const sessionKey = this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id));
     const timeout = new AbortController();
     try {
       return await Promise.race([
-        this.client.activity({ address: sandbox.address, sessionKey }),
+        this.client.activity(target),
         delay(PROBE_TIMEOUT_MS, null, { signal: timeout.signal, ref: false }),
       ]);
     } catch (error) {

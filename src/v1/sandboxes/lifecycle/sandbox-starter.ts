@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
   SandboxBackend,
   SandboxBackendError,
@@ -152,6 +153,7 @@ export class SandboxStarter {
         throw new SandboxBackendError(failedWhileStarting({ facts, log, sessionKey }, tried));
       }
       tried = facts.address;
+      requireAddresses(facts);
       if (tried !== null && (await this.client.isAlive(tried))) {
         return { address: tried, ports: facts.ports };
       }
@@ -173,5 +175,19 @@ export class SandboxStarter {
         throw error;
       }
     }
+  }
+}
+
+/**
+ * What a backend reports may come from a program in the sandbox.
+ *
+ * @throws SandboxBackendError unless each address is one that the service may connect to
+ */
+function requireAddresses({ address, ports }: SandboxFacts): void {
+  const reported = [...(address === null ? [] : [address]), ...Object.values(ports)];
+  if (reported.some((each) => parseSandboxAddress(each) === null)) {
+    throw new SandboxBackendError(
+      'The sandbox reported an invalid address. Start it again; if that does not help, remove it.',
+    );
   }
 }

@@ -1,0 +1,124 @@
+import { callbackify } from 'node:util';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { buildConnector, Dispatcher, Pool } from 'undici';
+import {
+  type AgentServerTarget,
+  requestOrigin,
+  requireSandboxAddress,
+  type SandboxAddress,
+} from './sandbox-address.js';
+import { connectToSocket } from './sandbox-connection.js';
+
+type Library = typeof import('undici');
+
+const CONNECTIONS_PER_SERVER = 16;
+/** Agent servers with connections at the same time; beyond that the one that was used least recently loses its own. */
+const MAX_SERVERS = 1_000;
+/** Agent servers keep idle connections at least this long. */
+const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * Connections to agent servers. Each start of a sandbox has a session key of its own, so the connections of one start are
+ * never used after the next one, even where both have the same address; they are forgotten once none is open.
+ */
+@Injectable()
+export class AgentServerConnections implements OnApplicationShutdown {
+  readonly #pools = new Map<string, Pool>();
+
+  /** Agent servers with connections. */
+  get size(): number {
+    return this.#pools.size;
+  }
+
+  /**
+   * What sends requests to one agent server.
+   *
+   * @throws SandboxAddressError
+   */
+  async dispatcher(target: AgentServerTarget): Promise<{ pool: Dispatcher; origin: string }> {
+    const address = requireSandboxAddress(target.address);
+    // Loads the library with the first request, so that the service starts without it.
+    const undici = await import('undici');
+    const name = JSON.stringify([target.address, target.sessionKey]);
+    const pool = this.#pools.get(name) ?? this.#open(undici, address, target, name);
+    // Moves it to the end: the first one is the one that was used least recently.
+    this.#pools.delete(name);
+    this.#pools.set(name, pool);
+    this.#forgetOldest();
+    return { pool, origin: requestOrigin(address) };
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    const pools = [...this.#pools.values()];
+    this.#pools.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  #open(undici: Library, address: SandboxAddress, { isCurrent }: AgentServerTarget, name: string): Pool {
+    const connect =
+      address.kind === 'unix'
+        ? socketConnector(address.socketPath)
+        : undici.buildConnector({ allowH2: false });
+    const pool = new undici.Pool(requestOrigin(address), {
+      connections: CONNECTIONS_PER_SERVER,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Every call has a deadline of its own; a clone may take longer than the library's defaults.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: isCurrent ? guardedConnector(connect, isCurrent) : connect,
+    });
+    const forgetUnused = (): void => {
+      const { connected, size } = pool.stats;
+      if (connected + size === 0 && this.#pools.get(name) === pool) {
+        this.#pools.delete(name);
+        this.#close(pool);
+      }
+    };
+    pool.on('disconnect', forgetUnused);
+    pool.on('connectionError', forgetUnused);
+    return pool;
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#pools;
+    if (oldest !== undefined && this.#pools.size > MAX_SERVERS) {
+      this.#pools.delete(oldest[0]);
+      this.#close(oldest[1]);
+    }
+  }
+
+  /** Ends it after its last request; what goes wrong with a request is thrown to its caller. */
+  #close(pool: Pool): void {
+    pool.close(() => undefined);
+  }
+}
+
+/** Connects only while the sandbox is in the start that the target belongs to. */
+function guardedConnector(
+  connect: buildConnector.connector,
+  isCurrent: () => Promise<boolean>,
+): buildConnector.connector {
+  const check = callbackify(isCurrent);
+  return (options, callback) => {
+    check((error, current) => {
+      if (current) {
+        connect(options, callback);
+      } else {
+        callback(error ?? new Error('the sandbox has stopped or was started again'), null);
+      }
+    });
+  };
+}
+
+function socketConnector(socketPath: string): buildConnector.connector {
+  const toSocket = callbackify(() => connectToSocket(socketPath));
+  return (_options, callback) => {
+    toSocket((error: Error | null, socket) => {
+      if (error) {
+        callback(error, null);
+      } else {
+        callback(null, socket.setNoDelay(true));
+      }
+    });
+  };
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from '@jest/globals';
+import { parseSandboxAddress, requestOrigin, requireSandboxAddress } from './sandbox-address.js';
+
+describe('parseSandboxAddress', () => {
+  it.each([
+    ['http://127.0.0.1:41234', { kind: 'tcp', origin: 'http://127.0.0.1:41234' }],
+    ['http://sandbox-host.internal:8000', { kind: 'tcp', origin: 'http://sandbox-host.internal:8000' }],
+    ['http://[::1]:8000', { kind: 'tcp', origin: 'http://[::1]:8000' }],
+    ['http://host:80', { kind: 'tcp', origin: 'http://host' }],
+    ['unix:/data/box/agent.sock', { kind: 'unix', socketPath: '/data/box/agent.sock' }],
+    ['unix:/a b/ü.sock', { kind: 'unix', socketPath: '/a b/ü.sock' }],
+  ])('%s', (text, expected) => {
+    expect(parseSandboxAddress(text)).toEqual(expected);
+  });
+
+  it.each([
+    '',
+    'http://host',
+    'http://host:0',
+    'http://host:65536',
+    'http://host:80/',
+    'http://host:80/path',
+    'http://host:80?x',
+    'http://user@host:80',
+    'http://user:secret@host:80',
+    'https://host:443',
+    'file:///etc/passwd',
+    'ws://host:80',
+    'unix:',
+    'unix:/',
+    'unix:relative.sock',
+    'unix:/data/../etc/x.sock',
+    'unix:/data//x.sock',
+    'unix:/data/./x.sock',
+    'unix:/data/box/',
+    'unix:/data/x\0.sock',
+    'unix:///data/x.sock',
+    'UNIX:/data/x.sock',
+    ' http://host:80',
+    'http://host:80\n',
+  ])('none: %j', (text) => {
+    expect(parseSandboxAddress(text)).toBeNull();
+    expect(() => requireSandboxAddress(text)).toThrow('the address of the sandbox is invalid');
+  });
+
+  it('names an origin that programs recognise as their own', () => {
+    expect(requestOrigin({ kind: 'unix', socketPath: '/x.sock' })).toBe('http://localhost');
+    expect(requestOrigin({ kind: 'tcp', origin: 'http://10.0.0.1:8000' })).toBe('http://10.0.0.1:8000');
+  });
+});
