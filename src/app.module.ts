@@ -4,6 +4,7 @@ import { ClockModule } from './common/clock.js';
 import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
+import type { DatabaseAddresses } from './database/database-addresses.js';
 import { DatabaseModule } from './database/database.module.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
@@ -20,7 +21,7 @@ import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
 /** What the configuration does not say: the database that was opened, and the keys that were found. */
 export interface AppResources {
-  databaseUrl: string;
+  addresses: DatabaseAddresses;
   encryptionKeys: readonly CipherKey[];
 }
 
@@ -33,7 +34,7 @@ export class AppModule {
         ConfigModule.register(config),
         ClockModule,
         CryptoModule.register(resources.encryptionKeys),
-        DatabaseModule.register(resources.databaseUrl, config.database.poolSize),
+        DatabaseModule.register(resources.addresses, config.database.poolSize),
         AuthModule,
         GitProvidersModule,
         SettingsModule,

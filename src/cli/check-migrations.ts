@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../database/open-database.js';
+import { dataSourceOptions } from '../database/data-source-options.js';
 import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postgres/embedded-postgres.js';
 import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
 import { failureText } from './run-keys.js';

@@ -8,7 +8,8 @@ import { UserRepository } from '../auth/user.repository.js';
 import { UsersService } from '../auth/users.service.js';
 import { SystemClock } from '../common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
-import { dataSourceOptions, openDatabase } from '../database/open-database.js';
+import { dataSourceOptions } from '../database/data-source-options.js';
+import { openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { ServiceState } from '../database/service-state.entity.js';
 
@@ -37,9 +38,9 @@ export async function openKeysSession(
   const database = await openDatabase(config);
   database.notices.forEach(onNotice);
   try {
-    await runMigrations(database.url);
+    await runMigrations(database.addresses.direct);
     const dataSource = new DataSource({
-      ...dataSourceOptions(database.url, 2),
+      ...dataSourceOptions(database.addresses.direct, 2),
       entities: [User, ApiKey, ServiceState],
     });
     await dataSource.initialize();

@@ -4,6 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
 import { buildOpenApiDocument, openApiText } from '../common/openapi/openapi-document.js';
 import { parseConfig } from '../config/load-config.js';
+import { DatabaseAddresses } from '../database/database-addresses.js';
 
 /**
  * The program behind `npm run openapi`, which writes the committed `openapi.json`, and `npm run openapi:check`
@@ -22,7 +23,7 @@ if (!process.argv.includes('--check')) {
 async function currentText(): Promise<string> {
   const app = await NestFactory.create(
     AppModule.register(parseConfig({}, false), {
-      databaseUrl: 'postgres://none',
+      addresses: DatabaseAddresses.of('postgres://none'),
       encryptionKeys: [{ id: 'none', bytes: Buffer.alloc(32) }],
     }),
     { preview: true, abortOnError: false, logger: false },

@@ -9,12 +9,15 @@ import {
   CloneUrlVariable,
   commaList,
   FromVariable,
+  hasNamesBelow,
   IntegerVariable,
+  isOrigin,
   ListVariable,
   MatchingVariable,
   MillisecondsVariable,
   PathVariable,
   PortVariable,
+  PostgresUrlVariable,
   Satisfies,
   SecondsVariable,
   SwitchVariable,
@@ -78,8 +81,12 @@ export class LogConfig {
 
 export class DatabaseConfig {
   /** Null: the embedded PostgreSQL in `DATA_DIR`. */
-  @MatchingVariable('DATABASE_URL', /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://')
+  @PostgresUrlVariable('DATABASE_URL')
   url: string | null;
+
+  /** The same database without a connection pooler in between; null: `url` leads to it directly. */
+  @PostgresUrlVariable('DATABASE_DIRECT_URL')
+  directUrl: string | null;
 
   @IntegerVariable('DATABASE_POOL_SIZE', {
     default: '10',
@@ -356,19 +363,6 @@ export class AppConfig implements Readonly<GeneralConfig> {
   constructor(groups: AppConfig) {
     Object.assign(this, groups);
   }
-}
-
-function isOrigin(entry: unknown): boolean {
-  return typeof entry === 'string' && URL.canParse(entry) && new URL(entry).origin === entry;
-}
-
-/** Whether other host names can be below the address's, which is so of no IP address. */
-function hasNamesBelow(address: string): boolean {
-  if (!URL.canParse(address)) {
-    return false;
-  }
-  const { protocol, host } = new URL(address);
-  return URL.canParse(`${protocol}//below.${host}`);
 }
 
 /** Host lists are read where they are used; here only to say at once that one is not readable. */

@@ -30,7 +30,7 @@ describe('parseConfig', () => {
       rateLimitPerMinute: 600,
       metricsPort: null,
     });
-    expect(config.database).toEqual({ url: null, poolSize: 10 });
+    expect(config.database).toEqual({ url: null, directUrl: null, poolSize: 10 });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
       githubApiUrl: 'https://api.github.com',
@@ -112,6 +112,8 @@ describe('parseConfig', () => {
     ['PORT', '70000'],
     ['PORT', '80.5'],
     ['DATABASE_URL', 'mysql://localhost/x'],
+    ['DATABASE_DIRECT_URL', 'db.example.com'],
+    ['DATABASE_DIRECT_URL', 'postgres://db/x'],
     ['DATABASE_POOL_SIZE', '0'],
     ['PUBLIC_URL', 'slipway.example.com'],
     ['PUBLIC_URL', 'ftp://slipway.example.com'],

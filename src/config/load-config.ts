@@ -69,6 +69,11 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
       'ENCRYPTION_KEYS: is required with DATABASE_URL; make one with: echo "k1:$(openssl rand -base64 32)"',
     );
   }
+  if (database.directUrl !== null && database.url === null) {
+    throw new ConfigError(
+      'DATABASE_DIRECT_URL: needs DATABASE_URL, the address that it is the direct one of',
+    );
+  }
   return new AppConfig({
     dataDir: readGroup(GeneralConfig, variables).dataDir,
     http: readGroup(HttpConfig, variables),

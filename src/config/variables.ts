@@ -99,6 +99,11 @@ export function MatchingVariable(
   return FromVariable(name, options, Matches(pattern, { message }));
 }
 
+/** An address of a PostgreSQL database. */
+export function PostgresUrlVariable(name: string): PropertyDecorator {
+  return MatchingVariable(name, /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://');
+}
+
 /** One of some words. */
 export function ChoiceVariable(
   name: string,
@@ -248,4 +253,18 @@ export function commaList(text: string): string[] {
 /** A rule that class-validator has no decorator for. */
 export function Satisfies(isValid: (value: unknown) => boolean, message: string): PropertyDecorator {
   return ValidateBy({ name: 'satisfies', validator: { validate: isValid } }, { message });
+}
+
+/** Whether a text is scheme, host name and port as browsers send them in `Origin`. */
+export function isOrigin(entry: unknown): boolean {
+  return typeof entry === 'string' && URL.canParse(entry) && new URL(entry).origin === entry;
+}
+
+/** Whether other host names can be below the address's, which is so of no IP address. */
+export function hasNamesBelow(address: string): boolean {
+  if (!URL.canParse(address)) {
+    return false;
+  }
+  const { protocol, host } = new URL(address);
+  return URL.canParse(`${protocol}//below.${host}`);
 }

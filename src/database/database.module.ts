@@ -1,18 +1,20 @@
-import { Module, type DynamicModule } from '@nestjs/common';
+import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseAddresses } from './database-addresses.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
-import { dataSourceOptions } from './open-database.js';
+import { dataSourceOptions } from './data-source-options.js';
 import { ServiceState } from './service-state.entity.js';
 import { ServiceStateRepository } from './service-state.repository.js';
 
 /** Longer than the server's own limit for a statement, so that only a server that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;
 
-/** The data source; features add their entities with `TypeOrmModule.forFeature`. */
+/** The data source and its addresses; features add their entities with `TypeOrmModule.forFeature`. */
+@Global()
 @Module({})
 export class DatabaseModule {
-  static register(url: string, poolSize: number): DynamicModule {
-    const options = dataSourceOptions(url, poolSize);
+  static register(addresses: DatabaseAddresses, poolSize: number): DynamicModule {
+    const options = dataSourceOptions(addresses.main, poolSize);
     return {
       module: DatabaseModule,
       imports: [
@@ -24,7 +26,12 @@ export class DatabaseModule {
         }),
         TypeOrmModule.forFeature([ServiceState]),
       ],
-      providers: [ServiceStateRepository, EncryptionKeyCheck],
+      providers: [
+        { provide: DatabaseAddresses, useValue: addresses },
+        ServiceStateRepository,
+        EncryptionKeyCheck,
+      ],
+      exports: [DatabaseAddresses],
     };
   }
 }

@@ -43,9 +43,12 @@ export class EntityRows<Entity extends ObjectLiteral> {
   }
 }
 
+/** In `extra` of a data source: no statement gets a name, since the next one may run on another connection. */
+export const UNNAMED = { unnamed: true } as const;
+
 /**
  * A statement on a hot path: PostgreSQL parses and plans it once per connection, and knows it by its name from then
- * on (docs/adr/0006). A name belongs to one text. Columns are listed, never `*`.
+ * on (docs/adr/0006). A name belongs to one text. Columns are listed, never `*`. Behind a pooler it has no name.
  */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
@@ -59,7 +62,7 @@ export class NamedStatement<Row extends QueryResultRow> {
    * @throws QueryFailedError as for any statement of TypeORM's; it holds none of the values
    */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
-    return this.on(poolOf(dataSource), values);
+    return this.on(poolOf(dataSource), isUnnamed(dataSource), values);
   }
 
   /**
@@ -67,19 +70,26 @@ export class NamedStatement<Row extends QueryResultRow> {
    *
    * @throws QueryFailedError as `run` does
    */
-  async within({ queryRunner }: EntityManager, values: readonly unknown[]): Promise<Row[]> {
+  async within(
+    { queryRunner, connection: dataSource }: EntityManager,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
     if (!queryRunner?.isTransactionActive) {
       throw new Error(`${this.name} belongs in a transaction`);
     }
     // In a transaction, TypeORM's `connect` returns the connection that the transaction has.
     const connection: ClientBase = await queryRunner.connect();
-    return this.on(connection, values);
+    return this.on(connection, isUnnamed(dataSource), values);
   }
 
-  private async on(connection: Pick<ClientBase, 'query'>, values: readonly unknown[]): Promise<Row[]> {
+  private async on(
+    connection: Pick<ClientBase, 'query'>,
+    unnamed: boolean,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
     try {
       const { rows } = await connection.query<Row>({
-        name: this.name,
+        ...(!unnamed && { name: this.name }),
         text: this.text,
         values: [...values],
       });
@@ -88,6 +98,11 @@ export class NamedStatement<Row extends QueryResultRow> {
       throw error instanceof Error ? new QueryFailedError(this.text, undefined, error) : error;
     }
   }
+}
+
+function isUnnamed({ options }: DataSource): boolean {
+  const extra: unknown = options.extra;
+  return typeof extra === 'object' && extra !== null && 'unnamed' in extra;
 }
 
 /** TypeORM does not expose its pool, and cannot name a statement. */

@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
-import { ConfigError } from '../config/config.error.js';
-import { dataSourceOptions } from './open-database.js';
+import { type DatabaseAddress, unreachable } from './database-addresses.js';
+import { dataSourceOptions } from './data-source-options.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
@@ -8,11 +8,12 @@ const MIGRATION_LOCK = 7_240_815_553;
 /**
  * Applies pending migrations, under an advisory lock so that of replicas that start together only one does.
  *
+ * @param address one that keeps its session, for the lock; a text is an address with nothing in between
  * @returns the names of the migrations applied now
  * @throws ConfigError when the database cannot be reached
  */
-export async function runMigrations(databaseUrl: string): Promise<string[]> {
-  const dataSource = await connect(databaseUrl);
+export async function runMigrations(address: DatabaseAddress | string): Promise<string[]> {
+  const dataSource = await connect(address);
   try {
     const lock = dataSource.createQueryRunner();
     try {
@@ -30,24 +31,12 @@ export async function runMigrations(databaseUrl: string): Promise<string[]> {
   }
 }
 
-async function connect(databaseUrl: string): Promise<DataSource> {
+async function connect(address: DatabaseAddress | string): Promise<DataSource> {
   try {
-    return await new DataSource(dataSourceOptions(databaseUrl, 2)).initialize();
+    return await new DataSource(dataSourceOptions(address, 2)).initialize();
   } catch (error) {
-    throw new ConfigError(`DATABASE_URL: the database cannot be reached: ${connectionFailure(error)}`, {
-      cause: error,
-    });
+    throw unreachable('DATABASE_URL', error);
   }
-}
-
-/** One line. The driver's messages name at most host, user and database, never the password. */
-function connectionFailure(error: unknown): string {
-  const { message = '', errors } = error as { message?: string; errors?: unknown[] };
-  if (Array.isArray(errors) && errors.length > 0) {
-    // A host with several addresses fails once for each, under an error without a message of its own.
-    return connectionFailure(errors[0]);
-  }
-  return message.split('\n', 1)[0] || String(error);
 }
 
 /**

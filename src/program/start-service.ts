@@ -10,6 +10,7 @@ import type { AppLogger } from '../common/logging/app-logger.js';
 import { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
+import type { DatabaseAddresses } from '../database/database-addresses.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
@@ -37,7 +38,7 @@ export async function startService(
     logger.log(line, 'Database');
   }
   try {
-    const app = await createApp(config, database.url, logger);
+    const app = await createApp(config, database.addresses, logger);
     try {
       await app.listen(config.http.port, config.http.host);
     } catch (error) {
@@ -65,16 +66,16 @@ export async function startService(
 
 async function createApp(
   config: AppConfig,
-  databaseUrl: string,
+  addresses: DatabaseAddresses,
   logger: AppLogger,
 ): Promise<NestExpressApplication> {
   // After opening the database, which creates DATA_DIR with the mode it needs.
   const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
-  for (const migration of await runMigrations(databaseUrl)) {
+  for (const migration of await runMigrations(addresses.direct)) {
     logger.log('migration applied', { migration }, 'Database');
   }
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.register(config, { databaseUrl, encryptionKeys }),
+    AppModule.register(config, { addresses, encryptionKeys }),
     { bodyParser: false, logger, abortOnError: false },
   );
   configureApp(app);

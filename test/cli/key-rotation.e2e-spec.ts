@@ -3,7 +3,7 @@ import request from 'supertest';
 import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
-import { dataSourceOptions } from '../../src/database/open-database.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { customSecretBinding } from '../../src/settings/custom-secret.repository.js';
 import { settingsBinding } from '../../src/settings/settings-table.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';

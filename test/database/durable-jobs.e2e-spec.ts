@@ -2,6 +2,7 @@ import { Test } from '@nestjs/testing';
 import type { INestApplicationContext } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DataSource } from 'typeorm';
+import { DatabaseAddresses } from '../../src/database/database-addresses.js';
 import { DatabaseModule } from '../../src/database/database.module.js';
 import { DurableJobs } from '../../src/database/jobs/durable-jobs.js';
 import type { JobHandler, JobQueue } from '../../src/database/jobs/job-queue.worker.js';
@@ -39,7 +40,11 @@ describe('DurableJobs', () => {
   /** One process that works on the queues. */
   const start = async (handlers: [JobQueue, JobHandler][]): Promise<INestApplicationContext> => {
     const testing = await Test.createTestingModule({
-      imports: [CryptoModule.register([KEY]), DatabaseModule.register(database.url, 3), JobsModule],
+      imports: [
+        CryptoModule.register([KEY]),
+        DatabaseModule.register(DatabaseAddresses.of(database.url), 3),
+        JobsModule,
+      ],
     }).compile();
     testing.useLogger(false);
     expect(testing.get(SecretCipher, { strict: false })).toBeDefined();

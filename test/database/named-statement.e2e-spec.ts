@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { DataSource, QueryFailedError } from 'typeorm';
-import { dataSourceOptions } from '../../src/database/open-database.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { NamedStatement } from '../../src/database/named-statement.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 

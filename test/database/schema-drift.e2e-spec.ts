@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
-import { dataSourceOptions } from '../../src/database/open-database.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { pendingSchemaChanges } from '../../src/database/run-migrations.js';
 import { ServiceState } from '../../src/database/service-state.entity.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';

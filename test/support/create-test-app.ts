@@ -10,6 +10,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
+import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
 import { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { ManualClock } from './manual-clock.js';
@@ -81,7 +82,7 @@ export async function createTestApp(
   const testing = await Test.createTestingModule({
     imports: [
       AppModule.register(config, {
-        databaseUrl: database.url,
+        addresses: await addressesOf(database.url, config.database.directUrl),
         encryptionKeys: config.trust.encryptionKeys ?? [],
       }),
     ],
@@ -121,4 +122,9 @@ export async function createTestApp(
       await database.drop();
     },
   };
+}
+
+/** Most tests need no look at what is in between: nothing is. */
+async function addressesOf(url: string, directUrl: string | null): Promise<DatabaseAddresses> {
+  return directUrl === null ? DatabaseAddresses.of(url) : (await findDatabase(url, directUrl)).addresses;
 }

@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import pLimit from 'p-limit';
 import { Client } from 'pg';
-import { DataSource, type EntityManager } from 'typeorm';
-import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import type { DataSource, EntityManager } from 'typeorm';
 import { errorStack } from '../../common/errors/error-message.js';
+import { DatabaseAddresses } from '../database-addresses.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
 /** A connection that hangs is noticed after at most this and the time that a statement may take. */
@@ -21,7 +20,7 @@ interface Listener {
 
 /**
  * What replicas tell each other, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
- * first listener, so the pool keeps its size. Notifications are hints: what is sent while the connection is down is
+ * first listener, so the pool keeps its size; it keeps its session, also where requests go through a pooler. Notifications are hints: what is sent while the connection is down is
  * lost, so after each new connection every listener is told to look for itself (`onResync`).
  */
 @Injectable()
@@ -34,7 +33,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   private running: Promise<void> | null = null;
   private readonly stopped = new AbortController();
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(private readonly addresses: DatabaseAddresses) {}
 
   /**
    * Listens to everything that is published on a channel, by any process.
@@ -100,7 +99,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   /** Settles when the connection has ended. */
   private async connectOnce(onConnected: () => void): Promise<void> {
     const client = new Client({
-      connectionString: urlOf(this.dataSource),
+      connectionString: this.addresses.direct.url,
       application_name: 'slipway notifications',
       connectionTimeoutMillis: QUERY_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
@@ -178,14 +177,6 @@ async function reconnectDelay(failures: number, signal: AbortSignal): Promise<vo
       throw error;
     }
   });
-}
-
-function urlOf({ driver }: DataSource): string {
-  const url = driver instanceof PostgresDriver ? driver.options.url : undefined;
-  if (url === undefined) {
-    throw new Error('notifications need PostgreSQL and its URL');
-  }
-  return url;
 }
 
 /** What replicas tell each other through the database. */

@@ -45,7 +45,13 @@ export async function createSandboxBackend(
     hostId,
     listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
-    hiddenPaths: [dataDir, homedir(), path.resolve('.env'), ...databasePaths(urlOf(dataSource))],
+    hiddenPaths: [
+      dataDir,
+      homedir(),
+      path.resolve('.env'),
+      ...databasePaths(urlOf(dataSource)),
+      ...databasePaths(config.database.directUrl),
+    ],
     // A small young generation saves ten megabytes in a program that mostly waits.
     agentServer: { node: process.execPath, entry: AGENT_SERVER, args: ['--max-semi-space-size=2'] },
     environment: sandboxes.environment,

@@ -1,0 +1,60 @@
+import {
+  type DataSourceOptions,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  type TransactionStartEvent,
+} from 'typeorm';
+import {
+  type DatabaseAddress,
+  IDLE_TRANSACTION_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+} from './database-addresses.js';
+import { MIGRATIONS } from './migrations.js';
+import { UNNAMED } from './named-statement.js';
+
+/** Names our connections in `pg_stat_activity`. */
+const APPLICATION_NAME = 'slipway';
+/** The driver's 10 s are too short: a new connection plans every statement anew, and its first requests wait for that. */
+const IDLE_CONNECTION_MS = 300_000;
+
+const LIMITS =
+  `SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; ` +
+  `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_TRANSACTION_TIMEOUT_MS}`;
+
+/** Behind a pooler, limits are given to each transaction: the session is not ours. */
+@EventSubscriber()
+class TransactionLimits implements EntitySubscriberInterface {
+  async afterTransactionStart({ queryRunner }: TransactionStartEvent): Promise<void> {
+    await queryRunner.query(LIMITS);
+  }
+}
+
+/**
+ * How the application, the command line and the tests connect. Whoever needs entities adds them.
+ *
+ * @param address a text is an address with nothing in between
+ */
+export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
+  const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
+  return {
+    type: 'postgres',
+    url,
+    entities: [],
+    subscribers: pooled ? [TransactionLimits] : [],
+    migrations: MIGRATIONS,
+    migrationsTableName: 'schema_migrations',
+    synchronize: false,
+    poolSize,
+    applicationName: APPLICATION_NAME,
+    connectTimeoutMS: 5_000,
+    extra: {
+      idleTimeoutMillis: IDLE_CONNECTION_MS,
+      ...(pooled
+        ? UNNAMED
+        : {
+            statement_timeout: STATEMENT_TIMEOUT_MS,
+            idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
+          }),
+    },
+  };
+}
