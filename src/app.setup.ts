@@ -4,7 +4,8 @@ import helmet from 'helmet';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
 import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/response-headers.js';
-import { jsonBodyMiddleware } from './common/requests/json-body.middleware.js';
+import { cutUnreadBody } from './common/requests/json-body.js';
+import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
@@ -14,13 +15,10 @@ import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-serv
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 
-const BODY_LIMIT_BYTES = 1_048_576;
-/** A client that stalls in its headers, or in a body that we read, is disconnected after this time. */
+/** A client that stalls in its headers, or in a body that nobody reads, is disconnected after this time. */
 const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
-/** Webhooks of agent servers, whose events may be large. */
-const AGENT_SERVER_WEBHOOK = /^\/api\/v1\/webhooks\/(?:conversations|events\/[^/]+)\/?$/i;
 /** Headers that browser clients may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
@@ -35,6 +33,9 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
+  server.prependListener('request', (request, response) =>
+    cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
+  );
   const ports = app.get(SandboxPortProxy);
   if (http.metricsPort !== null) {
     app.use(
@@ -65,12 +66,7 @@ export function configureApp(app: NestExpressApplication): void {
   }
   app.get(WebSocketRouter).attach(server);
   app.use(app.get(AgentServerProxy).middleware());
-  app.use(
-    jsonBodyMiddleware(BODY_LIMIT_BYTES, RECEIVE_TIMEOUT_MS, {
-      // Large bodies, read only once the sandbox's key is checked.
-      skip: ({ path }) => AGENT_SERVER_WEBHOOK.test(path),
-    }),
-  );
+  app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter());
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {

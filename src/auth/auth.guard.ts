@@ -3,7 +3,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { ThrottlerGuard } from '@nestjs/throttler';
 import { DomainError } from '../common/errors/domain-error.js';
-import { currentRequest } from '../common/requests/request-context.js';
+import { noteCaller } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
 
@@ -28,10 +28,7 @@ export class AuthGuard implements CanActivate {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
     }
     request.user = user;
-    const current = currentRequest();
-    if (current) {
-      current.userId = user.id;
-    }
+    noteCaller(user.id, user.id);
     return true;
   }
 

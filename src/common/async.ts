@@ -13,6 +13,11 @@ export class KeyedLimit {
     return this.limits.size;
   }
 
+  /** Tasks of a key that wait for room. */
+  waiting(key: string): number {
+    return this.limits.get(key)?.pendingCount ?? 0;
+  }
+
   /** Runs the task when its key has room for it, in the order of the calls, and settles as the task does. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const limit = this.limits.get(key) ?? pLimit(this.max);

@@ -51,7 +51,8 @@ describe('the log of requests', () => {
     const { port, hostname } = new URL(app.url);
     const socket = connect(Number(port), hostname);
     socket.write(
-      'POST /api/settings HTTP/1.1\r\nHost: x\r\nX-Request-Id: hung-up\r\nExpect: 100-continue\r\n' +
+      'POST /api/settings HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: hung-up\r\nExpect: 100-continue\r\n' +
+        `X-Session-API-Key: ${app.user.key}\r\n` +
         'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"a',
     );
     // The response to `Expect`: the request has arrived.

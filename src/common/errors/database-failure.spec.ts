@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { QueryFailedError } from 'typeorm';
-import { isDatabaseAway } from './database-failure.js';
+import { databaseFailure, isDatabaseAway } from './database-failure.js';
 
 function errorWith(members: Record<string, unknown>, message = 'broken'): Error {
   return Object.assign(new Error(message), members);
@@ -39,5 +39,20 @@ describe('isDatabaseAway', () => {
     ['text', 'ECONNREFUSED'],
   ])('is false for %s', (_name, error) => {
     expect(isDatabaseAway(error)).toBe(false);
+  });
+});
+
+describe('databaseFailure', () => {
+  it.each([
+    ['disk_full', errorWith({ code: '53100', severity: 'ERROR' })],
+    ['disk_full', new QueryFailedError('INSERT', [], errorWith({ code: '53100', severity: 'PANIC' }))],
+    ['overloaded', errorWith({ code: '53200', severity: 'ERROR' })],
+    ['overloaded', errorWith({ code: '53300', severity: 'FATAL' })],
+    ['overloaded', errorWith({ code: '53400', severity: 'ERROR' })],
+    ['unreachable', shutdown],
+    ['unreachable', new AggregateError([errorWith({ code: '23505' }), refused])],
+    [null, errorWith({ code: '53100' })],
+  ])('is %s', (failure, error) => {
+    expect(databaseFailure(error)).toBe(failure);
   });
 });

@@ -1,9 +1,41 @@
+import type { ErrorCode } from './domain-error.js';
+
+/** Why PostgreSQL does not serve: nobody reaches it, it has no more of something, or its disk is full. */
+export type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
+
+/** What users and operators are told about each failure. */
+export const DATABASE_PROBLEMS: Readonly<
+  Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>
+> = {
+  unreachable: {
+    code: 'unavailable',
+    detail: 'The database cannot be reached at the moment; try again.',
+    log: 'failed to reach database',
+    retryAfterSeconds: 1,
+  },
+  overloaded: {
+    code: 'unavailable',
+    detail: 'The database is overloaded at the moment; try again.',
+    log: 'failed to use database, which is overloaded',
+    retryAfterSeconds: 2,
+  },
+  disk_full: {
+    code: 'storage_full',
+    detail:
+      'The disk of the database is full: what is stored can be read, and nothing can be added. Whoever runs this service has to free space.',
+    log: 'failed to write to database, whose disk is full',
+    retryAfterSeconds: 30,
+  },
+};
+
+const DISK_FULL = '53100';
+/** SQLSTATEs of a server without memory, connections or locks to give (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+const OVERLOADED = /^53...$/;
 /**
- * SQLSTATEs of a server that cannot serve anybody at the moment (https://www.postgresql.org/docs/current/errcodes-appendix.html):
- * lost connections, no resources left, a cancelled statement, a shutdown or start, read-only after a failover, and a
- * login that has failed since the start.
+ * SQLSTATEs of a server that cannot serve anybody at the moment: lost connections, a cancelled statement, a shutdown or
+ * start, read-only after a failover, and a login that has failed since the start.
  */
-const AWAY_STATE = /^(08...|53...|57014|57P0[1-5]|25006|28...|3D000)$/;
+const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;
 const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
@@ -11,13 +43,13 @@ const AWAY_MESSAGE =
   /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
 
 /**
- * Whether a failure comes from losing PostgreSQL rather than from the request. The driver's errors arrive unchanged when
+ * What is wrong with PostgreSQL; null for a failure that comes from the request. The driver's errors arrive unchanged when
  * no connection can be opened, and otherwise inside TypeORM's. A bare network error is the database's, since calls to
  * all other servers fail with an `UpstreamError`.
  */
-export function isDatabaseAway(error: unknown): boolean {
+export function databaseFailure(error: unknown): DatabaseFailure | null {
   if (typeof error !== 'object' || error === null) {
-    return false;
+    return null;
   }
   const {
     code = '',
@@ -34,10 +66,22 @@ export function isDatabaseAway(error: unknown): boolean {
     /** One for each address of a host that has several. */
     errors?: unknown[];
   };
-  return (
+  if (severity !== undefined && OVERLOADED.test(code)) {
+    return code === DISK_FULL ? 'disk_full' : 'overloaded';
+  }
+  if (
     AWAY_MESSAGE.test(message) ||
     (severity !== undefined && AWAY_STATE.test(code)) ||
-    (NETWORK_CALL.test(syscall) && AWAY_NETWORK.test(code)) ||
-    (Array.isArray(errors) && errors.some((each) => isDatabaseAway(each)))
-  );
+    (NETWORK_CALL.test(syscall) && AWAY_NETWORK.test(code))
+  ) {
+    return 'unreachable';
+  }
+  return Array.isArray(errors)
+    ? (errors.map((each) => databaseFailure(each)).find((each) => each !== null) ?? null)
+    : null;
+}
+
+/** Whether a failure comes from PostgreSQL, not from the request: the same request can succeed later. */
+export function isDatabaseAway(error: unknown): boolean {
+  return databaseFailure(error) !== null;
 }

@@ -15,6 +15,7 @@ export const ERROR_CODES = [
   'sandbox_not_running',
   'upstream_error',
   'unavailable',
+  'storage_full',
   'internal',
 ] as const;
 
@@ -80,41 +81,20 @@ export class InvalidInputError extends Error {
 }
 
 /** Why a body could not be read as JSON. */
-export type MalformedBodyReason = 'media_type' | 'encoding' | 'syntax' | 'too_large' | 'aborted';
-
-/** By the `type` of body-parser's errors. */
-const REASONS: Record<string, MalformedBodyReason> = {
-  'entity.too.large': 'too_large',
-  'encoding.unsupported': 'media_type',
-  'charset.unsupported': 'media_type',
-  'entity.parse.failed': 'syntax',
-  'request.aborted': 'aborted',
-  'request.size.invalid': 'aborted',
-};
+export type MalformedBodyReason =
+  'media_type' | 'encoding' | 'syntax' | 'too_large' | 'too_deep' | 'too_many_values' | 'aborted';
 
 /** A request body that could not be read as JSON. */
 export class MalformedBodyError extends Error {
-  /** The limit that a body exceeded. */
-  readonly limitBytes: number | null;
+  /** The limit that a body exceeded: bytes, levels or values, as the reason says. */
+  readonly limit: number | null;
 
   constructor(
     readonly reason: MalformedBodyReason,
-    { limitBytes = null, ...options }: { cause?: unknown; limitBytes?: number | null } = {},
+    { limit = null, ...options }: { cause?: unknown; limit?: number | null } = {},
   ) {
     super(`The request body could not be read: ${reason}`, options);
-    this.limitBytes = limitBytes;
+    this.limit = limit;
     this.name = 'MalformedBodyError';
-  }
-
-  /** Classifies what body-parser threw. An unknown error that it blames on the client counts as a syntax error. */
-  static from(error: unknown): unknown {
-    if (error instanceof MalformedBodyError) {
-      return error;
-    }
-    const { type, status, limit } = error as { type?: string; status?: number; limit?: number };
-    const reason = REASONS[type ?? ''] ?? (status !== undefined && status < 500 ? 'syntax' : undefined);
-    return reason === undefined
-      ? error
-      : new MalformedBodyError(reason, { cause: error, limitBytes: limit ?? null });
   }
 }

@@ -1,13 +1,8 @@
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { currentRequest } from '../requests/request-context.js';
-import { isDatabaseAway } from './database-failure.js';
-import {
-  DomainError,
-  InvalidInputError,
-  MalformedBodyError,
-  type MalformedBodyReason,
-} from './domain-error.js';
+import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
+import { DomainError, InvalidInputError, MalformedBodyError } from './domain-error.js';
 import { errorStack } from './error-message.js';
 import { problem, problemOf, type Problem } from './problem.js';
 
@@ -53,7 +48,7 @@ export class ProblemFilter implements ExceptionFilter {
       return { status: 422, body: { detail: error.problems } };
     }
     if (error instanceof MalformedBodyError) {
-      return malformedBody(error.reason, requestId, error.limitBytes ?? MIB);
+      return malformedBody(error, requestId);
     }
     if (error instanceof DomainError) {
       return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
@@ -64,12 +59,11 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof URIError) {
       return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
     }
-    if (isDatabaseAway(error)) {
-      this.logger.error('failed to reach database', { error: String(error) });
-      return withStatus(
-        problem(503, 'unavailable', 'The database cannot be reached at the moment; try again.', requestId),
-        retryAfter(1),
-      );
+    const failure = databaseFailure(error);
+    if (failure !== null) {
+      const { code, detail, log, retryAfterSeconds } = DATABASE_PROBLEMS[failure];
+      this.logger.error(log, { error: String(error) });
+      return withStatus(problem(503, code, detail, requestId), retryAfter(retryAfterSeconds));
     }
     this.logger.error('failed to handle request', errorStack(error));
     return withStatus(
@@ -93,20 +87,14 @@ function unwrap(exception: unknown): unknown {
   return exception;
 }
 
-function malformedBody(
-  reason: MalformedBodyReason,
-  requestId: string | null,
-  limitBytes = MIB,
-): ProblemResponse {
+function malformedBody({ reason, limit }: MalformedBodyError, requestId: string | null): ProblemResponse {
   switch (reason) {
     case 'too_large':
-      return withStatus(
-        problem(
-          413,
-          'payload_too_large',
-          `The request body may have at most ${limitBytes / MIB} MiB.`,
-          requestId,
-        ),
+      return tooLarge(`The request body may have at most ${(limit ?? MIB) / MIB} MiB.`, requestId);
+    case 'too_many_values':
+      return tooLarge(
+        `The request body may have at most ${limit?.toLocaleString('en')} values and keys.`,
+        requestId,
       );
     case 'media_type':
       return withStatus(
@@ -119,10 +107,16 @@ function malformedBody(
       );
     case 'encoding':
       return invalidJson('Expected JSON in UTF-8.');
+    case 'too_deep':
+      return invalidJson(`Expected at most ${limit} levels of nesting.`);
     case 'syntax':
     case 'aborted':
       return invalidJson('Expected one complete JSON value.');
   }
+}
+
+function tooLarge(detail: string, requestId: string | null): ProblemResponse {
+  return withStatus(problem(413, 'payload_too_large', detail, requestId));
 }
 
 function invalidJson(msg: string): ProblemResponse {
@@ -156,7 +150,7 @@ function httpException(error: HttpException, request: Request, requestId: string
     );
   }
   if (status === 413) {
-    return malformedBody('too_large', requestId);
+    return tooLarge('The request body may have at most 1 MiB.', requestId);
   }
   return withStatus(
     problem(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.', requestId),

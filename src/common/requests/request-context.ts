@@ -12,6 +12,8 @@ interface RequestContext {
   requestId: string;
   /** Set once the key is verified. */
   userId?: string;
+  /** Whose key it is: a user's or a sandbox's, by its id. Set with `userId`. */
+  caller?: string;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -54,6 +56,19 @@ export function runInRequestContext<T>(context: RequestContext, work: () => T): 
 /** The current request, or undefined outside of one. */
 export function currentRequest(): RequestContext | undefined {
   return storage.getStore();
+}
+
+/**
+ * Notes whose key came with the current request.
+ *
+ * @param caller the user's id, or that of the sandbox whose key it is
+ */
+export function noteCaller(userId: string, caller: string): void {
+  const current = storage.getStore();
+  if (current) {
+    current.userId = userId;
+    current.caller = caller;
+  }
 }
 
 /**

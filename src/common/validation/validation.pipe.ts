@@ -1,7 +1,7 @@
 import { type ArgumentMetadata, Injectable, type PipeTransform } from '@nestjs/common';
 import { getMetadataStorage, type ValidationError, validateSync } from 'class-validator';
 import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
-import { unsafeJsonProblems } from '../requests/json-body.middleware.js';
+import { unsafeTextProblems } from '../requests/unsafe-text.js';
 import { type DtoClass, type FieldProblem, isPlainObject, type RuleContext, toDto } from './field.js';
 
 const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
@@ -15,7 +15,7 @@ export class InputValidationPipe implements PipeTransform {
     }
     const location = LOCATIONS[type];
     // Bodies were checked when they were read.
-    const unsafe = type === 'body' ? [] : unsafeJsonProblems(value, location);
+    const unsafe = type === 'body' ? [] : unsafeTextProblems(value, location);
     if (unsafe.length > 0) {
       throw new InvalidInputError(unsafe);
     }

@@ -11,7 +11,7 @@ import type { Request } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
 import { presentedKey } from '../../auth/auth.guard.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { currentRequest } from '../../common/requests/request-context.js';
+import { noteCaller } from '../../common/requests/request-context.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from './sandbox-key.queries.js';
 
 /** A request that may have passed the guard. */
@@ -32,10 +32,7 @@ class SandboxKeyGuard implements CanActivate {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
     }
     request.sandbox = sandbox;
-    const current = currentRequest();
-    if (current) {
-      current.userId = sandbox.userId;
-    }
+    noteCaller(sandbox.userId, sandbox.sandboxId);
     return true;
   }
 }

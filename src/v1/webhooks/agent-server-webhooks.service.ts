@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
+import type { BodyKind } from '../../common/requests/json-body.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -38,10 +39,15 @@ export class AgentServerWebhooksService {
   /**
    * A conversation has new events.
    *
+   * @param body what was sent; the events themselves are never looked at
    * @throws InvalidInputError when the events are not a list; DomainError not_found when the id is not valid
    */
-  async eventsArrived(sandbox: SandboxKeyHolder, conversationId: string, events: unknown): Promise<void> {
-    if (!Array.isArray(events)) {
+  async eventsArrived(
+    sandbox: SandboxKeyHolder,
+    conversationId: string,
+    body: BodyKind | null | undefined,
+  ): Promise<void> {
+    if (body !== 'list') {
       throw new InvalidInputError([{ loc: ['body'], msg: 'Expected a list of events.', type: 'list_type' }]);
     }
     await this.requestSync(sandbox, conversationId);

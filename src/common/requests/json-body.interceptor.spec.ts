@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { firstValueFrom, of } from 'rxjs';
+import { DomainError } from '../errors/domain-error.js';
+import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { runInRequestContext } from './request-context.js';
+
+const AT_ONCE = 8;
+const MAX_WAITING = 1_000;
+const ABSENT = { body: undefined };
+
+/** Stands in for a handler: responds with what the interceptor made of the body. */
+async function respond(
+  interceptor: JsonBodyInterceptor,
+  request: IncomingMessage & { body?: unknown },
+  response: ServerResponse,
+): Promise<void> {
+  const context = new ExecutionContextHost([request, response], Object, () => undefined);
+  try {
+    await firstValueFrom(await interceptor.intercept(context, { handle: () => of(null) }));
+    response.end(JSON.stringify(request.body ?? ABSENT));
+  } catch (error) {
+    response.statusCode = error instanceof DomainError ? 429 : 500;
+    response.end(JSON.stringify(String(error)));
+  }
+}
+
+describe('JsonBodyInterceptor', () => {
+  const interceptor = new JsonBodyInterceptor({ deadlineMs: 60_000 });
+  const arrived = new Set<IncomingMessage>();
+  const server = createServer((request, response) => {
+    const caller = String(request.headers['x-caller']);
+    runInRequestContext({ requestId: 'test', userId: caller, caller }, () => {
+      arrived.add(request);
+      void respond(interceptor, request, response);
+    });
+  });
+
+  beforeEach(async () => {
+    arrived.clear();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  });
+
+  /** A request whose body ends when the test says so. */
+  const begin = (
+    caller: string,
+    method = 'POST',
+  ): { finish: (rest: string) => void; answer: Promise<{ status: number; text: string }> } => {
+    const { port } = server.address() as AddressInfo;
+    const outgoing = httpRequest({
+      port,
+      host: '127.0.0.1',
+      method,
+      agent: false,
+      headers: { 'X-Caller': caller, 'Content-Type': 'application/json', 'Content-Length': '5' },
+    });
+    outgoing.on('error', () => undefined);
+    outgoing.write('["');
+    const answer = once(outgoing, 'response').then(async ([response]: IncomingMessage[]) => {
+      const chunks: unknown[] = [];
+      for await (const chunk of response ?? []) {
+        chunks.push(chunk);
+      }
+      return { status: response?.statusCode ?? 0, text: chunks.map(String).join('') };
+    });
+    answer.catch(() => undefined);
+    return { finish: (rest) => void outgoing.end(rest), answer };
+  };
+
+  const untilArrived = async (count: number): Promise<void> => {
+    while (arrived.size < count) {
+      await once(server, 'request');
+    }
+  };
+
+  it('lets slow bodies of one caller delay only the same caller', async () => {
+    const slow = Array.from({ length: AT_ONCE }, () => begin('bob'));
+    await untilArrived(AT_ONCE);
+    const next = begin('bob');
+    next.finish('b"]');
+    await untilArrived(AT_ONCE + 1);
+    let isAnswered = false;
+    void next.answer.then(() => (isAnswered = true));
+    const other = begin('alice');
+    other.finish('a"]');
+
+    expect(await other.answer).toEqual({ status: 200, text: '["a"]' });
+    expect(isAnswered).toBe(false);
+    slow[0]?.finish('s"]');
+    expect(await next.answer).toEqual({ status: 200, text: '["b"]' });
+  });
+
+  it('refuses a caller of whom too many bodies wait', async () => {
+    Array.from({ length: AT_ONCE + MAX_WAITING }, () => begin('bob'));
+    await untilArrived(AT_ONCE + MAX_WAITING);
+
+    expect(await begin('bob').answer).toEqual({
+      status: 429,
+      text: expect.stringContaining('send fewer at a time'),
+    });
+    const other = begin('alice');
+    other.finish('a"]');
+    expect((await other.answer).status).toBe(200);
+  });
+
+  it.each(['GET', 'HEAD'])('reads no body of %s', async (method) => {
+    const { status } = await begin('bob', method).answer;
+
+    expect(status).toBe(200);
+  });
+});

@@ -1,0 +1,91 @@
+import { type CallHandler, type ExecutionContext, type NestInterceptor, SetMetadata } from '@nestjs/common';
+import type { Request } from 'express';
+import type { Observable } from 'rxjs';
+import { KeyedLimit } from '../async.js';
+import { DomainError, InvalidInputError } from '../errors/domain-error.js';
+import { type BodyBounds, mayHaveBody, readJsonBody, skimJsonBody } from './json-body.js';
+import { currentRequest } from './request-context.js';
+import { unsafeTextProblems } from './unsafe-text.js';
+
+/** What a route's body may be, and what becomes of it. */
+export interface JsonBodyOptions extends BodyBounds {
+  /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
+  anyText: boolean;
+  /** The handler gets what kind of value it is (`BodyKind`) in place of the value, which is dropped while it arrives. */
+  skim: boolean;
+}
+
+/** What bodies of ordinary requests need, many times over. */
+const USUAL: JsonBodyOptions = {
+  bytes: 1_048_576,
+  values: 20_000,
+  deadlineMs: 20_000,
+  anyText: false,
+  skim: false,
+};
+
+/** Bodies of one caller that are received and parsed at the same time; further ones wait in their connections. */
+const BODIES_AT_ONCE = 8;
+/** Requests of one caller that wait for that. */
+const MAX_WAITING = 1_000;
+
+/** Their bodies mean nothing (RFC 9110, 9.3.1). */
+const READING_METHODS = new Set(['GET', 'HEAD']);
+const JSON_BODY = 'slipway:json-body';
+
+/** What differs for a route from the usual bounds of bodies. */
+export function JsonBodyBounds(options: Partial<JsonBodyOptions>): ReturnType<typeof SetMetadata> {
+  return SetMetadata(JSON_BODY, options);
+}
+
+/**
+ * Reads the bodies of all routes. Interceptors run after the guards, so nothing of a body is received, unpacked or parsed
+ * for a caller whose key was not accepted; no middleware may read bodies.
+ */
+export class JsonBodyInterceptor implements NestInterceptor {
+  readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
+  readonly #usual: JsonBodyOptions;
+
+  /** @param usual what differs from the usual bounds of all routes */
+  constructor(usual: Partial<JsonBodyOptions> = {}) {
+    this.#usual = { ...USUAL, ...usual };
+  }
+
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    const request = context.switchToHttp().getRequest<Request>();
+    if (!READING_METHODS.has(request.method) && mayHaveBody(request)) {
+      request.body = await this.#take(request, this.#optionsOf(context));
+    }
+    return next.handle();
+  }
+
+  async #take(request: Request, options: JsonBodyOptions): Promise<unknown> {
+    const caller = currentRequest()?.caller ?? 'anybody';
+    if (this.#limit.waiting(caller) >= MAX_WAITING) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `More than ${MAX_WAITING} requests with this key wait for their bodies to be read; send fewer at a time.`,
+        { retryAfterSeconds: 1 },
+      );
+    }
+    return await this.#limit.run(caller, () => read(request, options));
+  }
+
+  #optionsOf(context: ExecutionContext): JsonBodyOptions {
+    const own: unknown = Reflect.getMetadata(JSON_BODY, context.getHandler());
+    return typeof own === 'object' ? { ...this.#usual, ...own } : this.#usual;
+  }
+}
+
+async function read(request: Request, options: JsonBodyOptions): Promise<unknown> {
+  if (options.skim) {
+    return await skimJsonBody(request, options);
+  }
+  const { value, mayHaveUnsafeText } = await readJsonBody(request, options);
+  const problems = mayHaveUnsafeText && !options.anyText ? unsafeTextProblems(value) : [];
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+  return value;
+}
