@@ -5,6 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { errorCode } from '../../common/errors/error-message.js';
+import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
 import { openLog, programFailure } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
@@ -129,7 +130,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
       // In a session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
       detached: true,
-      stdio: ['ignore', log.fd, log.fd],
+      stdio: withoutInherited(['ignore', log.fd, log.fd]),
       ...identity,
     },
   );

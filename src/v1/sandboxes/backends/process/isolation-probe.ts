@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { errorMessage } from '../../../../common/errors/error-message.js';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
+import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { type Platform, programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { sandboxMarker } from './program-command.js';
@@ -73,7 +74,7 @@ async function runProbe(
     ...identity,
     cwd: '/',
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', [name]: value },
-    stdio: ['ignore', 'ignore', 'pipe', reports],
+    stdio: withoutInherited(['ignore', 'ignore', 'pipe', reports]),
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });

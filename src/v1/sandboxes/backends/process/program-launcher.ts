@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
+import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
@@ -230,7 +231,7 @@ function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput
       cwd,
       env,
       detached: true,
-      stdio: [input === null ? 'ignore' : 'pipe', log, log, status],
+      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status]),
     });
   } finally {
     files.forEach((file) => closeSync(file));
