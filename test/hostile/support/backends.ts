@@ -64,19 +64,22 @@ export async function removeContainers(instanceId: string): Promise<void> {
 
 /** Addresses of a sandbox's container in the engine's networks. */
 export async function addressesOfContainer(instanceId: string, sandboxId: string): Promise<string[]> {
-  const container = await containerOf(instanceId, sandboxId);
-  const { NetworkSettings: settings } = await container.inspect();
+  const { NetworkSettings: settings } = await inspectContainer(instanceId, sandboxId);
   return Object.values(settings.Networks).map(({ IPAddress }) => IPAddress);
 }
 
-async function containerOf(instanceId: string, sandboxId: string): Promise<Docker.Container> {
+/** What the engine says of the container of a running sandbox. */
+export async function inspectContainer(
+  instanceId: string,
+  sandboxId: string,
+): Promise<Docker.ContainerInspectInfo> {
   const engine = connectEngine(DOCKER_HOST);
   const label = [`${INSTANCE_LABEL}=${instanceId}`, `${SANDBOX_LABEL}=${sandboxId}`];
   const [found] = await engine.listContainers({ filters: { label } });
   if (found === undefined) {
     throw new Error(`no container of sandbox ${sandboxId} runs`);
   }
-  return engine.getContainer(found.Id);
+  return engine.getContainer(found.Id).inspect();
 }
 
 async function missingForDocker(): Promise<string | null> {
