@@ -1,7 +1,12 @@
 import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';
+import type { Relay } from './port-relay.js';
 
 /** Everything that configures an agent server. */
 export interface AgentServerOptions extends EngineServerOptions {
+  /** The Unix socket that it listens on instead of a port; null: it listens on host and port. */
+  socket: string | null;
+  /** Further connections that it forwards. */
+  relays: readonly Relay[];
   host: string;
   /** 0: any free one. */
   port: number;

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { jsonText, parseJson } from '../common/json-access.js';
 import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
+import { parseRelay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
 const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
@@ -13,6 +14,8 @@ type ParsedOptions = Pick<
   | 'host'
   | 'port'
   | 'portFile'
+  | 'socket'
+  | 'relays'
   | 'conversationsPath'
   | 'bashEventsPath'
   | 'workspace'
@@ -38,6 +41,8 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8000' },
       'port-file': { type: 'string' },
+      socket: { type: 'string' },
+      relay: { type: 'string', multiple: true, default: [] },
       'conversations-path': { type: 'string' },
       'bash-events-dir': { type: 'string' },
       workspace: { type: 'string' },
@@ -55,6 +60,8 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     host: values.host,
     port: toPort(values.port),
     portFile: values['port-file'] === undefined ? null : inCwd(values['port-file']),
+    socket: values.socket === undefined ? null : inCwd(values.socket),
+    relays: values.relay.map(parseRelay),
     conversationsPath: inWorkspace(
       values['conversations-path'] ?? env['OH_CONVERSATIONS_PATH'],
       'conversations',

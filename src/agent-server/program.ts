@@ -20,8 +20,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     createEngine: (context) => createEngine(context, serverOptions),
   });
   log('info', 'agent server started', {
-    host: options.host,
-    port: server.port,
+    ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
   await stopSignal();

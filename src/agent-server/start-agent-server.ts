@@ -13,6 +13,7 @@ import { RepositoryPreparation } from './git/repository-preparation.js';
 import { LazyApp } from './http/lazy-app.js';
 import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
+import { listenOnSocket, startRelays } from './port-relay.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
 /** Longer than the keep-alive of clients: whoever sends decides when a connection ends. */
@@ -21,7 +22,8 @@ const UPLOAD_TIMEOUT_MS = 3_600_000;
 const WEBHOOK_STOP_GRACE_MS = 2_000;
 
 export interface RunningAgentServer {
-  port: number;
+  /** Null: it listens on a Unix socket. */
+  port: number | null;
   /** Ends runs and commands; all state is on disk afterwards. */
   stop(): Promise<void>;
 }
@@ -79,11 +81,13 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     app.handle,
   );
   server.on('upgrade', app.upgrade);
+  const relays = await startRelays(options.relays);
   const port = await listen(server, options);
   return {
     port,
     stop: async () => {
       server.close();
+      relays.close();
       await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
       await commands.log.close();
       await app.close();
@@ -122,7 +126,15 @@ function isAnyRunning(conversations: Conversations): boolean {
   return conversations.all().some(({ isRunning }) => isRunning);
 }
 
-async function listen(server: Server, { host, port, portFile }: AgentServerOptions): Promise<number> {
+/** @returns the port; null for a Unix socket */
+async function listen(
+  server: Server,
+  { host, port, portFile, socket }: AgentServerOptions,
+): Promise<number | null> {
+  if (socket !== null) {
+    await listenOnSocket(server, socket);
+    return null;
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);

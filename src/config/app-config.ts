@@ -2,6 +2,7 @@ import { MaxLength, MinLength } from 'class-validator';
 import type { CipherKey } from '../common/crypto/secret-cipher.js';
 import { errorMessage } from '../common/errors/error-message.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { parseDestination } from '../common/http/network-destination.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import {
@@ -238,6 +239,21 @@ export class SandboxConfig {
     default: 'auto',
   })
   isolation: 'auto' | 'bwrap' | 'none';
+
+  /** Whether each process sandbox has a network of its own; `auto`: where that works. */
+  @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
+  network: 'auto' | 'isolated' | 'shared';
+
+  /** Ranges, hosts and ports that are not public and that process sandboxes reach from networks of their own. */
+  @ListVariable(
+    'SANDBOX_NETWORK_ALLOW',
+    Satisfies(
+      (entries) =>
+        Array.isArray(entries) && entries.every((entry) => parseDestination(String(entry)) !== null),
+      'must be a comma list of ranges (10.20.0.0/16), hosts (git.example.com) and ports of this machine (localhost:11434)',
+    ),
+  )
+  networkAllow: string[];
 
   /** Several users may have process sandboxes that nothing separates. */
   @SwitchVariable('ALLOW_UNSANDBOXED', false)

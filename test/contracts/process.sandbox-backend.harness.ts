@@ -42,7 +42,13 @@ export async function processHarness(
     hostId: 'host-of-a-test',
     isolation,
     hiddenPaths: [dataDir, home],
-    agentServer: { node: process.execPath, entry: ENTRY, args: [] },
+    agentServer: {
+      node: process.execPath,
+      entry: ENTRY,
+      relay: path.join(path.dirname(ENTRY), 'relay.main.js'),
+      args: [],
+    },
+    network: { mode: 'auto', allow: [] },
     environment: { PATH: process.env['PATH'], DATABASE_URL: 'postgres://nobody:secret@127.0.0.1/none' },
     ...changes,
   };

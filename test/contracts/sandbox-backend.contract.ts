@@ -5,6 +5,7 @@ import {
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { sandboxFetch } from '../support/sandbox-fetch.js';
 import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
@@ -98,7 +99,7 @@ export function describeSandboxBackend(
 
     it('refuses clients without the session key', async () => {
       const { address } = await started();
-      expect((await fetch(`${address}/api/bash/bash_events/search`)).status).toBe(401);
+      expect((await sandboxFetch(address, '/api/bash/bash_events/search')).status).toBe(401);
     });
 
     it('keeps two sandboxes apart', async () => {
@@ -147,7 +148,7 @@ export function describeSandboxBackend(
       await backend.resume(changed, SIGNAL);
       const after = await sandboxAnswers(backend, changed);
       expect((await after.run('true')).exitCode).toBe(0);
-      const response = await fetch(`${after.address}/api/bash/bash_events/search`, {
+      const response = await sandboxFetch(after.address, '/api/bash/bash_events/search', {
         headers: { 'X-Session-API-Key': launch.sessionKey },
       });
       expect(response.status).toBe(401);
@@ -185,7 +186,7 @@ export function describeSandboxBackend(
           const { ports } = await backend.inspect(launch.id);
           expect(Object.keys(ports).toSorted()).toEqual(['APP_2', 'WORKER_1']);
           expect(await backend.list()).toContainEqual(await backend.inspect(launch.id));
-          const page = async () => (await fetch(ports['APP_2'] ?? '')).text();
+          const page = async () => (await sandboxFetch(ports['APP_2'] ?? '', '/')).text();
           await until(async () => page().then(Boolean, () => false));
           return await page();
         }),

@@ -57,6 +57,6 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
   it('sees only itself, and of the sandbox only the folders of tools', async () => {
     expect(await run('cd /proc; seen=([0-9]*); echo "${#seen[@]}"')).toBe('2\n');
     expect(await run(`ls -A ${files.paths.box}`)).toBe('home\nworkspace\n');
-    expect(await run(`echo 1 > ${files.paths.portFile} || echo refused`)).toContain('refused');
+    expect(await run(`echo 1 > ${files.paths.sockets} || echo refused`)).toContain('refused');
   });
 });

@@ -187,6 +187,8 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
     host: '127.0.0.1',
     port: 0,
     portFile: null,
+    socket: null,
+    relays: [],
     conversationsPath: path.join(folder, 'conversations'),
     bashEventsPath: path.join(folder, 'bash_events'),
     workspace,

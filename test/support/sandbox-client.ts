@@ -1,5 +1,6 @@
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { sandboxFetch } from './sandbox-fetch.js';
 import { until } from './until.js';
 
 /** Output of a command that ran in a sandbox. */
@@ -22,9 +23,7 @@ export class SandboxClient {
   /** Whether the agent server answers. */
   async isAlive(): Promise<boolean> {
     try {
-      const response = await fetch(`${this.address}/alive`);
-      await response.arrayBuffer();
-      return response.ok;
+      return (await sandboxFetch(this.address, '/alive')).ok;
     } catch {
       return false;
     }
@@ -32,7 +31,7 @@ export class SandboxClient {
 
   /** Runs a command as an agent's tool does and waits for its end. */
   async run(command: string): Promise<CommandOutput> {
-    const response = await fetch(`${this.address}/api/bash/execute_bash_command`, {
+    const response = await sandboxFetch(this.address, '/api/bash/execute_bash_command', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', 'X-Session-API-Key': this.#sessionKey },
       body: JSON.stringify({ command, timeout: 60 }),

@@ -27,12 +27,14 @@ export async function startTestAgentServer(
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'agent-server-')));
   const workspace = path.join(folder, 'workspace');
   const engines: FakeEngine[] = [];
-  const start = () =>
-    startAgentServer({
+  const start = async () => {
+    const started = await startAgentServer({
       ...DEFAULT_LIMITS,
       host: '127.0.0.1',
       port: 0,
       portFile: null,
+      socket: null,
+      relays: [],
       conversationsPath: path.join(folder, 'conversations'),
       bashEventsPath: path.join(folder, 'bash'),
       workspace,
@@ -50,6 +52,11 @@ export async function startTestAgentServer(
       stopGraceMs: 100,
       ...options,
     });
+    if (started.port === null) {
+      throw new Error('the agent server listens on a socket');
+    }
+    return { port: started.port, stop: async () => await started.stop() };
+  };
   let server = await start();
   let isUp = true;
   const halt = async (): Promise<void> => {

@@ -1,15 +1,18 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
+import { parseDestination } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { CONTAINER_DEFAULTS } from './lifecycle/launch-plan.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
-const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server', 'main.js');
+const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server');
 /** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
 const MAX_PROCESSES = 512;
+/** Known to be public: no start has to resolve them. */
+const PUBLIC_HOSTS = /(^|\.)(github\.com|gitlab\.com|bitbucket\.org):443$/;
 
 /** Creates the backend that the operator chose. The other one is not even loaded. */
 export async function createSandboxBackend(
@@ -53,9 +56,37 @@ export async function createSandboxBackend(
       ...databasePaths(config.database.directUrl),
     ],
     // A small young generation saves ten megabytes in a program that mostly waits.
-    agentServer: { node: process.execPath, entry: AGENT_SERVER, args: ['--max-semi-space-size=2'] },
+    agentServer: {
+      node: process.execPath,
+      entry: path.join(AGENT_SERVER, 'main.js'),
+      relay: path.join(AGENT_SERVER, 'relay.main.js'),
+      args: ['--max-semi-space-size=2'],
+    },
+    network: { mode: sandboxes.network, allow: [...sandboxes.networkAllow, ...operatorHosts(config)] },
     environment: sandboxes.environment,
   });
+}
+
+/**
+ * Hosts that the operator's own configuration names, in case they are not public: git servers, what settings may name, and
+ * the proxy.
+ */
+export function operatorHosts({ git, outbound, sandboxes }: AppConfig): string[] {
+  const addresses = [
+    git.githubCloneUrl,
+    git.gitlabCloneUrl,
+    git.bitbucketCloneUrl,
+    git.githubApiUrl,
+    git.gitlabApiUrl,
+    git.bitbucketApiUrl,
+    ...[...git.hostAllowlist, ...(outbound.allowlist ?? [])].filter((entry) => !entry.includes('*')),
+    ...Object.entries(sandboxes.environment).flatMap(([name, value]) => (/_PROXY$/i.test(name) ? value : [])),
+  ];
+  const hosts = addresses.flatMap((address) => {
+    const url = URL.parse(address.includes('://') ? address : `https://${address}`);
+    return url === null ? [] : `${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`;
+  });
+  return [...new Set(hosts)].filter((host) => parseDestination(host) !== null && !PUBLIC_HOSTS.test(host));
 }
 
 function urlOf({ options }: DataSource): string | null {

@@ -94,6 +94,8 @@ export class JourneyWorld {
         ALLOW_UNSANDBOXED: 'true',
         GITHUB_API_URL: this.github.origin,
         GITHUB_CLONE_URL: this.git.origin,
+        // What the sandboxes of a journey talk to is on this machine.
+        SANDBOX_NETWORK_ALLOW: new URL(this.llm.url).host,
         ...environment,
       },
     });

@@ -2,17 +2,30 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { errorMessage } from '../../../../common/errors/error-message.js';
 import { endProcesses } from '../../../../common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
-import { type Platform, programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
+import {
+  type IsolatedNetwork,
+  type Platform,
+  programWrapper,
+  spawnIdentity,
+  toolWrapper,
+} from './isolation.js';
+import { networkRules, resolverConfiguration } from './network-rules.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { sandboxMarker } from './program-command.js';
 import { SandboxFiles } from './sandbox-files.js';
+import { attachNetwork, detachNetwork, NETWORK_INTERFACE } from './sandbox-network.js';
 import { removeTree } from './tree-removal.js';
+
+type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;
+const PROBE_RUN = 'probe';
 /** Checks access to the program, its entry and its folder, then runs the rest of the command. */
 const CHECK = `
 test -x "$1" || { echo "$1 cannot be run" >&2; exit 1; }
@@ -22,12 +35,53 @@ shift 3
 exec "$@"
 `;
 
+/** Waits until the network is connected, as a program in the sandbox sees it. */
+const AWAIT_NETWORK = `
+attempts=0
+until grep -q "$1" /proc/net/dev; do
+  attempts=$((attempts + 1))
+  test $attempts -lt 200 || { echo "the interface $1 does not appear" >&2; exit 1; }
+  sleep 0.05
+done
+`;
+
 /** Runs a tool's command in a sandbox, in a tool's namespaces; returns why that fails, or null. */
 export async function probeBubblewrap(
   options: ProcessBackendOptions,
-  platform: Extract<Platform, { isolation: 'bwrap' }>,
+  platform: IsolatedPlatform,
 ): Promise<string | null> {
-  return await probe(options, platform, (files) => toolWrapper(platform.programs.bwrap, files.paths));
+  return await probe(options, platform, async (files, user) => {
+    const tool = toolWrapper(platform.programs.bwrap, files.paths);
+    return await runProgram(options, platform, files, user, tool);
+  });
+}
+
+/** Runs a command in a sandbox with a network of its own, and connects that; returns why that fails, or null. */
+export async function probeNetwork(
+  options: ProcessBackendOptions,
+  platform: IsolatedPlatform,
+  network: IsolatedNetwork,
+): Promise<string | null> {
+  return await probe(options, { ...platform, network }, async (files, user) => {
+    const { paths } = files;
+    const rules = await networkRules([], [], lookupNothing);
+    await writeFile(paths.resolver, resolverConfiguration(''));
+    const wrapper = await programWrapper(options, { ...platform, network }, paths, user, rules);
+    const marker = sandboxMarker(options.instanceId, path.basename(paths.root));
+    const command = [...wrapper, '/bin/sh', '-c', AWAIT_NETWORK, 'await', NETWORK_INTERFACE];
+    const gone = new AbortController();
+    const program = runProbe(command, { marker, namespaceReport: paths.namespace }).finally(() =>
+      gone.abort(),
+    );
+    try {
+      await attachNetwork({ paths, network, run: PROBE_RUN, marker, signal: gone.signal });
+      return await program;
+    } catch (error) {
+      return (await program) ?? errorMessage(error instanceof Error ? (error.cause ?? error) : error);
+    } finally {
+      await detachNetwork(paths, PROBE_RUN);
+    }
+  });
 }
 
 /** Runs a command as sandboxes do without isolation; returns why that fails, or null. */
@@ -35,50 +89,74 @@ export async function probeWithoutIsolation(
   options: ProcessBackendOptions,
   platform: Platform,
 ): Promise<string | null> {
-  return await probe(options, platform, () => []);
+  return await probe(
+    options,
+    platform,
+    async (files, user) => await runProgram(options, platform, files, user, []),
+  );
 }
 
 async function probe(
-  options: ProcessBackendOptions,
+  { folder, instanceId, hostId }: ProcessBackendOptions,
   platform: Platform,
-  wrapTool: (files: SandboxFiles) => string[],
+  run: (files: SandboxFiles, user: number | null) => Promise<string | null>,
 ): Promise<string | null> {
-  const { folder, instanceId, hostId, agentServer } = options;
-  const id = `.probe-${randomUUID()}`;
-  const files = new SandboxFiles(folder, id);
+  const files = new SandboxFiles(folder, `.probe-${randomUUID()}`);
   const user = platform.users?.first ?? null;
   try {
     await files.create({ instanceId, hostId, createdAt: Date.now() }, user);
-    const [program = '', ...args] = [
-      await programWrapper(options, platform, files.paths, user),
-      ['/bin/sh', '-c', CHECK, 'check', agentServer.node, agentServer.entry, files.paths.box],
-      wrapTool(files),
-      ['/bin/sh', '-c', 'exit 0'],
-    ].flat();
-    const marker = sandboxMarker(instanceId, id);
-    return await runProbe(program, args, { marker, ...spawnIdentity(platform, user) });
+    return await run(files, user);
   } finally {
     await removeTree(files.paths.root);
   }
 }
 
+async function runProgram(
+  options: ProcessBackendOptions,
+  platform: Platform,
+  { paths }: SandboxFiles,
+  user: number | null,
+  tool: string[],
+): Promise<string | null> {
+  const { agentServer, instanceId } = options;
+  const command = [
+    await programWrapper(options, platform, paths, user, null),
+    ['/bin/sh', '-c', CHECK, 'check', agentServer.node, agentServer.entry, paths.box],
+    tool,
+    ['/bin/sh', '-c', 'exit 0'],
+  ].flat();
+  const marker = sandboxMarker(instanceId, path.basename(paths.root));
+  return await runProbe(command, { marker, namespaceReport: '/dev/null', ...spawnIdentity(platform, user) });
+}
+
+async function lookupNothing(): Promise<never[]> {
+  return [];
+}
+
+interface ProbeOptions {
+  marker: string;
+  /** Where bubblewrap reports which network namespace it created. */
+  namespaceReport: string;
+  uid?: number;
+  gid?: number;
+}
+
 async function runProbe(
-  program: string,
-  args: string[],
-  { marker, ...identity }: { marker: string; uid?: number; gid?: number },
+  [program = '', ...args]: string[],
+  { marker, namespaceReport, ...identity }: ProbeOptions,
 ): Promise<string | null> {
   const [name = '', value = ''] = marker.split('=', 2);
-  // Nobody reads bubblewrap's reports here.
-  const reports = openSync('/dev/null', 'w');
+  // Nobody reads how the program ended.
+  const reports = [openSync('/dev/null', 'w'), openSync(namespaceReport, 'w')] as const;
   const child = spawn(program, args, {
     ...identity,
     cwd: '/',
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', [name]: value },
-    stdio: withoutInherited(['ignore', 'ignore', 'pipe', reports]),
+    stdio: withoutInherited(['ignore', 'ignore', 'pipe', ...reports]),
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
-  closeSync(reports);
+  reports.forEach((file) => closeSync(file));
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-MAX_REASON);

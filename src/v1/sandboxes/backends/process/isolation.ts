@@ -1,5 +1,6 @@
 import { access, lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { type NetworkRules, routingCommands } from './network-rules.js';
 import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
@@ -10,14 +11,37 @@ export type Platform = {
   setpriv: string | null;
   /** Users that sandboxes run as; null: the service's own. */
   users: UserRange | null;
-} & ({ isolation: 'bwrap'; programs: BubblewrapPrograms } | { isolation: 'none' });
+} & (
+  | {
+      isolation: 'bwrap';
+      programs: BubblewrapPrograms;
+      /** Null: sandboxes share the machine's network. */
+      network: IsolatedNetwork | null;
+    }
+  | { isolation: 'none' }
+);
 
-/** The descriptor that bubblewrap writes its reports to. */
+/** What gives each sandbox a network of its own; the programs by their absolute paths. */
+export interface IsolatedNetwork {
+  slirp4netns: string;
+  /** iproute2's. */
+  ip: string;
+  setpriv: string;
+  /** Whether the network belongs to a user namespace, because the service is not root. */
+  joinsUserNamespace: boolean;
+}
+
+/** The descriptor that bubblewrap writes to how the program ends. */
 const STATUS_FD = 3;
+/** The descriptor that bubblewrap writes to which network namespace it created. */
+const NAMESPACE_FD = 4;
+/** Applies the rules of the network, then becomes the rest of the command. */
+const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
 /** Holds sockets that control the machine: of container engines, of the session's services. */
 const ALWAYS_HIDDEN = ['/run'];
 /** The parts of it that name resolution may need. */
-const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve'];
+const RESOLVER_CONFIGURATION = '/etc/resolv.conf';
+const RESOLVER_FILES = [RESOLVER_CONFIGURATION, '/run/systemd/resolve'];
 const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
 /** Replaced by the sandbox's own folder, so that their content is hidden as well. */
 const TEMPORARY_FOLDERS = ['/tmp', '/var/tmp'] as const;
@@ -47,16 +71,29 @@ interface ExistingPath {
   folder: boolean;
 }
 
-/** The command that precedes a sandbox's program on this platform. */
+/**
+ * The command that precedes a sandbox's program on this platform.
+ *
+ * @param rules of its network; null: it has none of its own
+ */
 export async function programWrapper(
   options: ProcessBackendOptions,
   platform: Platform,
   paths: SandboxPaths,
   user: number | null,
+  rules: NetworkRules | null,
 ): Promise<string[]> {
   if (platform.isolation === 'bwrap') {
-    const [visible, hasVarTmp] = await Promise.all([findVisibleFiles(options), exists('/var/tmp')]);
-    return bubblewrapCommand({ programs: platform.programs, visible, paths, hasVarTmp, user });
+    const [visible, hasVarTmp, resolver] = await Promise.all([
+      findVisibleFiles(options),
+      exists('/var/tmp'),
+      realpath(RESOLVER_CONFIGURATION).catch(() => RESOLVER_CONFIGURATION),
+    ]);
+    const network =
+      platform.network === null || rules === null
+        ? null
+        : { programs: platform.network, commands: routingCommands(rules), resolver };
+    return bubblewrapCommand({ programs: platform.programs, visible, paths, hasVarTmp, user, network });
   }
   if (user === null || platform.setpriv === null) {
     return [];
@@ -102,6 +139,13 @@ interface BubblewrapInput {
   hasVarTmp: boolean;
   /** The user that it runs as; null: our own. */
   user: number | null;
+  network: {
+    programs: IsolatedNetwork;
+    /** What `ip` runs before the program starts. */
+    commands: string;
+    /** The file that names the machine's DNS servers. */
+    resolver: string;
+  } | null;
 }
 
 /**
@@ -111,19 +155,35 @@ interface BubblewrapInput {
  * Root mounts first, since only root can traverse every folder, then becomes the sandbox's user, and that user creates
  * the namespaces: in a user namespace of its own it may do so again for each tool. The first stage binds `/proc` and
  * `/dev` whole, because the kernel mounts a new `/proc` only where an unobscured one is visible.
+ *
+ * A network namespace is created by the first stage, which any other user then gets too: it belongs to a user namespace
+ * above all that the program may enter, so that no capability in there can change its routes.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
-  const { programs, user, paths } = input;
+  const { programs, user, paths, network } = input;
   const mounts = mountArguments(input);
   const status = ['--json-status-fd', String(STATUS_FD)];
   const start = ['--chdir', paths.box];
+  const networkStage = network === null ? [] : ['--unshare-net', '--info-fd', String(NAMESPACE_FD)];
+  const administersNetwork = network === null ? [] : ['--cap-add', 'CAP_NET_ADMIN'];
+  const applyRules =
+    network === null ? [] : ['/bin/sh', '-c', APPLY_RULES, 'sh', network.programs.ip, network.commands];
   if (user === null || programs.setpriv === null) {
-    return [programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
+    const program = [programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
+    return network === null
+      ? program
+      : [
+          [programs.bwrap, '--unshare-user', ...networkStage, '--dev-bind', '/', '/'],
+          [...administersNetwork, '--', ...applyRules],
+          [network.programs.setpriv, '--inh-caps=-all', '--ambient-caps=-all', '--'],
+          program,
+        ].flat();
   }
   return [
-    [programs.bwrap, ...mounts],
+    [programs.bwrap, ...networkStage, ...mounts],
     ['--dev-bind', '/dev', '/dev', '--dev-bind', '/proc', '/proc'],
-    ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID', '--'],
+    ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID', ...administersNetwork, '--'],
+    applyRules,
     [programs.setpriv, ...asUser(user), '--inh-caps=-all', '--'],
     [programs.bwrap, ...status, '--dev-bind', '/', '/', ...NAMESPACES, ...start, '--'],
   ].flat();
@@ -134,7 +194,7 @@ function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }
 
-function mountArguments({ visible, paths, hasVarTmp, user }: BubblewrapInput): string[] {
+function mountArguments({ visible, paths, hasVarTmp, user, network }: BubblewrapInput): string[] {
   const { hiddenFolders, hiddenFiles, exposed } = visible;
   const covered = [...hiddenFolders, ...TEMPORARY_FOLDERS];
   return [
@@ -145,6 +205,9 @@ function mountArguments({ visible, paths, hasVarTmp, user }: BubblewrapInput): s
     exposed.flatMap((name) => [...parentFolders(name, covered), '--ro-bind', name, name]),
     [...parentFolders(paths.box, covered), '--bind', paths.box, paths.box],
     user === null ? [] : ['--ro-bind', paths.users, '/etc/passwd'],
+    network === null
+      ? []
+      : [...parentFolders(network.resolver, covered), '--ro-bind', paths.resolver, network.resolver],
     // Last, once the mount points have been created in them.
     hiddenFolders.flatMap((folder) => ['--remount-ro', folder]),
   ].flat();

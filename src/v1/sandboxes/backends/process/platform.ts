@@ -1,8 +1,8 @@
 import { access, chmod, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { probeBubblewrap, probeWithoutIsolation } from './isolation-probe.js';
-import type { Platform } from './isolation.js';
+import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
+import type { IsolatedNetwork, Platform } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
@@ -27,13 +27,16 @@ export async function detectPlatform(
     const platform = {
       isolation: 'bwrap' as const,
       programs: { bwrap: bwrap ?? '', setpriv },
+      network: null,
       setpriv,
       users,
     };
     const reason =
       missingProgram(bwrap, users === null ? '' : setpriv) ?? (await probeBubblewrap(options, platform));
     if (reason === null) {
-      return { platform, notices: [`sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`] };
+      const network = await detectNetwork(options, platform);
+      const isolated = `sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`;
+      return { platform: { ...platform, network: network.found }, notices: [isolated, network.notice] };
     }
     if (options.isolation === 'bwrap') {
       throw new SandboxBackendError(
@@ -42,11 +45,61 @@ export async function detectPlatform(
     }
     reasons.push(`bubblewrap cannot be used: ${reason}`);
   }
+  if (options.network.mode === 'isolated') {
+    throw new SandboxBackendError(
+      `SANDBOX_NETWORK=isolated, and networks need bubblewrap (${reasons.join('; ') || 'SANDBOX_ISOLATION=none'}): use SANDBOX_BACKEND=docker, or SANDBOX_NETWORK=auto`,
+    );
+  }
   const platform = { isolation: 'none' as const, setpriv, users };
   return {
     platform,
     notices: [...(await prepareWithoutIsolation(options, platform)), isolationWarning(reasons, users)],
   };
+}
+
+/**
+ * Finds out whether each sandbox can have a network of its own.
+ *
+ * @returns null for the machine's network, and a line for the log
+ * @throws SandboxBackendError when the options insist on what does not work
+ */
+async function detectNetwork(
+  options: ProcessBackendOptions,
+  platform: Extract<Platform, { isolation: 'bwrap' }>,
+): Promise<{ found: IsolatedNetwork | null; notice: string }> {
+  const { network, listenAddress, environment } = options;
+  if (network.mode === 'shared') {
+    return { found: null, notice: sharedNetworkWarning('SANDBOX_NETWORK=shared') };
+  }
+  const [slirp4netns, ip] = await Promise.all(
+    ['slirp4netns', 'ip'].map(async (name) => await findProgram(name, environment['PATH'])),
+  );
+  const missing = [
+    ...(slirp4netns ? [] : ['slirp4netns']),
+    ...(ip ? [] : ['iproute2']),
+    ...(platform.setpriv === null ? ['util-linux'] : []),
+  ];
+  const found = {
+    slirp4netns: slirp4netns ?? '',
+    ip: ip ?? '',
+    setpriv: platform.setpriv ?? '',
+    joinsUserNamespace: platform.users === null,
+  };
+  const reason =
+    (listenAddress === null ? null : 'SANDBOX_ADDRESS makes sandboxes listen on this machine') ??
+    (missing.length === 0 ? null : `not installed: ${missing.join(', ')}`) ??
+    (await probeNetwork(options, platform, found));
+  if (reason === null) {
+    return { found, notice: 'each sandbox has a network of its own, which leads to public addresses only' };
+  }
+  if (network.mode === 'isolated') {
+    throw new SandboxBackendError(`SANDBOX_NETWORK=isolated does not work here: ${reason}`);
+  }
+  return { found: null, notice: sharedNetworkWarning(reason) };
+}
+
+function sharedNetworkWarning(reason: string): string {
+  return `SANDBOXES SHARE THE MACHINE'S NETWORK: what agents run reaches its loopback and the ports of other sandboxes; ${reason}`;
 }
 
 /** The absolute path of a program; null when it is not installed. */

@@ -4,6 +4,9 @@ import type { SandboxBackendOptions } from '../sandbox-backend.js';
 /** What keeps sandboxes apart from the machine: bubblewrap's namespaces, or nothing but folders. */
 export type ProcessIsolation = 'bwrap' | 'none';
 
+/** Whether each sandbox has a network of its own. */
+export type ProcessNetwork = 'isolated' | 'shared';
+
 /** Configuration of the process backend. Paths are absolute. Sandboxes of another `instanceId` in the same folder are not touched. */
 export interface ProcessBackendOptions extends SandboxBackendOptions {
   /** Where each sandbox gets a folder of its own. */
@@ -14,7 +17,19 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
   /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
   /** Our own agent server: `node ARGS entry`, where the entry is `dist/agent-server/main.js` of the product. */
-  agentServer: { node: string; entry: string; args: readonly string[] };
+  agentServer: {
+    node: string;
+    entry: string;
+    /** The program that forwards between Unix sockets and ports, for programs that speak TCP only. */
+    relay: string;
+    args: readonly string[];
+  };
+  network: {
+    /** `auto`: a network of its own for each sandbox where that works. */
+    mode: 'auto' | ProcessNetwork;
+    /** Destinations that are not public and that sandboxes reach nevertheless, as `parseDestination` reads them. */
+    allow: readonly string[];
+  };
   /** The service's own variables; sandboxes get some of them, by an allow-list. */
   environment: Readonly<Record<string, string | undefined>>;
   /** How long a program may take to end after SIGTERM, milliseconds. */

@@ -12,10 +12,17 @@ import {
 import { Leftovers } from './leftovers.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
-import { programAddress, programAddresses, programMarker, sandboxMarker } from './program-command.js';
+import {
+  portAddresses,
+  programAddress,
+  programMarker,
+  sandboxMarker,
+  socketAddress,
+} from './program-command.js';
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
 import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
 import {
+  agentSocket,
   isFolderName,
   readIfExists,
   readLogTail,
@@ -23,6 +30,7 @@ import {
   SandboxFiles,
   sandboxIds,
 } from './sandbox-files.js';
+import { detachNetwork } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 /**
@@ -93,12 +101,15 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
     if (isProgramAlive(record)) {
       await rotateLog(files.paths.log, this.#options.fileLimits.logBytes);
-      const port = record.port ?? (await files.reportedPort());
       const { listenAddress } = this.#options;
-      const address = port === null ? null : programAddress(listenAddress, port);
-      const ports = programAddresses(listenAddress, record.ports);
+      const address =
+        record.port === null
+          ? socketAddress(agentSocket(files.paths))
+          : programAddress(listenAddress, record.port);
+      const ports = portAddresses(record, files.paths, listenAddress);
       return { ...nothing, state: 'running', address, ports, createdAt };
     }
+    await detachNetwork(files.paths, record.run);
     await this.#programs.get(id)?.exitWritten;
     const exit =
       parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
@@ -167,6 +178,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     this.#terminating.add(id);
     try {
       await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
+      await detachNetwork(this.#files(id).paths, null);
       await ended;
     } finally {
       this.#terminating.delete(id);

@@ -41,18 +41,20 @@ function launch(program: SandboxProgram, changes: Partial<SandboxLaunch> = {}): 
 const NATIVE: SandboxProgram = { kind: 'native', image: null };
 const REST = {
   paths: sandboxPaths('/data', 'a', 'workspace'),
-  agentServer: { node: '/bin/node', entry: '/app/dist/agent-server/main.js', args: ['--flag'] },
+  agentServer: { node: '/bin/node', entry: '/app/main.js', relay: '/app/relay.js', args: ['--flag'] },
   toolWrapper: [],
   host: '127.0.0.1',
   port: null,
+  rules: null,
 };
+const RULES = { blocked: ['10.0.0.0/8'], loopbackPorts: [3000] };
 
 describe('programCommand', () => {
   it('runs our agent server, with its key on standard input', () => {
     const { command, input } = programCommand({ launch: launch(NATIVE), ...REST });
-    expect(command.slice(0, 3)).toEqual(['/bin/node', '--flag', '/app/dist/agent-server/main.js']);
+    expect(command.slice(0, 3)).toEqual(['/bin/node', '--flag', '/app/main.js']);
     expect(command.join(' ')).toContain(
-      '--port 0 --port-file /data/a/box/port --workspace /data/a/box/workspace',
+      '--socket /data/a/box/run/agent.sock --workspace /data/a/box/workspace',
     );
     expect(command).not.toContain('--webhook-url');
     expect(command).not.toContain('--tool-wrapper');
@@ -84,7 +86,51 @@ describe('programCommand', () => {
       command: ['p', '--port=4000', '--host=127.0.0.1', 'x'],
       input: null,
     });
-    expect([program, NATIVE].map(needsAssignedPort)).toEqual([true, false]);
+  });
+
+  it('makes our agent server listen on the port of a machine that others reach', () => {
+    const { command } = programCommand({ launch: launch(NATIVE), ...REST, host: '10.0.0.5', port: 4000 });
+    expect(command.join(' ')).toContain('main.js --host 10.0.0.5 --port 4000 --workspace');
+  });
+
+  it('relays between sockets and the ports of a network of its own', () => {
+    const ports = { WORKER_1: 12_000 };
+    const { command } = programCommand({ ...REST, launch: launch(NATIVE, { ports }), rules: RULES });
+    expect(command.slice(-4)).toEqual([
+      '--relay',
+      'unix:/data/a/box/run/WORKER_1.sock=tcp:127.0.0.1:12000',
+      '--relay',
+      'tcp:127.0.0.1:3000=tcp:10.0.2.2:3000',
+    ]);
+    const program: SandboxProgram = { kind: 'command', command: 'p', args: ['{port}'] };
+    expect(programCommand({ ...REST, launch: launch(program), rules: RULES }).command).toEqual([
+      '/bin/node',
+      '--flag',
+      '/app/relay.js',
+      '--relay',
+      'tcp:127.0.0.1:3000=tcp:10.0.2.2:3000',
+      '--relay',
+      'unix:/data/a/box/run/agent.sock=tcp:127.0.0.1:8000',
+      '--',
+      'p',
+      '8000',
+    ]);
+  });
+
+  it.each([
+    ['our agent server', NATIVE, false, null, false],
+    ['our agent server, for other machines', NATIVE, false, '10.0.0.5', true],
+    ['another program', { kind: 'command', command: 'p', args: [] }, false, null, true],
+    [
+      'another program with a network of its own',
+      { kind: 'command', command: 'p', args: [] },
+      true,
+      null,
+      false,
+    ],
+  ] as const)('whether %s needs a port of the machine', (_, program, networked, listenAddress, expected) => {
+    const given = program.kind === 'command' ? { ...program, args: [] } : program;
+    expect(needsAssignedPort(given, { networked, listenAddress })).toBe(expected);
   });
 
   it('refuses images', () => {

@@ -2,9 +2,13 @@ import { isIPv6 } from 'node:net';
 import { portVariables, proxyVariables } from '../launch-variables.js';
 import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '../sandbox-backend.js';
 import type { ProcessBackendOptions } from './process-options.js';
-import type { SandboxPaths } from './sandbox-files.js';
+import type { ProgramRecord } from './program-record.js';
+import { HOST_LOOPBACK, type NetworkRules } from './network-rules.js';
+import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
+/** Where programs that speak TCP only listen in a network of their own. */
+const OWN_PORT = 8000;
 /** Identifies the processes of a sandbox even when they left its process group and their parents are gone. */
 const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
 const INHERITED_VARIABLES =
@@ -23,39 +27,59 @@ interface ProgramInput {
   agentServer: ProcessBackendOptions['agentServer'];
   /** Precedes each of its tools. */
   toolWrapper: readonly string[];
-  /** Where it must listen. */
+  /** Where it must listen, unless it listens on a Unix socket. */
   host: string;
-  /** Null: it picks one itself. */
+  /** The TCP port of this machine that it listens on; null: a Unix socket in its box leads to it. */
   port: number | null;
+  /** Rules of its network; null: it has none of its own. */
+  rules: NetworkRules | null;
 }
 
 /** @throws SandboxBackendError for images, which need a backend that runs them */
 export function programCommand(input: ProgramInput): ProgramCommand {
-  const { launch, paths, agentServer, toolWrapper, host, port } = input;
+  const { launch, paths, agentServer, toolWrapper, host, port, rules } = input;
   const { program } = launch;
   if (program.kind === 'image') {
     throw new SandboxBackendError(
       `The process backend cannot run the image ${program.image}: choose a sandbox specification without an image, or SANDBOX_BACKEND=docker.`,
     );
   }
+  const node = [agentServer.node, ...agentServer.args];
+  const relays = rules === null ? [] : relayArguments(launch, paths, rules);
   if (program.kind === 'command') {
-    const args = program.args.map((arg) => arg.replaceAll('{port}', String(port)).replaceAll('{host}', host));
-    return { command: [program.command, ...args], input: null };
+    const listensOn = String(port ?? OWN_PORT);
+    const args = program.args.map((arg) => arg.replaceAll('{port}', listensOn).replaceAll('{host}', host));
+    const own = ['--relay', `unix:${agentSocket(paths)}=tcp:${LOOPBACK}:${OWN_PORT}`];
+    const wrapper = rules === null ? [] : [...node, agentServer.relay, ...relays, ...own, '--'];
+    return { command: [...wrapper, program.command, ...args], input: null };
   }
   const command = [
-    [agentServer.node, ...agentServer.args, agentServer.entry],
-    ['--host', host, '--port', '0', '--port-file', paths.portFile],
+    [...node, agentServer.entry],
+    port === null ? ['--socket', agentSocket(paths)] : ['--host', host, '--port', String(port)],
     ['--workspace', paths.workspace, '--conversations-path', paths.conversations],
     ['--bash-events-dir', paths.bashEvents, '--secrets-stdin'],
     launch.callbackUrl === null ? [] : ['--webhook-url', launch.callbackUrl],
     toolWrapper.length === 0 ? [] : ['--tool-wrapper', JSON.stringify(toolWrapper)],
+    relays,
   ].flat();
   return { command, input: `${JSON.stringify({ session_api_key: launch.sessionKey })}\n` };
 }
 
-/** Whether a program must be told which port to listen on. */
-export function needsAssignedPort(program: SandboxProgram): boolean {
-  return program.kind === 'command';
+/** What leads into a network of its own (a socket for each port), and out of it (the opened ports of the machine's loopback). */
+function relayArguments({ ports }: SandboxLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
+  const inbound = Object.entries(ports).map(
+    ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,
+  );
+  const outbound = rules.loopbackPorts.map((port) => `tcp:${LOOPBACK}:${port}=tcp:${HOST_LOOPBACK}:${port}`);
+  return [...inbound, ...outbound].flatMap((relay) => ['--relay', relay]);
+}
+
+/** Whether a program listens on a TCP port of this machine that it must be told. */
+export function needsAssignedPort(
+  program: SandboxProgram,
+  { networked, listenAddress }: { networked: boolean; listenAddress: string | null },
+): boolean {
+  return !networked && (program.kind === 'command' || listenAddress !== null);
 }
 
 /** What the specification asks for and processes cannot have, in sentences for users. */
@@ -80,7 +104,7 @@ interface EnvironmentInput {
   tmp: string;
   /** The variable that marks the processes of this start, as `NAME=value`. */
   marker: string;
-  /** Of programs that are told their port; null: it picks one itself. */
+  /** The TCP port of this machine that the program listens on; null: none. */
   port: number | null;
   /** Ports for programs that agents start, by name. */
   ports: Readonly<Record<string, number>>;
@@ -104,7 +128,7 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
     ...proxyVariables(serviceEnvironment, launch, true),
     HOME: paths.home,
     TMPDIR: tmp,
-    ...(port === null ? {} : protocolVariables(launch, paths, port)),
+    ...(launch.program.kind === 'command' ? protocolVariables(launch, paths, port ?? OWN_PORT) : {}),
     ...launch.env,
     ...portVariables(ports, host),
     [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
@@ -139,12 +163,20 @@ export function programAddress(listenAddress: string | null, port: number): stri
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** The addresses of ports, by their names. */
-export function programAddresses(
+/** Where the ports of a running program are reached, by their names. */
+export function portAddresses(
+  { networked, ports }: Pick<ProgramRecord, 'networked' | 'ports'>,
+  paths: SandboxPaths,
   listenAddress: string | null,
-  ports: Readonly<Record<string, number>>,
 ): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(ports).map(([name, port]) => [name, programAddress(listenAddress, port)]),
-  );
+  const addresses = Object.entries(ports).map(([name, port]) => [
+    name,
+    networked ? socketAddress(portSocket(paths, name)) : programAddress(listenAddress, port),
+  ]);
+  return Object.fromEntries(addresses);
+}
+
+/** The address of a program that listens on a Unix socket. */
+export function socketAddress(socket: string): string {
+  return `unix:${socket}`;
 }

@@ -1,11 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
 import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
+import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import {
@@ -17,10 +23,25 @@ import {
   sandboxMarker,
   unsupportedOverrides,
 } from './program-command.js';
-import { identifyProcess, isProgramAlive, type ProgramRecord } from './program-record.js';
-import { relativeWorkingDir, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
+import {
+  identifyProcess,
+  isProgramAlive,
+  type ProcessIdentity,
+  type ProgramRecord,
+} from './program-record.js';
+import {
+  readIfExists,
+  relativeWorkingDir,
+  SandboxFiles,
+  sandboxIds,
+  type SandboxPaths,
+} from './sandbox-files.js';
+import { attachNetwork } from './sandbox-network.js';
 import { terminateSandbox } from './sandbox-termination.js';
 import { pickSandboxUser, isInRange } from './sandbox-users.js';
+
+/** Names that sandboxes may reach are resolved within this time, or stay closed. */
+const RESOLVE_TIMEOUT_MS = 2_000;
 
 export interface StartedProgram extends SpawnedProgram {
   /** The user that only this sandbox runs as; null when it has none of its own. */
@@ -52,11 +73,18 @@ export class ProgramLauncher {
     const { paths } = files;
     const earlier = await files.program();
     if (earlier !== null && isProgramAlive(earlier)) {
+      if (earlier.networked) {
+        await this.#attachNetwork(launch.id, paths, earlier.run, signal);
+      }
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
-    const port = needsAssignedPort(launch.program) ? await freePort(host) : null;
     const isolated = this.#platform.isolation === 'bwrap';
+    const rules = await this.#networkRules(launch);
+    const networked = rules !== null;
+    const port = needsAssignedPort(launch.program, { networked, listenAddress })
+      ? await freePort(host)
+      : null;
     const { command, input } = programCommand({
       launch,
       paths,
@@ -65,17 +93,21 @@ export class ProgramLauncher {
         this.#platform.isolation === 'bwrap' ? toolWrapper(this.#platform.programs.bwrap, paths) : [],
       host,
       port,
+      rules,
     });
     await requireSpace(folder, fileLimits.minFreeBytes);
     const user = await this.#prepareFiles(launch.id, files, earlier === null, create);
-    const wrapper = await programWrapper(this.#options, this.#platform, paths, user);
+    const wrapper = await programWrapper(this.#options, this.#platform, paths, user, rules);
+    if (networked) {
+      await writeResolver(paths);
+    }
     unsupportedOverrides(launch).forEach((sentence) => launch.onShortfall?.(sentence));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
-    const spawned = await this.#portReservations.reserve(launch.id, Object.keys(launch.ports), (ports) =>
-      spawnProgram({
+    const spawnWith = async (ports: Record<string, number>): Promise<SpawnedProgram> =>
+      await spawnProgram({
         command: [...wrapper, ...command],
         cwd: isolated ? '/' : paths.box,
         env: sandboxEnvironment({
@@ -91,10 +123,59 @@ export class ProgramLauncher {
         input,
         identity: spawnIdentity(this.#platform, user),
         paths,
-        record: { run, port, ports, namespaced: isolated },
-      }),
-    );
+        record: { run, port, ports, networked, namespaced: isolated },
+      });
+    if (!networked) {
+      const names = Object.keys(launch.ports);
+      const spawned = await this.#portReservations.reserve(launch.id, names, spawnWith);
+      return { ...spawned, user: this.#exclusive(user) };
+    }
+    const spawned = await spawnWith({ ...launch.ports });
+    await this.#connect(launch.id, paths, spawned, signal);
     return { ...spawned, user: this.#exclusive(user) };
+  }
+
+  /** A program without a network is of no use, so it ends where that cannot be connected. */
+  async #connect(
+    id: string,
+    paths: SandboxPaths,
+    { record, ended }: SpawnedProgram,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const gone = new AbortController();
+    void ended.then(() => gone.abort());
+    try {
+      await this.#attachNetwork(id, paths, record.run, AbortSignal.any([signal, gone.signal]));
+    } catch (error) {
+      if (gone.signal.aborted) {
+        // Its exit and its log say more.
+        return;
+      }
+      sendSignal(-record.pid, 'SIGKILL');
+      throw error;
+    }
+  }
+
+  /** Connects a sandbox that has a network of its own; does nothing when that has happened. */
+  async #attachNetwork(id: string, paths: SandboxPaths, run: string, signal: AbortSignal): Promise<void> {
+    if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
+      return;
+    }
+    const { network } = this.#platform;
+    const marker = programMarker(this.#options.instanceId, id, run);
+    await attachNetwork({ paths, network, run, marker, signal });
+  }
+
+  /** Null when sandboxes share the machine's network. */
+  async #networkRules({ callbackUrl }: SandboxLaunch): Promise<NetworkRules | null> {
+    if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
+      return null;
+    }
+    const { allow } = this.#options.network;
+    const callback = callbackUrl === null ? [] : [hostOf(callbackUrl)];
+    const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+    const addresses = own.map(({ address }) => address);
+    return await networkRules([...allow, ...callback], addresses, resolveBriefly);
   }
 
   /** The user that only this sandbox runs as; null when it has none of its own. */
@@ -157,6 +238,25 @@ export class ProgramLauncher {
   }
 }
 
+/** Host and port of an address, as an entry of what sandboxes may reach. */
+function hostOf(address: string): string {
+  const { protocol, hostname, port } = new URL(address);
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+}
+
+async function resolveBriefly(hostname: string): Promise<LookupAddress[]> {
+  return await Promise.race([
+    lookup(hostname, { all: true, family: 4 }),
+    delay(RESOLVE_TIMEOUT_MS, [], { ref: false }),
+  ]);
+}
+
+/** The sandbox sees it instead of the machine's own, whose name servers may be out of reach. */
+async function writeResolver(paths: SandboxPaths): Promise<void> {
+  const machine = await readIfExists('/etc/resolv.conf');
+  await writeFile(paths.resolver, resolverConfiguration(machine), { mode: 0o644 });
+}
+
 /** @throws SandboxBackendError when the disk is nearly full */
 async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
   const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
@@ -177,7 +277,7 @@ interface SpawnInput {
   identity: { uid?: number; gid?: number };
   paths: SandboxPaths;
   /** What is recorded of the process besides its identity. */
-  record: Pick<ProgramRecord, 'run' | 'port' | 'ports' | 'namespaced'>;
+  record: Omit<ProgramRecord, keyof ProcessIdentity>;
 }
 
 interface SpawnedProgram {
@@ -223,15 +323,19 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
 function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
   const [program = '', ...args] = command;
   // Files rather than pipes, which would fill up or break when the service is gone.
-  const files = [openSync(paths.log, 'a', 0o600), openSync(paths.status, 'w', 0o600)] as const;
+  const files = [
+    openSync(paths.log, 'a', 0o600),
+    openSync(paths.status, 'w', 0o600),
+    openSync(paths.namespace, 'w', 0o600),
+  ] as const;
   try {
-    const [log, status] = files;
+    const [log, status, namespace] = files;
     return spawn(program, args, {
       ...identity,
       cwd,
       env,
       detached: true,
-      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status]),
+      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status, namespace]),
     });
   } finally {
     files.forEach((file) => closeSync(file));

@@ -5,14 +5,21 @@ import {
   identifyProcess,
   isProgramAlive,
   parseExit,
-  parsePort,
   parseProgramRecord,
   parseBubblewrapStatus,
   type ProgramRecord,
 } from './program-record.js';
 
 function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
-  return { ...identifyProcess(process.pid), run: 'a', port: null, ports: {}, namespaced: false, ...changes };
+  return {
+    ...identifyProcess(process.pid),
+    run: 'a',
+    port: null,
+    ports: {},
+    networked: false,
+    namespaced: false,
+    ...changes,
+  };
 }
 
 describe('isProgramAlive', () => {
@@ -35,22 +42,10 @@ describe('isProgramAlive', () => {
 });
 
 it('parses its own records and nothing else', () => {
-  const written = record({ port: 4000, ports: { WORKER_1: 20_001 }, namespaced: true });
+  const written = record({ port: 4000, ports: { WORKER_1: 20_001 }, networked: true, namespaced: true });
   expect(parseProgramRecord(JSON.stringify(written))).toEqual(written);
   expect(parseProgramRecord('')).toBeNull();
   expect(parseProgramRecord('{"pid":1}')).toBeNull();
-});
-
-it.each([
-  ['41234\n', 41_234],
-  ['41234', 41_234],
-  ['', null],
-  ['0', null],
-  ['65536', null],
-  ['80 ', null],
-  ['127.0.0.1:80', null],
-])('parses the port in %j as %p', (text, port) => {
-  expect(parsePort(text)).toBe(port);
 });
 
 it.each([

@@ -3,28 +3,34 @@ import { jsonAt, jsonNumber, jsonText, parseJson } from '../../../../common/json
 import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
 import { parsePorts, type SandboxExit } from '../sandbox-backend.js';
 
-/** Identifies the process of a sandbox so that no other one is ever mistaken for it. */
-export interface ProgramRecord {
+/** Identifies a process so that no other one is ever mistaken for it. */
+export interface ProcessIdentity {
   pid: number;
   startTime: string;
   bootId: string;
+}
+
+/** What runs, or ran last, in a sandbox. */
+export interface ProgramRecord extends ProcessIdentity {
   /** Identifies this start of the sandbox. */
   run: string;
-  /** The port it was told to listen on; null: it reports the port that it picked. */
+  /** The TCP port of this machine that it listens on; null: it listens on the Unix socket in its box. */
   port: number | null;
   /** Ports for programs that agents start, by name. */
   ports: Record<string, number>;
+  /** Whether it has a network of its own, in which its ports are; Unix sockets in its box lead to them. */
+  networked: boolean;
   /** Whether it runs in a pid namespace of its own. */
   namespaced: boolean;
 }
 
 /** The identity of a process that we just started and have not waited for yet; it may have ended. */
-export function identifyProcess(pid: number): Pick<ProgramRecord, 'pid' | 'startTime' | 'bootId'> {
+export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: startTimeOf(pid) ?? '', bootId: bootId() };
 }
 
 /** Whether this very process is alive; a zombie is not. */
-export function isProgramAlive(record: ProgramRecord): boolean {
+export function isProgramAlive(record: ProcessIdentity): boolean {
   const found = readProcess(record.pid);
   return found !== null && found.startTime === record.startTime && bootId() === record.bootId;
 }
@@ -44,14 +50,9 @@ export function parseProgramRecord(text: string): ProgramRecord | null {
     run,
     port: jsonNumber(value, 'port'),
     ports: parsePorts(jsonAt(value, 'ports')),
+    networked: jsonAt(value, 'networked') === true,
     namespaced: jsonAt(value, 'namespaced') === true,
   };
-}
-
-/** The port in a file that a program wrote; null when there is none yet. */
-export function parsePort(text: string): number | null {
-  const port = /^\d{1,5}\n?$/.test(text) ? Number(text) : 0;
-  return port > 0 && port <= 65_535 ? port : null;
 }
 
 /** How a program ended according to bubblewrap, which reports one JSON document per line, the exit code last. */

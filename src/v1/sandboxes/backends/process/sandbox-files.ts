@@ -1,4 +1,3 @@
-import { constants } from 'node:fs';
 import {
   chmod,
   chown,
@@ -16,14 +15,13 @@ import {
 import path from 'node:path';
 import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { parsePort, parseProgramRecord, type ProgramRecord } from './program-record.js';
+import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 
-const PORT_BYTES = 8;
 const LOG_TAIL_BYTES = 4096;
 /** Of folders that are about to be removed. */
 export const REMOVED_PREFIX = '.removed-';
 /** Names in the box that a working folder must not have. */
-const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'port', 'port.new']);
+const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'run']);
 
 /** Which installation and host a sandbox belongs to. */
 interface SandboxLabel {
@@ -48,6 +46,13 @@ export interface SandboxPaths {
   /** How it ended, as bubblewrap reported it. */
   status: string;
   log: string;
+  /** Which network namespace it has, as bubblewrap reported it. */
+  namespace: string;
+  /** Which process connects that namespace. */
+  network: string;
+  networkLog: string;
+  /** The `/etc/resolv.conf` that the sandbox sees when it has a network of its own. */
+  resolver: string;
   /** The `/etc/passwd` that the sandbox sees, with its own user. */
   users: string;
   /** Everything that the program may write to. */
@@ -56,7 +61,8 @@ export interface SandboxPaths {
   tmp: string;
   conversations: string;
   bashEvents: string;
-  portFile: string;
+  /** Unix sockets that lead into the sandbox; its tools do not see them. */
+  sockets: string;
   workspace: string;
 }
 
@@ -80,14 +86,14 @@ export class SandboxFiles {
    * @param user owner of the box; null: the service's own user
    */
   async create(label: SandboxLabel, user: number | null): Promise<void> {
-    const { root, box, home, tmp, conversations, bashEvents, workspace } = this.paths;
+    const { root, box, home, tmp, conversations, bashEvents, sockets, workspace } = this.paths;
     await mkdir(root, { recursive: true });
     // Another user can traverse the folder to its box, but not list it.
     await chmod(root, user === null ? 0o700 : 0o711);
     await this.#write(this.paths.label, label);
     const names = path.relative(box, workspace).split(path.sep);
     const workspaceFolders = names.map((_, index) => path.join(box, ...names.slice(0, index + 1)));
-    for (const folder of [box, home, tmp, conversations, bashEvents, ...workspaceFolders]) {
+    for (const folder of [box, home, tmp, conversations, bashEvents, sockets, ...workspaceFolders]) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       if (user !== null) {
         await chown(folder, user, user);
@@ -118,25 +124,10 @@ export class SandboxFiles {
     return parseProgramRecord(await readIfExists(this.paths.program));
   }
 
-  /** The port that the program says it listens on. The file belongs to the sandbox, so its content is not trusted. */
-  async reportedPort(): Promise<number | null> {
-    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-    const file = await open(this.paths.portFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(nullIfMissing);
-    if (file === null) {
-      return null;
-    }
-    try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(PORT_BYTES), 0, PORT_BYTES);
-      return parsePort(buffer.toString('latin1', 0, bytesRead));
-    } finally {
-      await file.close();
-    }
-  }
-
   /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
-    const { portFile, exit, status } = this.paths;
-    await Promise.all([portFile, exit, status].map(async (file) => await rm(file, { force: true })));
+    const { exit, status, namespace } = this.paths;
+    await Promise.all([exit, status, namespace].map(async (file) => await rm(file, { force: true })));
   }
 
   /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
@@ -167,13 +158,17 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
     exit: path.join(root, 'exit.json'),
     status: path.join(root, 'status.json'),
     log: path.join(root, 'output.log'),
+    namespace: path.join(root, 'namespace.json'),
+    network: path.join(root, 'network.json'),
+    networkLog: path.join(root, 'network.log'),
+    resolver: path.join(root, 'resolv.conf'),
     users: path.join(root, 'passwd'),
     box,
     home: path.join(box, 'home'),
     tmp: path.join(box, 'tmp'),
     conversations: path.join(box, 'conversations'),
     bashEvents: path.join(box, 'bash_events'),
-    portFile: path.join(box, 'port'),
+    sockets: path.join(box, 'run'),
     workspace: path.join(box, workingDir),
   };
 }
@@ -192,6 +187,16 @@ export function relativeWorkingDir(workingDir: string): string {
     );
   }
   return inside;
+}
+
+/** The socket of a sandbox's agent server. */
+export function agentSocket(paths: SandboxPaths): string {
+  return path.join(paths.sockets, 'agent.sock');
+}
+
+/** The socket that leads to a port of a sandbox with a network of its own. */
+export function portSocket(paths: SandboxPaths, name: string): string {
+  return path.join(paths.sockets, `${name}.sock`);
 }
 
 /** Ids of the sandboxes in a folder. */

@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { parseArgs } from 'node:util';
+import { parseRelay, startRelays } from './port-relay.js';
+
+// Runs another program in a sandbox's network and forwards between its ports and Unix sockets:
+// `relay.main.js --relay unix:/path=tcp:127.0.0.1:8000 -- program arguments`. Ends as the program ends.
+
+const { values, positionals } = parseArgs({
+  options: { relay: { type: 'string', multiple: true, default: [] } },
+  allowPositionals: true,
+});
+const [program = '', ...args] = positionals;
+const relays = await startRelays(values.relay.map(parseRelay));
+const child = spawn(program, args, { stdio: 'inherit' });
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => child.kill(signal));
+}
+child.on('error', (error) => {
+  process.stderr.write(`${program} cannot be run: ${error.message}\n`);
+  process.exit(127);
+});
+child.on('exit', (code, signal) => {
+  relays.close();
+  process.exit(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+});

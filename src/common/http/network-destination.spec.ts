@@ -1,0 +1,19 @@
+import { describe, expect, it } from '@jest/globals';
+import { parseDestination } from './network-destination.js';
+
+describe('parseDestination', () => {
+  it('reads hosts, ports and ranges', () => {
+    expect(parseDestination('10.20.0.0/16')).toEqual({ kind: 'range', range: '10.20.0.0/16' });
+    expect(parseDestination('localhost:11434')).toEqual({ kind: 'host', host: 'localhost', port: 11_434 });
+    expect(parseDestination('git.example.com')).toEqual({
+      kind: 'host',
+      host: 'git.example.com',
+      port: null,
+    });
+  });
+
+  it.each(['', 'localhost', '127.0.0.1', '10.0.0.0/33', 'a b', 'host:0', 'host:65536', 'http://host', '-x'])(
+    'refuses %j',
+    (text) => expect(parseDestination(text)).toBeNull(),
+  );
+});

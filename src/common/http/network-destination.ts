@@ -1,0 +1,30 @@
+import ipaddr from 'ipaddr.js';
+
+const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
+const MAX_PORT = 65_535;
+
+/** What an operator opens to programs that otherwise reach public addresses only. */
+export type NetworkDestination =
+  /** IPv4, as `10.20.0.0/16`. */
+  | { kind: 'range'; range: string }
+  /** A name or an IPv4 address. `port` is null for all of its ports. */
+  | { kind: 'host'; host: string; port: number | null };
+
+/**
+ * Reads a range (`10.20.0.0/16`) or a host with or without a port (`git.example.com`, `10.1.2.3:8443`, `localhost:11434`).
+ *
+ * @returns null for any other text, and for this machine's loopback without a port, which would open all of its services
+ */
+export function parseDestination(text: string): NetworkDestination | null {
+  if (text.includes('/')) {
+    return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;
+  }
+  const [, host = '', digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const port = digits === undefined ? null : Number(digits);
+  const isPort = port === null ? !isLoopback(host) : port > 0 && port <= MAX_PORT;
+  return HOST.test(host) && isPort ? { kind: 'host', host, port } : null;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host.startsWith('127.');
+}
