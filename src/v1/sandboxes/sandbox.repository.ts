@@ -60,6 +60,9 @@ type SandboxChange = Partial<
   >
 >;
 
+/** What may change without a transition. */
+type SandboxRowChange = SandboxChange & Partial<Pick<Sandbox, 'sessionKey' | 'sessionKeyHash'>>;
+
 /** What else must hold for a change. */
 type SandboxCondition = {
   [
@@ -174,7 +177,7 @@ export class SandboxRepository {
   }
 
   /** Changes a row without a transition. */
-  async update(id: string, change: SandboxChange, condition: SandboxCondition = {}): Promise<boolean> {
+  async update(id: string, change: SandboxRowChange, condition: SandboxCondition = {}): Promise<boolean> {
     const { affected } = await this.sandboxes.update(
       { ...condition, id },
       { ...change, updatedAt: new Date(this.clock.now()) },

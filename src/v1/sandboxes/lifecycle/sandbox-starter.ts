@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
@@ -10,6 +11,8 @@ import {
   type SandboxLaunch,
 } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
+import { SandboxRepository } from '../sandbox.repository.js';
+import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { failedWhileStarting, FILES_GONE, neverAnswered } from './exit-diagnosis.js';
 import { LaunchPlanner } from './launch-plan.js';
@@ -77,7 +80,7 @@ export interface StartProgress {
   deadlineAt: number;
 }
 
-/** Starts the program of a sandbox, and waits until its agent server answers. Touches no row. */
+/** Starts the program of a sandbox under a new session key, and waits until its agent server answers. */
 @Injectable()
 export class SandboxStarter {
   constructor(
@@ -86,6 +89,8 @@ export class SandboxStarter {
     private readonly client: AgentServerClient,
     private readonly planner: LaunchPlanner,
     private readonly clock: Clock,
+    private readonly sandboxes: SandboxRepository,
+    private readonly cipher: SecretCipher,
   ) {}
 
   /**
@@ -105,7 +110,7 @@ export class SandboxStarter {
     const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
     try {
       onProgress({ detail: null, deadlineAt: deadline.extend() });
-      await this.launch(
+      const sessionKey = await this.launch(
         sandbox,
         {
           ...launch,
@@ -115,7 +120,8 @@ export class SandboxStarter {
         deadline.signal,
       );
       deadline.extend();
-      const answering = await this.untilAnswering(launch, deadline, startTimeoutSeconds);
+      const current = { id: launch.id, sessionKey };
+      const answering = await this.untilAnswering(current, deadline, startTimeoutSeconds);
       return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
       // A backend that was aborted may throw an error of its own; the cause is the deadline.
@@ -126,21 +132,42 @@ export class SandboxStarter {
     }
   }
 
-  private async launch(
-    { id, generation }: Sandbox,
-    launch: SandboxLaunch,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** @returns the session key that the program has */
+  private async launch(sandbox: Sandbox, launch: SandboxLaunch, signal: AbortSignal): Promise<string> {
+    const { id, generation } = sandbox;
     const { state } = await this.backend.inspect(id);
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
-    await (state === 'stopped' ? this.backend.resume(launch, signal) : this.backend.start(launch, signal));
+    if (state !== 'stopped') {
+      await this.backend.start(launch, signal);
+      return launch.sessionKey;
+    }
+    const sessionKey = await this.renewKey(sandbox);
+    await this.backend.resume({ ...launch, sessionKey }, signal);
+    return sessionKey;
+  }
+
+  /** Whoever has learned the key of an earlier start can do nothing with it. The row has the new one before the program. */
+  private async renewKey({ id, leaseOwner }: Sandbox): Promise<string> {
+    const key = newSessionKey();
+    const renewed = await this.sandboxes.update(
+      id,
+      {
+        sessionKey: this.cipher.encrypt(key, sessionKeyBinding(id)),
+        sessionKeyHash: sessionKeyHash(key),
+      },
+      { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
+    );
+    if (!renewed) {
+      throw new Error('the lease of the sandbox has been lost');
+    }
+    return key;
   }
 
   /** @returns where the agent server answers, and where the other ports are */
   private async untilAnswering(
-    { id, sessionKey }: SandboxLaunch,
+    { id, sessionKey }: Pick<SandboxLaunch, 'id' | 'sessionKey'>,
     deadline: StartDeadline,
     seconds: number,
   ): Promise<Pick<StartedSandbox, 'address' | 'ports'>> {
