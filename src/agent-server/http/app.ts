@@ -1,5 +1,6 @@
 import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '../../agent-protocol/server.js';
+import { cutUnreadBody } from '../../common/requests/json-body.js';
 import type { ActivityTracker } from '../activity-tracker.js';
 import type { SocketLimits } from '../agent-server-options.js';
 import type { BashCommands } from '../bash/bash-commands.js';
@@ -15,12 +16,14 @@ import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import { SocketServer } from '../sockets/socket-server.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
+import { jsonBodies } from './request-parsing.js';
 import type { SessionKeys } from './session-keys.js';
 
 /** Version of the protocol that we implement; clients compare it. */
 const PROTOCOL_VERSION = '1.11.4';
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
-const MAX_JSON_BODY = '16mb';
+/** How long somebody may go on to send a body that was answered unread. */
+const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
 export interface HttpAppOptions {
@@ -62,6 +65,10 @@ function createExpressApp(options: HttpAppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.use((request, response, next) => {
+    cutUnreadBody(request, response, UNREAD_BODY_MS);
+    next();
+  });
   app.use(cors(options.corsOrigins));
   app.use(serverRoutes(activity, options.instanceId));
   app.use('/api', options.keys.guard, (request, _response, next) => {
@@ -71,8 +78,8 @@ function createExpressApp(options: HttpAppOptions): Express {
     }
     next();
   });
-  // Not strict: lists of ids are sent as a bare array.
-  app.use('/api', express.json({ limit: MAX_JSON_BODY, strict: false }));
+  // After the key: nothing is received or unpacked for anybody else.
+  app.use('/api', jsonBodies());
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   app.use('/api/conversations', conversationRoutes(options.conversations));
   app.use('/api/bash', bashRoutes(options.commands));

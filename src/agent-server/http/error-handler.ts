@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { MalformedBodyError } from '../../common/errors/domain-error.js';
 import { errorMessage } from '../../common/errors/error-message.js';
-import { jsonNumber, jsonText } from '../../common/json-access.js';
+import { jsonNumber } from '../../common/json-access.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
 import { errorName, log } from '../log.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
@@ -42,17 +43,34 @@ export function errorHandler(error: unknown, request: Request, response: Respons
   response.status(500).json({ detail: 'Internal Server Error', exception, error_id: errorId });
 }
 
-/** Failures of Express and its body parser, which carry a status. Their messages may quote the body. */
+/** Bodies that could not be read, and failures of Express, which carry a status. Their messages may quote the request. */
 function bodyProblemOf(error: unknown): { status: number; detail: unknown } | null {
+  if (error instanceof MalformedBodyError) {
+    return malformedBody(error);
+  }
   const status = jsonNumber(error, 'status');
-  if (status === null) {
-    return null;
+  return status !== null && status >= 400 && status < 500
+    ? { status, detail: 'The request cannot be understood.' }
+    : null;
+}
+
+function malformedBody({ reason, limit }: MalformedBodyError): { status: number; detail: unknown } {
+  switch (reason) {
+    case 'too_large':
+      return { status: 413, detail: 'The request body is too large.' };
+    case 'too_many_values':
+      return { status: 413, detail: `The request body may have at most ${limit} values and keys.` };
+    case 'media_type':
+      return { status: 415, detail: 'Send JSON in UTF-8.' };
+    case 'too_deep':
+      return invalidJson(`JSON may have at most ${limit} levels`);
+    case 'encoding':
+    case 'syntax':
+    case 'aborted':
+      return invalidJson('JSON decode error');
   }
-  if (jsonText(error, 'type') === 'entity.parse.failed') {
-    return { status: 422, detail: [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }] };
-  }
-  if (status === 413) {
-    return { status: 413, detail: 'The request body is too large.' };
-  }
-  return status >= 400 && status < 500 ? { status, detail: 'The request cannot be understood.' } : null;
+}
+
+function invalidJson(msg: string): { status: number; detail: unknown } {
+  return { status: 422, detail: [{ type: 'json_invalid', loc: ['body'], msg }] };
 }

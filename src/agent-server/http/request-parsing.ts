@@ -1,7 +1,25 @@
-import type { Request } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { z, type ZodError, type ZodType } from 'zod';
+import { KeyedLimit } from '../../common/async.js';
+import { type BodyBounds, isJson, mayHaveBody, readJsonBody } from '../../common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
 import { InvalidRequestError, type RequestProblem } from './http-error.js';
+
+/** Messages contain images. */
+const BODY_BOUNDS: BodyBounds = { bytes: 16 * 1024 * 1024, values: 200_000, deadlineMs: 60_000 };
+const BODIES_AT_ONCE = 4;
+
+/** Reads the JSON bodies of routes behind it. Bodies of other types are left to the routes. */
+export function jsonBodies(): RequestHandler {
+  const limit = new KeyedLimit(BODIES_AT_ONCE);
+  return async (request, _response, next) => {
+    if (mayHaveBody(request) && isJson(request.headers)) {
+      const { value } = await limit.run('', () => readJsonBody(request, BODY_BOUNDS));
+      request.body = value;
+    }
+    next();
+  };
+}
 
 /**
  * A part of a request, validated and in the shape of its schema.

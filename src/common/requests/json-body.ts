@@ -220,7 +220,8 @@ function refusal(error: unknown, values: number): unknown {
   }
 }
 
-function isJson(headers: IncomingHttpHeaders): boolean {
+/** Whether the headers say that the body is JSON in UTF-8. */
+export function isJson(headers: IncomingHttpHeaders): boolean {
   const contentType = headers['content-type'] ?? '';
   const charset = CHARSET.exec(contentType)?.[1] ?? 'utf-8';
   return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
