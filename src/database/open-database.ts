@@ -1,12 +1,15 @@
 import type { AppConfig } from '../config/app-config.js';
 import { DatabaseAddresses, findDatabase } from './database-addresses.js';
 import { connectionUrl, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
+import type { SupervisionReport } from './embedded-postgres/postmaster-supervisor.js';
 
 /** A database to connect to: the operator's, or the embedded one. */
 export interface OpenDatabase {
   addresses: DatabaseAddresses;
   /** What an operator should know about the embedded server, or about a pooler. */
   notices: readonly string[];
+  /** From now on an embedded server is brought back when it ends, and its disk keeps a reserve. */
+  supervise(report: SupervisionReport): void;
   /** Stops the embedded server, unless another process of this installation uses it. */
   close(): Promise<void>;
 }
@@ -23,7 +26,7 @@ export async function openDatabase(
 ): Promise<OpenDatabase> {
   if (config.database.url !== null) {
     const found = await findDatabase(config.database.url, config.database.directUrl);
-    return { ...found, close: () => Promise.resolve() };
+    return { ...found, supervise: () => undefined, close: () => Promise.resolve() };
   }
   const notices: string[] = [];
   const server = await startEmbeddedPostgres({
@@ -34,6 +37,7 @@ export async function openDatabase(
   return {
     addresses: DatabaseAddresses.of(connectionUrl(server.connection)),
     notices,
+    supervise: (report) => server.supervise(report),
     close: () => server.stop(),
   };
 }

@@ -6,6 +6,7 @@ import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@n
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/auth.decorators.js';
+import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems } from '../common/openapi/problems.js';
 
@@ -63,15 +64,8 @@ export class HealthController {
     try {
       await this.dataSource.query('SELECT 1');
     } catch (error) {
-      throw new DomainError(
-        'unavailable',
-        'unavailable',
-        'The database cannot be reached at the moment; try again.',
-        {
-          cause: error,
-          retryAfterSeconds: 1,
-        },
-      );
+      const { code, detail, retryAfterSeconds } = DATABASE_PROBLEMS[databaseFailure(error) ?? 'unreachable'];
+      throw new DomainError('unavailable', code, detail, { cause: error, retryAfterSeconds });
     }
     return { status: 'ok' };
   }

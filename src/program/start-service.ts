@@ -37,6 +37,7 @@ export async function startService(
   for (const line of database.notices) {
     logger.log(line, 'Database');
   }
+  database.supervise((level, message, fields) => logger[level](message, fields, 'Database'));
   try {
     const app = await createApp(config, database.addresses, logger);
     try {

@@ -13,8 +13,10 @@ import {
   findCluster,
   readPassword,
 } from './cluster.js';
+import { DiskReserve, type DiskReserveOptions } from './disk-reserve.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { connectToPostmaster, type EmbeddedConnection, releasePostmaster } from './postmaster.js';
+import { PostmasterSupervisor, type SupervisionReport } from './postmaster-supervisor.js';
 import { readPostmasterPid } from './process-identity.js';
 import { withStartLock } from './start-lock.js';
 import {
@@ -37,6 +39,8 @@ export interface EmbeddedPostgresOptions {
   onNotice?: (line: string) => void;
   /** Called each time the server's process has been started, before the server accepts connections. */
   onLaunched?: () => void;
+  /** Size and patience of the reserve on the server's disk, which `supervise` keeps. */
+  reserve?: DiskReserveOptions;
   /** Used instead of the data folder where the database's user cannot reach that. */
   systemFolder?: string;
 }
@@ -44,6 +48,8 @@ export interface EmbeddedPostgresOptions {
 /** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
   readonly connection: EmbeddedConnection;
+  /** From now on the server is brought back when it ends, and its disk keeps a reserve. */
+  supervise(report: SupervisionReport): void;
   /** Stops the server, unless somebody else is connected to it. Close your own connections first. */
   stop(): Promise<void>;
 }
@@ -61,23 +67,34 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const paths = dataFolderPaths(dataDir);
   const user = chooseUser(process.getuid?.() ?? 0, findCluster(paths.cluster), readAccounts());
   await ensureDataDir(dataDir, user);
-  const { client, connection, cluster } = await withStartLock(paths.lock, async () => {
-    const prepared = await prepareCluster({ ...options, dataDir }, installed, user);
-    const lease = await connectToPostmaster({
-      ...prepared,
+  const { prepared, client } = await withStartLock(paths.lock, async () => {
+    const server = {
+      ...(await prepareCluster({ ...options, dataDir }, installed, user)),
       log: paths.log,
       user,
       settings: options.settings ?? {},
       ...(options.onLaunched && { onLaunched: options.onLaunched }),
-    });
-    return { client: lease, connection: prepared.connection, cluster: prepared.cluster };
+    };
+    return { prepared: server, client: await connectToPostmaster(server) };
   });
+  const { connection, cluster } = prepared;
+  const supervisor = new PostmasterSupervisor(
+    client,
+    () => withStartLock(paths.lock, () => connectToPostmaster(prepared)),
+    new DiskReserve(`${cluster}-reserve`, options.reserve),
+  );
   let stopped: Promise<void> | undefined;
-  const release = (): Promise<void> =>
-    withStartLock(paths.lock, () =>
-      releasePostmaster(client, connection, cluster, options.onNotice ?? (() => undefined)),
+  const release = async (): Promise<void> => {
+    const lease = await supervisor.stop();
+    await withStartLock(paths.lock, () =>
+      releasePostmaster(lease, connection, cluster, options.onNotice ?? (() => undefined)),
     );
-  return { connection, stop: () => (stopped ??= release()) };
+  };
+  return {
+    connection,
+    supervise: (report) => supervisor.start(report),
+    stop: () => (stopped ??= release()),
+  };
 }
 
 /** Makes binaries and cluster ready for a start. Call it only while holding the start lock. */

@@ -9,6 +9,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
 import { RepeatedWork } from '../../common/async.js';
+import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
@@ -52,7 +53,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
    * Sends a job. It exists once the caller's transaction is committed, and a worker, wherever it runs, takes it at once.
    *
    * @param queue name of a queue that some process handles
-   * @throws DomainError unavailable while the tables of the jobs cannot be reached
+   * @throws DomainError unavailable while the tables of the jobs cannot be used
    */
   async send(manager: EntityManager, queue: string, data: object): Promise<void> {
     const boss = await this.open();
@@ -146,7 +147,10 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       return await this.opening;
     } catch (error) {
       this.opening = null;
-      throw new DomainError('unavailable', 'unavailable', 'The job queue cannot be reached right now.', {
+      if (isDatabaseAway(error)) {
+        throw error;
+      }
+      throw new DomainError('unavailable', 'unavailable', 'The job queue cannot be used right now.', {
         cause: error,
         retryAfterSeconds: 2,
       });

@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { RepeatedWork } from '../../common/async.js';
+import { errorMessage, errorStack } from '../../common/errors/error-message.js';
+import type { DiskReserve } from './disk-reserve.js';
+
+const LOOK_MS = 1_000;
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 5_000;
+
+/** Receives what happens to a server that is supervised: a constant text and its fields. */
+export type SupervisionReport = (
+  level: 'log' | 'warn' | 'error',
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
+
+/**
+ * Keeps the embedded server running: when the connection that shows our use of it breaks, the server is brought back,
+ * with growing pauses while that fails. It also keeps the reserve on the server's disk.
+ */
+export class PostmasterSupervisor {
+  private readonly stopping = new AbortController();
+  private readonly watch = new RepeatedWork(
+    LOOK_MS,
+    () => this.lookAtDisk(),
+    (error) => this.report('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
+  );
+  private report: SupervisionReport = () => undefined;
+  private running: Promise<void> | null = null;
+
+  /**
+   * @param lease the connection that shows our use of the server
+   * @param bringBack connects to the server, and starts it unless it is running
+   */
+  constructor(
+    private lease: Client,
+    private readonly bringBack: () => Promise<Client>,
+    private readonly reserve: DiskReserve,
+  ) {}
+
+  /** Begins once; a server that is used for a moment needs no supervision. */
+  start(report: SupervisionReport): void {
+    this.report = report;
+    this.running ??= this.supervise().catch((error: unknown) => {
+      this.report('error', 'failed to supervise embedded database', { error: errorStack(error) });
+    });
+    this.watch.start();
+    void this.watch.now();
+  }
+
+  /** @returns the lease, which may have been lost; nothing brings the server back from now on */
+  async stop(): Promise<Client> {
+    this.stopping.abort();
+    await this.watch.stop();
+    await this.running;
+    return this.lease;
+  }
+
+  private async supervise(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      await untilEnded(this.lease, signal);
+      if (!signal.aborted) {
+        this.report('warn', 'connection to embedded database lost', {});
+        // One that broke for another reason must not look like somebody else's use of the server.
+        this.lease.end().catch(() => undefined);
+        await this.restore();
+      }
+    }
+  }
+
+  private async restore(): Promise<void> {
+    const { signal } = this.stopping;
+    const lostAt = performance.now();
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        this.lease = await this.bringBack();
+        const ms = Math.round(performance.now() - lostAt);
+        this.report('log', 'embedded database is back', { attempt, ms });
+        return;
+      } catch (error) {
+        const retryMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** (attempt - 1));
+        this.report('error', 'failed to restart embedded database', {
+          attempt,
+          retry_ms: retryMs,
+          free_bytes: await this.reserve.freeBytes(),
+          error: errorMessage(error),
+        });
+        await pause(retryMs, signal);
+      }
+    }
+  }
+
+  private async lookAtDisk(): Promise<void> {
+    const change = await this.reserve.look();
+    if (change === 'made') {
+      this.report('log', 'disk reserve of embedded database made', {});
+    } else if (change === 'released') {
+      this.report('error', 'disk of embedded database is full, its reserve is released', {
+        free_bytes: await this.reserve.freeBytes(),
+      });
+    }
+  }
+}
+
+/** Settles when the connection has ended, perhaps before this call, or when `signal` aborts. */
+async function untilEnded(client: Client, signal: AbortSignal): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  client.once('end', ended.resolve);
+  signal.addEventListener('abort', () => ended.resolve(), { once: true });
+  client.query('SELECT 1').catch(() => ended.resolve());
+  await ended.promise;
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await delay(milliseconds, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) {
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,222 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync } from 'node:fs';
+import { open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Client } from 'pg';
+import request from 'supertest';
+import { createTestApp } from '../../../test/support/create-test-app.js';
+import { until } from '../../../test/support/until.js';
+import { databaseFailure } from '../../common/errors/database-failure.js';
+import { runMigrations } from '../run-migrations.js';
+import { connectionUrl, type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.js';
+import { isPostmasterOf, readPostmasterPid } from './process-identity.js';
+
+/** A cluster is made with all its files on the disk, and a server recovers several times. */
+jest.setTimeout(180_000);
+
+const MIB = 2 ** 20;
+/** Of the server in these tests, whose segments of the write-ahead log have 1 MiB. */
+const RESERVE = { bytes: 16 * MIB, fullBytes: MIB, patienceMs: 500 };
+const DISK = '192m';
+
+let base: string;
+let database: EmbeddedPostgres;
+let reports: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[];
+
+const messages = (): string[] => reports.map(({ message }) => message);
+
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-supervised-')));
+  chmodSync(base, 0o755);
+  reports = [];
+});
+
+async function start(dataDir: string): Promise<void> {
+  database = await startEmbeddedPostgres({
+    dataDir,
+    initdbArgs: ['--no-sync', '--wal-segsize=1'],
+    settings: { shared_buffers: '16MB', min_wal_size: '2MB' },
+    reserve: RESERVE,
+  });
+  database.supervise((level, message, fields) => reports.push({ level, message, fields }));
+}
+
+async function query(sql: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: connectionUrl(database.connection) });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<Record<string, unknown>>(sql);
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+describe('an embedded server that dies', () => {
+  afterEach(async () => {
+    await database.stop();
+    await rm(base, { recursive: true, force: true });
+  });
+
+  it('comes back by itself, with everything that was acknowledged', async () => {
+    const dataDir = path.join(base, 'data');
+    await start(dataDir);
+    const cluster = realpathSync(path.join(dataDir, 'postgres'));
+    await query('create table numbers (n int)');
+    for (let n = 1; n <= 2; n += 1) {
+      await query(`insert into numbers values (${n})`);
+      const { pid = 0 } = (await readPostmasterPid(cluster)) ?? {};
+      process.kill(pid, 'SIGKILL');
+      await until(() => !isPostmasterOf(cluster, pid));
+      await until(() => messages().filter((message) => message === 'embedded database is back').length === n);
+    }
+
+    expect(await query('select count(*)::int as count from numbers')).toEqual([{ count: 2 }]);
+    expect(messages()).toEqual(
+      expect.arrayContaining([
+        'disk reserve of embedded database made',
+        'connection to embedded database lost',
+        'embedded database is back',
+      ]),
+    );
+    const { pid = 0 } = (await readPostmasterPid(cluster)) ?? {};
+    await database.stop();
+    expect(isPostmasterOf(cluster, pid)).toBe(false);
+  });
+});
+
+/** Only root can make a disk of a known size. */
+const describeAsRoot = process.getuid?.() === 0 && process.platform === 'linux' ? describe : describe.skip;
+
+describeAsRoot('a full disk (skipped without root, who can mount one of a known size)', () => {
+  let disk: string;
+  let filler: string;
+
+  beforeEach(async () => {
+    disk = path.join(base, 'disk');
+    mkdirSync(disk);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK},mode=755`, 'slipway-test', disk]);
+    filler = path.join(disk, 'filler');
+    await start(path.join(disk, 'data'));
+    await until(() => existsSync(reserveFile()));
+  });
+
+  afterEach(async () => {
+    await rm(filler, { force: true });
+    await database.stop();
+    // Lazily: a process that has just ended may still hold it for a moment.
+    execFileSync('umount', ['--lazy', disk]);
+    await rm(base, { recursive: true, force: true });
+  });
+
+  const reserveFile = (): string => `${realpathSync(path.join(disk, 'data/postgres'))}-reserve`;
+
+  /** As a sandbox does whose tool writes and writes: to the last byte. */
+  async function fill(): Promise<void> {
+    const handle = await open(filler, 'a');
+    try {
+      for (const chunk of [Buffer.alloc(MIB), Buffer.alloc(4096)]) {
+        await writeUntilRefused(handle, chunk);
+      }
+    } finally {
+      await handle.close();
+    }
+  }
+
+  it('lets the database write again when whatever filled it has stopped', async () => {
+    await query('create table kept (id int, text text)');
+    await fill();
+    const failures = new Set<string | null>();
+    let acknowledged = 0;
+    for (let id = 0; id < 4_000 && failures.size === 0; id += 1) {
+      try {
+        await query(
+          `insert into kept select ${id}, string_agg(md5(random()::text), '') from generate_series(1, 100)`,
+        );
+        acknowledged += 1;
+      } catch (error) {
+        failures.add(databaseFailure(error));
+      }
+    }
+    expect([...failures]).toEqual(['disk_full']);
+
+    await until(() => messages().includes('disk of embedded database is full, its reserve is released'));
+    await until(async () => await succeeds(`insert into kept values (-1, 'afterwards')`));
+
+    const [row] = await query('select count(*)::int as count from kept');
+    expect(row).toEqual({ count: acknowledged + 1 });
+    await rm(filler);
+    await until(async () => existsSync(reserveFile()) && (await stat(reserveFile())).size === RESERVE.bytes);
+  });
+
+  it('comes back by itself when there was no room for its log', async () => {
+    await query('create table kept (id int)');
+    await query('insert into kept values (1)');
+    await fill();
+    // Nothing but the log grows, and a server that cannot write it has to give up.
+    const died = (): boolean => messages().includes('connection to embedded database lost');
+    while (!died() && (await succeeds(`select pg_logical_emit_message(true, 'x', repeat('x', 200000))`))) {
+      expect(messages()).not.toContain('failed to supervise embedded database');
+    }
+    await until(died);
+
+    await until(async () => await succeeds('insert into kept values (2)'));
+
+    expect(await query('select id from kept order by id')).toEqual([{ id: 1 }, { id: 2 }]);
+    expect(messages()).toContain('disk of embedded database is full, its reserve is released');
+    expect(messages()).toContain('embedded database is back');
+  });
+
+  it('is told to users as what it is, while they still read', async () => {
+    const url = connectionUrl(database.connection);
+    await runMigrations(url);
+    const app = await createTestApp({}, url);
+    try {
+      await request(app.url).get('/api/settings').set(app.user.headers);
+      await request(app.url).post('/api/settings').set(app.user.headers).send({ language: 'en' }).expect(200);
+      await fill();
+      let refused: request.Response | null = null;
+      for (let turn = 0; turn < 2_000 && refused === null; turn += 1) {
+        const response = await request(app.url)
+          .post('/api/secrets')
+          .set(app.user.headers)
+          .send({ name: `S${turn}`, value: 'x'.repeat(30_000) });
+        refused = response.status < 500 ? null : response;
+      }
+
+      expect(refused?.status).toBe(503);
+      expect(refused?.body).toMatchObject({
+        code: 'storage_full',
+        detail: expect.stringContaining('The disk of the database is full'),
+      });
+      await until(
+        async () => (await request(app.url).get('/api/settings').set(app.user.headers)).status === 200,
+      );
+    } finally {
+      await app.close();
+    }
+  });
+
+  async function succeeds(sql: string): Promise<boolean> {
+    try {
+      await query(sql);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+});
+
+async function writeUntilRefused(handle: Awaited<ReturnType<typeof open>>, chunk: Buffer): Promise<void> {
+  for (;;) {
+    try {
+      await handle.write(chunk);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ENOSPC' });
+      return;
+    }
+  }
+}
