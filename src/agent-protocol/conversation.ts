@@ -203,10 +203,19 @@ export interface StartConversationRequest {
  * that are given are replaced.
  */
 export interface CredentialsRequest {
+  /**
+   * The model, with its address and its key. After a restart our agent server calls no model before it has been told
+   * which one, and where: what it finds on its disk may be written by tools.
+   */
+  llm_model?: string;
+  /** Null: the provider's own. */
+  llm_base_url?: string | null;
   llm_api_key?: string | null;
   /** The user has a key, but for another server than the conversation's, which still needs its own. */
   llm_key_withheld?: boolean;
   search_api_key?: string | null;
+  /** Where the search key is sent. */
+  tavily_api_url?: string | null;
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;

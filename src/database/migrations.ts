@@ -3,6 +3,7 @@ import { CreateConversationsAndSandboxes1763800000000 } from './migrations/17638
 import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install-job-queue.js';
 import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
 import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
+import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -11,4 +12,5 @@ export const MIGRATIONS = [
   InstallJobQueue1763900000000,
   AddPortAddresses1764000000000,
   IndexUnfinishedStarts1764100000000,
+  AddModelAddresses1764200000000,
 ];

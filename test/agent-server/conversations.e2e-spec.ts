@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../fakes/fake-server.js';
-import { startRequest } from '../support/agent-server-client.js';
+import { CREDENTIALS, MODEL, startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';
 
@@ -262,7 +262,7 @@ describe('conversations of the agent server', () => {
     await own.restart();
     expect(await limits()).toEqual([7, 5.5]);
     // Members that are not given stay as they are; null means no limit.
-    expect(await change({ max_budget: null, llm_api_key: 'llm-key-of-a-test' })).toBe(200);
+    expect(await change({ max_budget: null, ...CREDENTIALS })).toBe(200);
     expect(await limits()).toEqual([7, null]);
     await own.client.say(id, 'settings');
     await own.client.untilStatus(id, 'finished');
@@ -289,7 +289,7 @@ describe('conversations of the agent server', () => {
     const problems = async (id: string) => await own.client.events(id, '&kind=ConversationErrorEvent');
 
     for (const id of [interrupted, interrupted, ended]) {
-      await give(id, { llm_key_withheld: true });
+      await give(id, { ...MODEL, llm_key_withheld: true });
       expect(await own.client.say(id, 'say hello')).toEqual({
         status: 400,
         body: { detail: expect.stringMatching(refusal) },
@@ -301,7 +301,7 @@ describe('conversations of the agent server', () => {
     ]);
     expect(await problems(ended)).toEqual([]);
 
-    await give(interrupted, { llm_api_key: 'llm-key-of-a-test' });
+    await give(interrupted, CREDENTIALS);
     await own.client.say(interrupted, 'say hello');
     await own.client.untilStatus(interrupted, 'finished');
     await own.stop();
@@ -437,6 +437,24 @@ describe('conversations of the agent server', () => {
     expect(keeper.requests[0]).toMatchObject({ headers: { 'x-key': 'key-of-the-keeper' } });
     expect(JSON.stringify(await server.client.get(`/api/conversations/${id}`))).not.toContain('of=me');
     await keeper.close();
+  });
+
+  it('follows no keeper of secrets to another server, and reads no endless secret', async () => {
+    const stranger = await FakeServer.start(() => ({ body: 'x' }));
+    const answers: FakeResponse[] = [
+      { status: 307, headers: { location: `${stranger.origin}/secret` } },
+      { body: 'x'.repeat(200_000), headers: { 'content-type': 'text/plain' } },
+    ];
+    const keeper = await FakeServer.start(() => answers.shift() ?? { status: 500 });
+    const source = { kind: 'LookupSecret', url: keeper.origin, headers: { 'X-Key': 'key-of-the-keeper' } };
+    const id = await server.client.start({ secrets: { LOOKED_UP: source } });
+    for (let round = 0; round < 2; round += 1) {
+      await server.client.say(id, 'length LOOKED_UP');
+      await server.client.untilStatus(id, 'finished');
+    }
+    expect(stranger.requests).toEqual([]);
+    expect((await server.client.answers(id)).slice(-2)).toEqual(['undefined', 'undefined']);
+    await Promise.all([keeper.close(), stranger.close()]);
   });
 
   it('counts what the model cost, and steps since the last message', async () => {

@@ -58,7 +58,12 @@ describe('an agent and its git server', () => {
     const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
     const id = await server.client.start(startRequest({ agent, slipway: { git } }));
     await server.restart();
-    await server.client.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key', git });
+    await server.client.post(`/api/conversations/${id}/credentials`, {
+      llm_model: 'openai/fake',
+      llm_base_url: llm.url,
+      llm_api_key: 'llm-key',
+      git,
+    });
     return id;
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
@@ -60,3 +60,49 @@ it('works for a user: a command in the workspace, its result to the model, a rep
   expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
   expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
 });
+
+it('calls no model, and sends no key, where a record on the disk says so', async () => {
+  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
+  const stranger = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'Thank you for the key.' }));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const id = await server.client.start(startRequest({ agent }));
+  await server.halt();
+  const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+  const written = await readFile(record, 'utf8');
+  await writeFile(
+    record,
+    JSON.stringify({
+      ...jsonObject(written),
+      llm: { model: 'openai/fake', baseUrl: stranger.url, timeoutMs: 10_000, usageId: 'agent' },
+      llmKeyNeeded: false,
+      tavilyApiUrl: stranger.url,
+      outboundAllowlist: null,
+    }),
+  );
+  await server.restart();
+  const { client } = server;
+
+  // Whatever the record says, nothing runs before somebody has said which model it is, and where.
+  expect(await client.say(id, 'Do it.')).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining(`POST /api/conversations/${id}/credentials`) },
+  });
+  await client.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key' });
+  expect(await client.say(id, 'Do it.')).toMatchObject({ status: 400 });
+  await client.post(`/api/conversations/${id}/credentials`, {
+    llm_model: 'openai/fake',
+    llm_base_url: llm.url,
+    llm_api_key: 'llm-key',
+  });
+  await client.say(id, 'Do it.');
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  expect(stranger.requests).toEqual([]);
+  await stranger.close();
+});
+
+function jsonObject(text: string): object {
+  const value: unknown = JSON.parse(text);
+  return typeof value === 'object' && value !== null ? value : {};
+}

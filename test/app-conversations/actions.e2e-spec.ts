@@ -5,13 +5,13 @@ import path from 'node:path';
 import request from 'supertest';
 import type { AgentEvent } from '../../src/agent-protocol/events.js';
 import { jsonText } from '../../src/common/json-access.js';
-import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
+import { AppConversation, initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
-import { SESSION_KEY } from '../support/agent-server-client.js';
+import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -62,7 +62,12 @@ async function hasTraffic(): Promise<boolean> {
 
 /** A conversation that the agent server has as well. */
 async function begin(): Promise<{ id: string; hex: string }> {
-  const row = await rows.conversation(user.id, { sandboxId: sandbox.id, workingDir: agent.workspace });
+  const row = await rows.conversation(user.id, {
+    sandboxId: sandbox.id,
+    workingDir: agent.workspace,
+    llmModel: MODEL.llm_model,
+    llmBaseUrl: MODEL.llm_base_url,
+  });
   await agent.client.start({ conversation_id: row.id });
   return row;
 }
@@ -415,6 +420,18 @@ describe('settings that have changed', () => {
 
     expect(await lastAnswer(id)).toMatchObject({ llm: { apiKey: '<secret-hidden>' } });
     expect(await userTexts(id)).toHaveLength(1);
+  });
+
+  it('send their key to their own server only, where it is not known where the model was called before', async () => {
+    const { id, hex } = await begin();
+    await app.dataSource.getRepository(AppConversation).update({ id }, { llmBaseUrl: null });
+    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+    await seen(id, { executionStatus: 'error' });
+
+    await say(hex, 'settings').expect(200);
+
+    const llm = { model: 'openai/fake', apiKey: '<secret-hidden>', baseUrl: 'http://other.example/v1' };
+    expect(await lastAnswer(id)).toMatchObject({ llm });
   });
 });
 

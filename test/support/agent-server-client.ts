@@ -3,6 +3,10 @@ import { until } from './until.js';
 
 export const SESSION_KEY = 'session-key-of-a-test';
 
+/** The model of `startRequest`, as an update of credentials names it. */
+export const MODEL = { llm_model: 'openai/fake', llm_base_url: 'http://llm.example/v1' };
+export const CREDENTIALS = { ...MODEL, llm_api_key: 'llm-key-of-a-test' };
+
 /** An answer: its status and its parsed body. */
 export interface Answer {
   status: number;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jsonAt } from '../../src/common/json-access.js';
-import { AgentServerClient, SESSION_KEY } from '../support/agent-server-client.js';
+import { AgentServerClient, CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
@@ -80,7 +80,7 @@ describe('the process of the agent server', () => {
       { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'paused' },
     ]);
     expect(await second.say(id, 'say hello')).toMatchObject({ status: 400 });
-    await second.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key-of-a-test' });
+    await second.post(`/api/conversations/${id}/credentials`, CREDENTIALS);
     await second.say(id, 'say hello');
     await second.untilStatus(id, 'finished');
     expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
@@ -94,7 +94,7 @@ describe('the process of the agent server', () => {
     await killed();
     const second = await start();
     expect(await second.status(id)).toBe('waiting_for_confirmation');
-    await second.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key-of-a-test' });
+    await second.post(`/api/conversations/${id}/credentials`, CREDENTIALS);
     await second.post(`/api/conversations/${id}/events/respond_to_confirmation`, { accept: true });
     await second.untilStatus(id, 'finished');
   });

@@ -2,8 +2,10 @@ import { expect, it } from '@jest/globals';
 import { recordUpdate } from './conversation-record.js';
 import { credentialsSchema } from './conversation-schemas.js';
 
+const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
+
 const changes = (update: object, llmKeyNeeded = true) =>
-  recordUpdate({ llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
+  recordUpdate({ llm, llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
 
 it.each([
   [{}, {}],
@@ -13,10 +15,12 @@ it.each([
     { maxBudget: 0, maxIterations: 7 },
   ],
   [{ max_budget: null }, { maxBudget: null }],
+  // Whatever decides where secrets are sent is in memory only.
   [
-    { language: null, outbound_allowlist: ['a.example.com'] },
-    { language: null, outboundAllowlist: ['a.example.com'] },
+    { language: null, outbound_allowlist: ['a.example.com'], tavily_api_url: 'https://b.example.com' },
+    { language: null },
   ],
+  [{ llm_model: 'openai/b', llm_base_url: 'https://c.example.com' }, { llm: { ...llm, model: 'openai/b' } }],
 ])('%j changes %j and nothing else', (update, expected) => {
   expect(changes(update)).toEqual({ llmKeyNeeded: true, secrets: {}, ...expected });
 });

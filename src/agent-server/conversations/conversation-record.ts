@@ -3,7 +3,10 @@ import type { ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from './agent-redaction.js';
 import type { CredentialsUpdate, StartRequest } from './conversation-schemas.js';
 
-/** What a conversation stores beside its events. It is written to disk, so it holds no secret. */
+/**
+ * What a conversation stores beside its events. It is written to disk, so it holds no secret, and where tools may write
+ * to that disk it may come back as they like it: nothing in it decides where a secret is sent (see `Credentials`).
+ */
 export interface ConversationRecord {
   /** UUID with dashes. */
   id: string;
@@ -16,7 +19,8 @@ export interface ConversationRecord {
   wasRunning: boolean;
   /** As the client sent it, secrets masked. */
   agent: Record<string, unknown>;
-  llm: { model: string; baseUrl: string | null; timeoutMs: number; usageId: string };
+  /** The model's name is for display. */
+  llm: { model: string; timeoutMs: number; usageId: string };
   /** The client once gave a key, so calling the model without one is pointless. */
   llmKeyNeeded: boolean;
   workingDir: string;
@@ -28,10 +32,7 @@ export interface ConversationRecord {
   condenserTokens: number | null;
   language: string | null;
   systemPromptSuffix: string | null;
-  tavilyApiUrl: string;
   modelPrices: Record<string, { input: number; output: number }>;
-  /** Servers whose addresses users may configure; null: any. */
-  outboundAllowlist: string[] | null;
   /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
   usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
@@ -55,7 +56,6 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     agent: redactAgent(agent),
     llm: {
       model: agent.llm.model,
-      baseUrl: agent.llm.base_url ?? null,
       timeoutMs: (agent.llm.timeout ?? DEFAULT_LLM_TIMEOUT_SECONDS) * 1000,
       usageId: agent.llm.usage_id,
     },
@@ -69,9 +69,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     condenserTokens: condenserTokens(agent.condenser),
     language: slipway.language ?? null,
     systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
-    tavilyApiUrl: slipway.tavily_api_url ?? 'https://api.tavily.com',
     modelPrices: modelPrices(request),
-    outboundAllowlist: slipway.outbound_allowlist ?? null,
     secrets: describeSecrets(request.secrets),
     usage: { iterations: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
   };
@@ -79,7 +77,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
 
 /** The part of an update that the record keeps: nothing secret, and only members that were given. */
 export function recordUpdate(
-  { llmKeyNeeded, secrets }: Pick<ConversationRecord, 'llmKeyNeeded' | 'secrets'>,
+  { llm, llmKeyNeeded, secrets }: Pick<ConversationRecord, 'llm' | 'llmKeyNeeded' | 'secrets'>,
   update: CredentialsUpdate,
 ): Partial<ConversationRecord> {
   // A withheld key changes nothing: the model is still not called without one.
@@ -88,7 +86,7 @@ export function recordUpdate(
     llmKeyNeeded: keyUnchanged ? llmKeyNeeded : Boolean(update.llm_api_key),
     secrets: { ...secrets, ...describeSecrets(update.secrets ?? {}) },
     ...(update.language !== undefined && { language: update.language }),
-    ...(update.outbound_allowlist !== undefined && { outboundAllowlist: update.outbound_allowlist }),
+    ...(update.llm_model !== undefined && { llm: { ...llm, model: update.llm_model } }),
     ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
     ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
   };

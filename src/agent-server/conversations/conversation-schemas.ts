@@ -127,9 +127,12 @@ export const startSchema = z.object({
 export type StartRequest = z.infer<typeof startSchema>;
 
 export const credentialsSchema = z.object({
+  llm_model: z.string().min(1).optional(),
+  llm_base_url: z.string().nullish(),
   llm_api_key: z.string().nullish(),
   llm_key_withheld: z.boolean().optional(),
   search_api_key: z.string().nullish(),
+  tavily_api_url: z.string().nullish(),
   mcp_config: mcpConfig.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),

@@ -188,13 +188,15 @@ export class Conversation {
     await this.log.close();
   }
 
-  get #lacksKey(): boolean {
-    return this.record.llmKeyNeeded && this.#state.credentials.llmApiKey === null;
+  /** Without the word of a client since the server's start there is no model to call, whatever the record says. */
+  get #lacksCredentials(): boolean {
+    const { model, llmApiKey } = this.#state.credentials;
+    return model === null || (this.record.llmKeyNeeded && llmApiKey === null);
   }
 
   #requireCredentials(): void {
-    if (this.#lacksKey) {
-      throw new HttpError(400, missingKeyDetail(this.record, this.#state.credentials.llmKeyWithheld));
+    if (this.#lacksCredentials) {
+      throw new HttpError(400, missingKeyDetail(this.id, this.#state.credentials));
     }
   }
 
@@ -202,12 +204,14 @@ export class Conversation {
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
-    if (this.record.wasRunning && this.#lacksKey && this.#state.credentials.llmKeyWithheld && !isReported) {
+    const { credentials } = this.#state;
+    const isWithheld = this.#lacksCredentials && credentials.llmKeyWithheld;
+    if (this.record.wasRunning && isWithheld && !isReported) {
       await this.#state.append({
         kind: 'ConversationErrorEvent',
         source: 'environment',
         code: KEY_WITHHELD,
-        detail: missingKeyDetail(this.record, true),
+        detail: missingKeyDetail(this.id, credentials),
       });
       await this.log.sync();
     }

@@ -115,8 +115,11 @@ export class Conversations {
     const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
     if (existing !== undefined) {
       await existing.updateCredentials({
+        llm_model: request.agent.llm.model,
+        llm_base_url: request.agent.llm.base_url ?? null,
         llm_api_key: request.agent.llm.api_key ?? undefined,
         search_api_key: request.slipway.search_api_key ?? undefined,
+        tavily_api_url: request.slipway.tavily_api_url,
         mcp_config: request.agent.mcp_config,
         secrets: request.secrets,
         git: request.slipway.git ?? undefined,

@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { missingKeyDetail, NO_CREDENTIALS, mergeCredentials } from './credentials.js';
 
-const WITH_KEY = { ...NO_CREDENTIALS, llmApiKey: 'old' };
+const MODEL = { name: 'openai/a', baseUrl: 'https://models.example.com' };
+const WITH_KEY = { ...NO_CREDENTIALS, model: MODEL, llmApiKey: 'old' };
 const WITHHELD = { ...NO_CREDENTIALS, llmKeyWithheld: true };
 
 it.each([
@@ -12,17 +13,35 @@ it.each([
   [WITHHELD, { language: 'de' }, { llmApiKey: null, llmKeyWithheld: true }],
   [WITHHELD, { llm_api_key: 'new' }, { llmApiKey: 'new', llmKeyWithheld: false }],
   [WITHHELD, { llm_key_withheld: false }, { llmApiKey: null, llmKeyWithheld: false }],
+  // A key belongs to the address that it came with.
+  [WITH_KEY, { llm_model: MODEL.name, llm_base_url: MODEL.baseUrl }, { model: MODEL, llmApiKey: 'old' }],
+  [
+    WITH_KEY,
+    { llm_base_url: 'https://b.example.com' },
+    { model: { ...MODEL, baseUrl: 'https://b.example.com' }, llmApiKey: null },
+  ],
+  [
+    WITH_KEY,
+    { llm_model: 'anthropic/b', llm_base_url: null, llm_api_key: 'new' },
+    { model: { name: 'anthropic/b', baseUrl: null }, llmApiKey: 'new' },
+  ],
+  [NO_CREDENTIALS, { llm_api_key: 'new', llm_base_url: 'https://b.example.com' }, { model: null }],
+  [
+    { ...NO_CREDENTIALS, searchApiKey: 'search' },
+    { tavily_api_url: 'https://b.example.com' },
+    { searchApiKey: null, tavilyApiUrl: 'https://b.example.com' },
+  ],
 ])('%j, then %j', (old, update, expected) => {
   expect(mergeCredentials(old, update)).toMatchObject(expected);
 });
 
-const record = (model: string, baseUrl: string | null) => ({
-  id: 'c0ffee',
-  llm: { model, baseUrl, timeoutMs: 1, usageId: 'agent' },
-});
-
-it('says how to give a lost key again', () => {
-  expect(missingKeyDetail(record('openai/a', null), false)).toMatch(
+it.each([
+  { model: null, llmKeyWithheld: false },
+  { model: MODEL, llmKeyWithheld: false },
+  // Nobody knows which server it would be withheld from.
+  { model: null, llmKeyWithheld: true },
+])('says how to give a lost key again: %j', (credentials) => {
+  expect(missingKeyDetail('c0ffee', credentials)).toMatch(
     /not kept over a restart.*POST \/api\/conversations\/c0ffee\/credentials/,
   );
 });
@@ -34,7 +53,7 @@ it.each([
 ])(
   'names the server for which a key was withheld, without the rest of its address: %s',
   (baseUrl, expected) => {
-    const detail = missingKeyDetail(record('openai/a', baseUrl), true);
+    const detail = missingKeyDetail('c0ffee', { model: { name: 'openai/a', baseUrl }, llmKeyWithheld: true });
 
     expect(detail).toContain(`another model server than this conversation's ${expected}`);
     expect(detail).toContain('in the settings again');

@@ -1,7 +1,6 @@
 import type { McpServer, McpServers } from '../../agent-protocol/conversation.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
 import { gitSecrets } from '../git/git-credentials.js';
-import type { ConversationRecord } from './conversation-record.js';
 import type {
   CredentialsUpdate,
   ParsedMcpServers,
@@ -13,23 +12,40 @@ import type {
 export const KEY_WITHHELD = 'LlmKeyWithheld';
 
 /**
- * The secrets of a conversation, kept in memory only: after a restart clients must give them again. The engine gets them
- * with its settings (`ConversationState.settings`); `language-model.ts` is the only place that uses the LLM key.
+ * The secrets of a conversation and the addresses that they are sent to, kept in memory only: after a restart clients
+ * must give both again, and until then nothing runs. The engine gets them with its settings
+ * (`ConversationState.settings`); `language-model.ts` is the only place that uses the LLM key.
  */
 export interface Credentials {
+  /** Null: not named since the server's start. */
+  model: ModelAddress | null;
   llmApiKey: string | null;
   /** The client has a key, but for another server than the conversation's. */
   llmKeyWithheld: boolean;
   searchApiKey: string | null;
+  /** Where the search key is sent; null: to its provider. */
+  tavilyApiUrl: string | null;
+  /** Servers whose addresses users may configure; null: any. */
+  outboundAllowlist: string[] | null;
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
 }
 
+/** A model and where it is called. */
+interface ModelAddress {
+  name: string;
+  /** Null: the provider's own. */
+  baseUrl: string | null;
+}
+
 export const NO_CREDENTIALS: Credentials = {
+  model: null,
   llmApiKey: null,
   llmKeyWithheld: false,
   searchApiKey: null,
+  tavilyApiUrl: null,
+  outboundAllowlist: null,
   mcpServers: null,
   secrets: {},
   git: null,
@@ -37,26 +53,52 @@ export const NO_CREDENTIALS: Credentials = {
 
 /** The credentials inside a request that starts a conversation. */
 export function credentialsFromRequest(request: StartRequest): Credentials {
+  const { llm } = request.agent;
   return {
-    llmApiKey: request.agent.llm.api_key ?? null,
+    model: { name: llm.model, baseUrl: llm.base_url ?? null },
+    llmApiKey: llm.api_key ?? null,
     llmKeyWithheld: false,
     searchApiKey: request.slipway.search_api_key ?? null,
+    tavilyApiUrl: request.slipway.tavily_api_url ?? null,
+    outboundAllowlist: request.slipway.outbound_allowlist ?? null,
     mcpServers: toMcpServers(request.agent.mcp_config?.mcpServers),
     secrets: request.secrets,
     git: request.slipway.git ?? null,
   };
 }
 
-/** Replaces what an update gives; secrets one by one. */
+/**
+ * Replaces what an update gives; secrets one by one. A known key stays with the address that it was given for: one that
+ * comes without a key for it leaves the conversation without any.
+ */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
+  const model = mergeModel(old.model, update);
+  const oldKey = isSameModel(old.model, model) ? old.llmApiKey : null;
+  const tavilyApiUrl = update.tavily_api_url === undefined ? old.tavilyApiUrl : update.tavily_api_url;
+  const oldSearchKey = tavilyApiUrl === old.tavilyApiUrl ? old.searchApiKey : null;
   return {
-    llmApiKey: update.llm_api_key === undefined ? old.llmApiKey : update.llm_api_key,
+    model,
+    llmApiKey: update.llm_api_key === undefined ? oldKey : update.llm_api_key,
     llmKeyWithheld: update.llm_key_withheld ?? (update.llm_api_key === undefined && old.llmKeyWithheld),
-    searchApiKey: update.search_api_key === undefined ? old.searchApiKey : update.search_api_key,
+    searchApiKey: update.search_api_key === undefined ? oldSearchKey : update.search_api_key,
+    tavilyApiUrl,
+    outboundAllowlist:
+      update.outbound_allowlist === undefined ? old.outboundAllowlist : update.outbound_allowlist,
     mcpServers: update.mcp_config ? toMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
     secrets: { ...old.secrets, ...update.secrets },
     git: update.git === undefined ? old.git : update.git,
   };
+}
+
+/** An address alone names no model: without one that is known already it changes nothing. */
+function mergeModel(old: ModelAddress | null, update: CredentialsUpdate): ModelAddress | null {
+  const name = update.llm_model ?? old?.name;
+  const baseUrl = update.llm_base_url === undefined ? (old?.baseUrl ?? null) : update.llm_base_url;
+  return name === undefined ? null : { name, baseUrl };
+}
+
+function isSameModel(one: ModelAddress | null, other: ModelAddress | null): boolean {
+  return one?.name === other?.name && one?.baseUrl === other?.baseUrl;
 }
 
 /** Every value to mask. The values of looked-up secrets are not among them. */
@@ -74,20 +116,22 @@ export function secretValues(credentials: Credentials): string[] {
   ].filter((value) => value !== null);
 }
 
-/**
- * Tells the user why the conversation lacks a key for its model, and what to do.
- *
- * @param isWithheld the client has a key, but for another server
- */
+/** Tells the user why a conversation can call no model or lacks a key for it, and what to do. */
 export function missingKeyDetail(
-  { id, llm }: Pick<ConversationRecord, 'id' | 'llm'>,
-  isWithheld: boolean,
+  id: string,
+  { model, llmKeyWithheld }: Pick<Credentials, 'model' | 'llmKeyWithheld'>,
 ): string {
-  return isWithheld
-    ? `The settings name another model server than this conversation's (${llm.model}${originNote(llm.baseUrl)}), so their ` +
-        'key is not sent there. Name that server in the settings again (llm_model, llm_base_url, llm_api_key) and ' +
-        'send a message, or start another conversation.'
-    : `The LLM key is not kept over a restart: give it again with POST /api/conversations/${id}/credentials.`;
+  if (model === null || !llmKeyWithheld) {
+    return (
+      'The model, its address and its key are not kept over a restart: give them again with ' +
+      `POST /api/conversations/${id}/credentials (llm_model, llm_base_url, llm_api_key).`
+    );
+  }
+  return (
+    `The settings name another model server than this conversation's (${model.name}${originNote(model.baseUrl)}), so their ` +
+    'key is not sent there. Name that server in the settings again (llm_model, llm_base_url, llm_api_key) and ' +
+    'send a message, or start another conversation.'
+  );
 }
 
 /** Only the origin: the rest of an address may be secret. */

@@ -2,10 +2,21 @@ import type { EngineSettings } from '../engine/agent-engine.js';
 import type { ConversationRecord } from './conversation-record.js';
 import type { Credentials } from './credentials.js';
 
-/** The engine's settings, as record and credentials have them right now. */
+const DEFAULT_TAVILY_URL = 'https://api.tavily.com';
+
+/**
+ * The engine's settings, as record and credentials have them right now. Every secret in them, and every address that one
+ * is sent to, comes from the credentials.
+ *
+ * @throws Error when nobody has named the model since the server's start; callers refuse to run before
+ */
 export function toEngineSettings(record: ConversationRecord, credentials: Credentials): EngineSettings {
+  const { model } = credentials;
+  if (model === null) {
+    throw new Error('the conversation has no credentials yet');
+  }
   return {
-    llm: { model: record.llm.model, apiKey: credentials.llmApiKey, baseUrl: record.llm.baseUrl },
+    llm: { model: model.name, apiKey: credentials.llmApiKey, baseUrl: model.baseUrl },
     llmTimeoutMs: record.llm.timeoutMs,
     maxIterations: record.maxIterations,
     maxBudget: record.maxBudget,
@@ -14,12 +25,12 @@ export function toEngineSettings(record: ConversationRecord, credentials: Creden
     language: record.language,
     mcpConfig: credentials.mcpServers,
     searchApiKey: credentials.searchApiKey,
-    tavilyApiUrl: record.tavilyApiUrl,
+    tavilyApiUrl: credentials.tavilyApiUrl ?? DEFAULT_TAVILY_URL,
     workingDir: record.workingDir,
     systemPromptSuffix: record.systemPromptSuffix,
     modelPrices: record.modelPrices,
     stuckDetection: record.stuckDetection,
-    outboundAllowlist: record.outboundAllowlist,
+    outboundAllowlist: credentials.outboundAllowlist,
   };
 }
 

@@ -2,6 +2,8 @@ import { errorName, log } from '../log.js';
 import type { ParsedSecret } from './conversation-schemas.js';
 
 const LOOKUP_TIMEOUT_MS = 10_000;
+/** More would not fit into an environment variable. */
+const MAX_SECRET_BYTES = 128 * 1024;
 
 /**
  * Fetches the secrets that are stored elsewhere. One that cannot be fetched keeps its last value or, without one, is
@@ -28,12 +30,30 @@ export async function lookUpSecrets(
 }
 
 async function fetchSecret(url: string, headers: Record<string, string>): Promise<string> {
-  const response = await fetch(url, { headers, signal: AbortSignal.timeout(LOOKUP_TIMEOUT_MS) });
+  const response = await fetch(url, {
+    headers,
+    // The headers hold a key for this address and for no other.
+    redirect: 'error',
+    signal: AbortSignal.timeout(LOOKUP_TIMEOUT_MS),
+  });
   if (!response.ok) {
     throw new Error('the secret was refused');
   }
-  const text = await response.text();
+  const text = await boundedText(response);
   return response.headers.get('content-type')?.includes('json') ? jsonString(text) : text;
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of response.body ?? []) {
+    size += piece.byteLength;
+    if (size > MAX_SECRET_BYTES) {
+      throw new Error('the secret is too large');
+    }
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
 }
 
 function jsonString(text: string): string {

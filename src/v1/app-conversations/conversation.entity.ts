@@ -57,6 +57,10 @@ export class AppConversation {
   @Column('text', { name: 'llm_model', nullable: true })
   llmModel: string | null;
 
+  /** Where the model is called; empty: at its provider's own address. Null for conversations from before this was kept. */
+  @Column('text', { name: 'llm_base_url', nullable: true })
+  llmBaseUrl: string | null;
+
   @Column('uuid', { name: 'parent_conversation_id', nullable: true })
   parentConversationId: string | null;
 

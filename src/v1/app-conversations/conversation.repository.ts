@@ -9,8 +9,8 @@ import type { StartTask } from './start-task.entity.js';
 const INSERT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, title_is_users, trigger,
-     pr_number, llm_model, parent_conversation_id, public, tags, working_dir)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
   ON CONFLICT (id) DO NOTHING`;
 
 const REMOVE_OF_USER = 'DELETE FROM app_conversations WHERE id = $1 AND user_id = $2 RETURNING sandbox_id';
@@ -66,7 +66,7 @@ export class ConversationRepository {
   async insert(
     manager: EntityManager,
     { appConversationId: id, userId, sandboxId, request }: StartTask,
-    { model, workingDir }: { model: string; workingDir: string },
+    { model, baseUrl, workingDir }: { model: string; baseUrl: string; workingDir: string },
   ): Promise<void> {
     await manager.query(INSERT, [
       id,
@@ -80,6 +80,7 @@ export class ConversationRepository {
       request.trigger,
       request.pr_number,
       model,
+      baseUrl,
       request.parent_conversation_id,
       request.public,
       JSON.stringify(request.tags),
@@ -111,6 +112,17 @@ export class ConversationRepository {
 
   async find(userId: string, id: string): Promise<AppConversation | null> {
     return this.conversations.findOneBy({ id, userId });
+  }
+
+  /** The model of a user's conversation, as it was when it began; null when there is no such conversation. */
+  async findModel(
+    userId: string,
+    id: string,
+  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl'> | null> {
+    return this.conversations.findOne({
+      where: { id, userId },
+      select: { llmModel: true, llmBaseUrl: true },
+    });
   }
 
   /** Whether a conversation of any user has this id. */

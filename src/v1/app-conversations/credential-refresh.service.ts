@@ -36,7 +36,7 @@ export class CredentialRefreshService {
   ): Promise<RemoteConversation | null> {
     const remote = await this.agentServers.findConversation(target, conversation.id);
     if (remote !== null) {
-      const credentials = await this.credentials.build(conversation, remote.model);
+      const credentials = await this.credentials.build(conversation);
       await this.agentServers.giveCredentials(target, conversation.id, credentials);
     }
     return remote;

@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { CredentialsRequest } from '../../../agent-protocol/conversation.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
+import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import { mcpServerEntries, secretSources } from './agent-request.builder.js';
@@ -17,27 +18,32 @@ export class AgentCredentialsBuilder {
 
   constructor(
     private readonly tasks: StartTaskRepository,
+    private readonly conversations: ConversationRepository,
     private readonly inputs: AgentInputsReader,
     private readonly git: GitAccessReader,
     private readonly config: AppConfig,
   ) {}
 
   /**
-   * The user's settings as they are now, limits included, with the secrets that the conversation was started with.
+   * The user's settings as they are now, limits included, with the secrets that the conversation was started with. Its
+   * model stays, and so does the address where it is called: both are sent along, since a sandbox's own word for them
+   * may be a tool's. A key for another server is withheld, and the agent server is told so.
    *
-   * @param model the conversation's own: a key for another server is withheld, and the agent server is told so
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
-  async build(
-    { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
-    model: NamedModel,
-  ): Promise<CredentialsRequest> {
-    const own = await this.tasks.secretsOfConversation(userId, id);
+  async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
+    const [own, begun] = await Promise.all([
+      this.tasks.secretsOfConversation(userId, id),
+      this.conversations.findModel(userId, id),
+    ]);
     const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own);
-    const isForModel = isSameModelServer(model, {
-      model: settings.llm_model,
-      baseUrl: settings.llm_base_url,
-    });
+    const configured = { model: settings.llm_model, baseUrl: settings.llm_base_url };
+    const model = {
+      model: begun?.llmModel ?? settings.llm_model,
+      // Of older conversations only the name of the model is known.
+      baseUrl: begun?.llmBaseUrl ?? settings.llm_base_url,
+    };
+    const isForModel = isSameModelServer(model, configured);
     if (!isForModel) {
       this.logger.warn(
         'key withheld from a conversation: the settings name another model server than its own',
@@ -47,8 +53,11 @@ export class AgentCredentialsBuilder {
       );
     }
     return {
+      ...(model.model && { llm_model: model.model }),
+      llm_base_url: model.baseUrl === '' ? null : model.baseUrl,
       ...(isForModel ? { llm_api_key: settings.llm_api_key } : { llm_key_withheld: true }),
       search_api_key: settings.search_api_key,
+      tavily_api_url: this.config.agent.tavilyApiUrl,
       mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
       secrets: secretSources(secrets),
       git: await this.git.read(userId, settings, credentials),

@@ -48,6 +48,8 @@ type AgentRequest =
       problem: null;
       body: StartConversationRequest;
       model: string;
+      /** Where the model is called; empty: at its provider's own address. */
+      baseUrl: string;
       /** For the user: which settings have no effect. */
       notes: string[];
     };
@@ -104,7 +106,8 @@ export class AgentRequestBuilder {
       git: dialect === 'slipway' ? await this.git.read(userId, settings, credentials) : null,
       outboundAllowlist: this.config.outbound.allowlist,
     });
-    return { problem: null, body, model, notes: ineffectiveSettings(dialect, settings) };
+    const baseUrl = body.agent.llm.base_url ?? '';
+    return { problem: null, body, model, baseUrl, notes: ineffectiveSettings(dialect, settings) };
   }
 }
 

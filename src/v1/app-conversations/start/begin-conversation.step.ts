@@ -39,12 +39,12 @@ export class BeginConversationStep {
     if (request.problem !== null) {
       throw new StartFailure(request.problem);
     }
-    const { body, model } = request;
+    const { body, model, baseUrl } = request;
     const notes = [...new Set([...task.notes, ...request.notes])];
     const stored = await this.tasks.transaction(async (manager) => {
       // The lock also keeps a deletion of the task waiting until its conversation exists and can be deleted.
       const locked = await this.tasks.lock(task, { notes }, manager);
-      await this.conversations.insert(manager, locked, { model, workingDir });
+      await this.conversations.insert(manager, locked, { model, baseUrl, workingDir });
       return locked;
     });
     await this.startRemotely({ sandbox }, body);
