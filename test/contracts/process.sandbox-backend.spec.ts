@@ -44,8 +44,8 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('reports its isolation', async () => {
     expect(harness.backend.isolation).toBe(isolation);
-    const [notice = ''] = (await harness.backend.prepare()).slice(-1);
-    expect(notice).toContain(isolation === 'none' ? 'NOT ISOLATED' : 'bubblewrap');
+    const notices = (await harness.backend.prepare()).join('\n');
+    expect(notices).toContain(isolation === 'none' ? 'NOT ISOLATED' : 'bubblewrap');
   });
 
   it('keeps running when the service that started it is killed', async () => {

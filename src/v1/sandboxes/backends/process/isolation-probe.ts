@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -69,15 +69,16 @@ export async function probeNetwork(
     const wrapper = await programWrapper(options, { ...platform, network }, paths, user, rules);
     const marker = sandboxMarker(options.instanceId, path.basename(paths.root));
     const command = [...wrapper, '/bin/sh', '-c', AWAIT_NETWORK, 'await', NETWORK_INTERFACE];
+    const { pid, failure } = startProbe(command, { marker });
     const gone = new AbortController();
-    const program = runProbe(command, { marker, namespaceReport: paths.namespace }).finally(() =>
-      gone.abort(),
-    );
+    void failure.then(() => gone.abort());
     try {
-      await attachNetwork({ paths, network, run: PROBE_RUN, marker, signal: gone.signal });
-      return await program;
+      if (pid !== undefined) {
+        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: gone.signal });
+      }
+      return await failure;
     } catch (error) {
-      return (await program) ?? errorMessage(error instanceof Error ? (error.cause ?? error) : error);
+      return (await failure) ?? errorMessage(error instanceof Error ? (error.cause ?? error) : error);
     } finally {
       await detachNetwork(paths, PROBE_RUN);
     }
@@ -126,7 +127,7 @@ async function runProgram(
     ['/bin/sh', '-c', 'exit 0'],
   ].flat();
   const marker = sandboxMarker(instanceId, path.basename(paths.root));
-  return await runProbe(command, { marker, namespaceReport: '/dev/null', ...spawnIdentity(platform, user) });
+  return await startProbe(command, { marker, ...spawnIdentity(platform, user) }).failure;
 }
 
 async function lookupNothing(): Promise<never[]> {
@@ -135,28 +136,34 @@ async function lookupNothing(): Promise<never[]> {
 
 interface ProbeOptions {
   marker: string;
-  /** Where bubblewrap reports which network namespace it created. */
-  namespaceReport: string;
   uid?: number;
   gid?: number;
 }
 
-async function runProbe(
-  [program = '', ...args]: string[],
-  { marker, namespaceReport, ...identity }: ProbeOptions,
-): Promise<string | null> {
+interface StartedProbe {
+  /** Undefined when the program cannot be run. */
+  pid: number | undefined;
+  /** Why it failed; null: it did not. */
+  failure: Promise<string | null>;
+}
+
+function startProbe([program = '', ...args]: string[], { marker, ...identity }: ProbeOptions): StartedProbe {
   const [name = '', value = ''] = marker.split('=', 2);
-  // Nobody reads how the program ended.
-  const reports = [openSync('/dev/null', 'w'), openSync(namespaceReport, 'w')] as const;
+  // Nobody reads bubblewrap's reports here.
+  const reports = openSync('/dev/null', 'w');
   const child = spawn(program, args, {
     ...identity,
     cwd: '/',
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', [name]: value },
-    stdio: withoutInherited(['ignore', 'ignore', 'pipe', ...reports]),
+    stdio: withoutInherited(['ignore', 'ignore', 'pipe', reports]),
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
-  reports.forEach((file) => closeSync(file));
+  closeSync(reports);
+  return { pid: child.pid, failure: failureOf(child, marker) };
+}
+
+async function failureOf(child: ChildProcess, marker: string): Promise<string | null> {
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-MAX_REASON);

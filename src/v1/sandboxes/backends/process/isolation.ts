@@ -26,6 +26,8 @@ export interface IsolatedNetwork {
   slirp4netns: string;
   /** iproute2's. */
   ip: string;
+  /** util-linux's. */
+  unshare: string;
   setpriv: string;
   /** Whether the network belongs to a user namespace, because the service is not root. */
   joinsUserNamespace: boolean;
@@ -33,8 +35,6 @@ export interface IsolatedNetwork {
 
 /** The descriptor that bubblewrap writes to how the program ends. */
 const STATUS_FD = 3;
-/** The descriptor that bubblewrap writes to which network namespace it created. */
-const NAMESPACE_FD = 4;
 /** Applies the rules of the network, then becomes the rest of the command. */
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
 /** Holds sockets that control the machine: of container engines, of the session's services. */
@@ -156,36 +156,40 @@ interface BubblewrapInput {
  * the namespaces: in a user namespace of its own it may do so again for each tool. The first stage binds `/proc` and
  * `/dev` whole, because the kernel mounts a new `/proc` only where an unobscured one is visible.
  *
- * A network namespace is created by the first stage, which any other user then gets too: it belongs to a user namespace
- * above all that the program may enter, so that no capability in there can change its routes.
+ * A network namespace comes before all of them: it belongs to a user namespace above those that the program may enter, so
+ * that no capability in there can change its routes.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
   const { programs, user, paths, network } = input;
   const mounts = mountArguments(input);
   const status = ['--json-status-fd', String(STATUS_FD)];
   const start = ['--chdir', paths.box];
-  const networkStage = network === null ? [] : ['--unshare-net', '--info-fd', String(NAMESPACE_FD)];
-  const administersNetwork = network === null ? [] : ['--cap-add', 'CAP_NET_ADMIN'];
-  const applyRules =
-    network === null ? [] : ['/bin/sh', '-c', APPLY_RULES, 'sh', network.programs.ip, network.commands];
+  const enterNetwork = network === null ? [] : networkCommand(network, user !== null);
   if (user === null || programs.setpriv === null) {
-    const program = [programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
-    return network === null
-      ? program
-      : [
-          [programs.bwrap, '--unshare-user', ...networkStage, '--dev-bind', '/', '/'],
-          [...administersNetwork, '--', ...applyRules],
-          [network.programs.setpriv, '--inh-caps=-all', '--ambient-caps=-all', '--'],
-          program,
-        ].flat();
+    return [...enterNetwork, programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
   }
   return [
-    [programs.bwrap, ...networkStage, ...mounts],
+    enterNetwork,
+    [programs.bwrap, ...mounts],
     ['--dev-bind', '/dev', '/dev', '--dev-bind', '/proc', '/proc'],
-    ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID', ...administersNetwork, '--'],
-    applyRules,
+    ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID', '--'],
     [programs.setpriv, ...asUser(user), '--inh-caps=-all', '--'],
     [programs.bwrap, ...status, '--dev-bind', '/', '/', ...NAMESPACES, ...start, '--'],
+  ].flat();
+}
+
+/** Creates a network namespace with the rules of the sandbox. The process that runs it is the first one in there. */
+function networkCommand(
+  { programs, commands }: NonNullable<BubblewrapInput['network']>,
+  isRoot: boolean,
+): string[] {
+  const applyRules = ['--net', '--', '/bin/sh', '-c', APPLY_RULES, 'sh', programs.ip, commands];
+  if (isRoot) {
+    return [programs.unshare, ...applyRules];
+  }
+  return [
+    [programs.unshare, '--user', '--map-current-user', '--keep-caps', ...applyRules],
+    [programs.setpriv, '--inh-caps=-all', '--ambient-caps=-all', '--'],
   ].flat();
 }
 

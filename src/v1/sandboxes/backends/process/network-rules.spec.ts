@@ -59,6 +59,7 @@ describe('networkRules', () => {
 
 it('routingCommands block ranges first, and open ports before the gateway is closed', () => {
   expect(routingCommands({ blocked: ['10.0.0.0/8'], loopbackPorts: [11434] }).split('\n')).toEqual([
+    'link set lo up',
     'route add prohibit 10.0.0.0/8',
     'rule add pref 100 to 10.0.2.2 ipproto tcp dport 11434 lookup main',
     'rule add pref 200 to 10.0.2.2 ipproto tcp prohibit',

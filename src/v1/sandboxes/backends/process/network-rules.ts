@@ -86,6 +86,7 @@ export async function networkRules(
 export function routingCommands({ blocked, loopbackPorts }: NetworkRules): string {
   const gateway = `to ${HOST_LOOPBACK}`;
   return [
+    'link set lo up',
     ...blocked.map((range) => `route add prohibit ${range}`),
     ...loopbackPorts.map((port) => `rule add pref 100 ${gateway} ipproto tcp dport ${port} lookup main`),
     ...['tcp', 'udp', 'icmp'].map((protocol) => `rule add pref 200 ${gateway} ipproto ${protocol} prohibit`),

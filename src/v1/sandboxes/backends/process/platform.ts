@@ -71,17 +71,18 @@ async function detectNetwork(
   if (network.mode === 'shared') {
     return { found: null, notice: sharedNetworkWarning('SANDBOX_NETWORK=shared') };
   }
-  const [slirp4netns, ip] = await Promise.all(
-    ['slirp4netns', 'ip'].map(async (name) => await findProgram(name, environment['PATH'])),
+  const [slirp4netns, ip, unshare] = await Promise.all(
+    ['slirp4netns', 'ip', 'unshare'].map(async (name) => await findProgram(name, environment['PATH'])),
   );
   const missing = [
     ...(slirp4netns ? [] : ['slirp4netns']),
     ...(ip ? [] : ['iproute2']),
-    ...(platform.setpriv === null ? ['util-linux'] : []),
+    ...(unshare && platform.setpriv !== null ? [] : ['util-linux']),
   ];
   const found = {
     slirp4netns: slirp4netns ?? '',
     ip: ip ?? '',
+    unshare: unshare ?? '',
     setpriv: platform.setpriv ?? '',
     joinsUserNamespace: platform.users === null,
   };

@@ -203,8 +203,10 @@ it('inherits the allow-list, and gives our own server no key', () => {
   expect(sandboxEnvironment({ ...INPUT, port: null })).toEqual(COMMON);
 });
 
+const OTHER: SandboxLaunch = { ...LAUNCH, program: { kind: 'command', command: 'p', args: [] } };
+
 it('gives other programs the variables that they read', () => {
-  expect(sandboxEnvironment({ ...INPUT, port: 4000 })).toEqual({
+  expect(sandboxEnvironment({ ...INPUT, launch: OTHER, port: 4000 })).toEqual({
     ...COMMON,
     PORT: '4000',
     OH_SESSION_API_KEYS_0: 'the-key',
@@ -216,7 +218,7 @@ it('gives other programs the variables that they read', () => {
 });
 
 it('sets no webhook address where there is none', () => {
-  const launch = { ...LAUNCH, callbackUrl: null };
+  const launch = { ...OTHER, callbackUrl: null };
   expect(sandboxEnvironment({ ...INPUT, launch, port: 4000 })).not.toHaveProperty('OH_WEBHOOKS_0_BASE_URL');
 });
 

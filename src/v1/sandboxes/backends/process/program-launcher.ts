@@ -74,7 +74,7 @@ export class ProgramLauncher {
     const earlier = await files.program();
     if (earlier !== null && isProgramAlive(earlier)) {
       if (earlier.networked) {
-        await this.#attachNetwork(launch.id, paths, earlier.run, signal);
+        await this.#attachNetwork(launch.id, paths, earlier, signal);
       }
       return null;
     }
@@ -145,7 +145,7 @@ export class ProgramLauncher {
     const gone = new AbortController();
     void ended.then(() => gone.abort());
     try {
-      await this.#attachNetwork(id, paths, record.run, AbortSignal.any([signal, gone.signal]));
+      await this.#attachNetwork(id, paths, record, AbortSignal.any([signal, gone.signal]));
     } catch (error) {
       if (gone.signal.aborted) {
         // Its exit and its log say more.
@@ -157,13 +157,18 @@ export class ProgramLauncher {
   }
 
   /** Connects a sandbox that has a network of its own; does nothing when that has happened. */
-  async #attachNetwork(id: string, paths: SandboxPaths, run: string, signal: AbortSignal): Promise<void> {
+  async #attachNetwork(
+    id: string,
+    paths: SandboxPaths,
+    { pid, run }: ProgramRecord,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
       return;
     }
     const { network } = this.#platform;
     const marker = programMarker(this.#options.instanceId, id, run);
-    await attachNetwork({ paths, network, run, marker, signal });
+    await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
   /** Null when sandboxes share the machine's network. */
@@ -323,19 +328,15 @@ async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
 function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
   const [program = '', ...args] = command;
   // Files rather than pipes, which would fill up or break when the service is gone.
-  const files = [
-    openSync(paths.log, 'a', 0o600),
-    openSync(paths.status, 'w', 0o600),
-    openSync(paths.namespace, 'w', 0o600),
-  ] as const;
+  const files = [openSync(paths.log, 'a', 0o600), openSync(paths.status, 'w', 0o600)] as const;
   try {
-    const [log, status, namespace] = files;
+    const [log, status] = files;
     return spawn(program, args, {
       ...identity,
       cwd,
       env,
       detached: true,
-      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status, namespace]),
+      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status]),
     });
   } finally {
     files.forEach((file) => closeSync(file));

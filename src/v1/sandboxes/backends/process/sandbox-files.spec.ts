@@ -46,7 +46,7 @@ it.each([
   expect(relativeWorkingDir(given)).toBe(expected);
 });
 
-it.each(['/workspace', '..', '../other', 'a/../..', '.', '', 'home', 'conversations/x', 'port'])(
+it.each(['/workspace', '..', '../other', 'a/../..', '.', '', 'home', 'conversations/x', 'run'])(
   'refuses the working folder %j',
   (given) => {
     expect(() => relativeWorkingDir(given)).toThrow('working_dir');

@@ -46,9 +46,7 @@ export interface SandboxPaths {
   /** How it ended, as bubblewrap reported it. */
   status: string;
   log: string;
-  /** Which network namespace it has, as bubblewrap reported it. */
-  namespace: string;
-  /** Which process connects that namespace. */
+  /** Which process connects its network. */
   network: string;
   networkLog: string;
   /** The `/etc/resolv.conf` that the sandbox sees when it has a network of its own. */
@@ -126,8 +124,8 @@ export class SandboxFiles {
 
   /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
-    const { exit, status, namespace } = this.paths;
-    await Promise.all([exit, status, namespace].map(async (file) => await rm(file, { force: true })));
+    const { exit, status } = this.paths;
+    await Promise.all([exit, status].map(async (file) => await rm(file, { force: true })));
   }
 
   /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
@@ -158,7 +156,6 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
     exit: path.join(root, 'exit.json'),
     status: path.join(root, 'status.json'),
     log: path.join(root, 'output.log'),
-    namespace: path.join(root, 'namespace.json'),
     network: path.join(root, 'network.json'),
     networkLog: path.join(root, 'network.log'),
     resolver: path.join(root, 'resolv.conf'),

@@ -12,7 +12,9 @@ import { identifyProcess, isProgramAlive, type ProcessIdentity } from './program
 import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
 
 const READY_TIMEOUT_MS = 10_000;
-const REPORT_POLL_MS = 5;
+const POLL_MS = 2;
+/** The kernel takes at most this long to end what was killed. */
+const KILL_TIMEOUT_MS = 5_000;
 /** The largest packets that slirp4netns takes; small ones cost a system call each. */
 const MTU = 65_520;
 /** What a sandbox's network is connected by. */
@@ -27,6 +29,8 @@ interface NetworkRecord extends ProcessIdentity {
 interface AttachInput {
   paths: SandboxPaths;
   network: IsolatedNetwork;
+  /** The sandbox's first process, which creates the namespace. */
+  pid: number;
   /** Identifies the start of the sandbox. */
   run: string;
   /** The variable that marks the processes of that start, as `NAME=value`. */
@@ -46,10 +50,10 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
   if (known?.run === run && isProgramAlive(known)) {
     return;
   }
-  const holder = await namespaceHolder(input);
+  await namespaceCreated(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
   const [name = '', value = ''] = input.marker.split(/=(.*)/s);
-  const child = spawn(input.network.slirp4netns, slirpArguments(input, holder), {
+  const child = spawn(input.network.slirp4netns, slirpArguments(input), {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [name]: value },
     cwd: '/',
     detached: true,
@@ -89,8 +93,10 @@ export async function isNetworkAttached(paths: SandboxPaths, run: string): Promi
 export async function detachNetwork(paths: SandboxPaths, run: string | null): Promise<void> {
   const record = await readRecord(paths);
   if (record !== null && (run === null || record.run === run)) {
-    if (isProgramAlive(record)) {
+    const deadline = performance.now() + KILL_TIMEOUT_MS;
+    while (isProgramAlive(record) && performance.now() < deadline) {
       sendSignal(record.pid, 'SIGKILL');
+      await delay(POLL_MS);
     }
     await rm(paths.network, { force: true });
   }
@@ -108,33 +114,29 @@ async function isReady(report: unknown, signal: AbortSignal): Promise<boolean> {
   return false;
 }
 
-function slirpArguments({ network }: AttachInput, holder: number): string[] {
+function slirpArguments({ network, pid }: AttachInput): string[] {
   // The loopback of the machine is closed by the rules in the namespace, which leave single ports open.
   return [
     ['--configure', `--mtu=${MTU}`, '--ready-fd=3', '--netns-type=path'],
-    network.joinsUserNamespace ? [`--userns-path=/proc/${holder}/ns/user`] : ['--enable-sandbox'],
+    network.joinsUserNamespace ? [`--userns-path=/proc/${pid}/ns/user`] : ['--enable-sandbox'],
     ['--enable-seccomp'],
-    [`/proc/${holder}/ns/net`, NETWORK_INTERFACE],
+    [`/proc/${pid}/ns/net`, NETWORK_INTERFACE],
   ].flat();
 }
 
-/** A process in the sandbox's network namespace, as bubblewrap reported it when it created the namespace. */
-async function namespaceHolder({ paths, signal }: AttachInput): Promise<number> {
+/** Waits until the process has left this machine's network. */
+async function namespaceCreated({ pid, signal }: AttachInput): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
+  const own = await readlink('/proc/self/ns/net');
   for (;;) {
-    const report = parseJson(await readIfExists(paths.namespace));
-    const pid = jsonNumber(report, 'child-pid');
-    const namespace = jsonNumber(report, 'net-namespace');
-    if (pid !== null && namespace !== null) {
-      // The pid may be another process's by now.
-      const found = await readlink(`/proc/${pid}/ns/net`).catch(() => null);
-      if (found !== `net:[${namespace}]`) {
-        throw new SandboxBackendError('The sandbox cannot be started: its program ended at once.');
-      }
-      return pid;
+    const found = await readlink(`/proc/${pid}/ns/net`).catch(() => null);
+    if (found === null) {
+      throw new SandboxBackendError('The sandbox cannot be started: its program ended at once.');
     }
-    deadline.throwIfAborted();
-    await delay(REPORT_POLL_MS, undefined, { signal: deadline });
+    if (found !== own) {
+      return;
+    }
+    await delay(POLL_MS, undefined, { signal: deadline });
   }
 }
 
