@@ -8,9 +8,10 @@ export const keyAfterResume: Attack = {
   finding: 1,
   what: "Bob has learned the key of Alice's sandbox, and uses it after she has paused and resumed.",
   expected: everywhere(held('each start has a key of its own; the old one is answered 401')),
-  run: async ({ alice, bob }) => {
+  run: async (world) => {
+    const { alice, bob } = world;
     const old = await alice.sessionKey();
-    await alice.pause();
+    await world.pauseWhole(alice);
     await alice.resume();
     const now = await alice.sessionKey();
     const agentServer = `/api/v1/sandboxes/${alice.sandboxId}/agent-server${LOOK}`;

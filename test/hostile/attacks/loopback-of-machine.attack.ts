@@ -5,21 +5,23 @@ import { connectFrom, namesOfTheMachine } from '../support/connecting.js';
 export const loopbackOfMachine: Attack = {
   name: 'loopback-of-machine',
   finding: 'not tried',
-  what: "Bob's tool connects to what listens on the machine's loopback: the service, and programs that want no key.",
+  what: "Bob's tool connects to what listens on the machine's loopback and wants no key, as databases and metrics do.",
   expected: {
-    process: held('a network of its own: nothing of the machine answers, under any address'),
+    process: held(
+      'a network of its own: of the loopback only the service and what the operator allows answer, under any address',
+    ),
     unwrapped: notPromised('sandboxes share the network of the machine'),
     docker: held('a network of its own: what listens on loopback alone does not answer'),
   },
-  run: async ({ bob, url }) => {
+  run: async ({ bob }) => {
     const bystanders = await Promise.all([Bystander.listen('127.0.0.1'), Bystander.listen('::1')]);
     try {
-      const ports = [...bystanders.map(({ port }) => port), Number(new URL(url).port)];
+      const ports = bystanders.map(({ port }) => port);
       const hosts = await namesOfTheMachine(bob);
       const targets = hosts.flatMap((host) => ports.map((port) => ({ host, port })));
       // By what they say: there are networks in which a proxy answers for every address.
-      const reached = (await connectFrom(bob, targets)).filter(
-        ({ said }) => said.includes(SECRET_OF_THE_MACHINE) || /^x-request-id:/im.test(said),
+      const reached = (await connectFrom(bob, targets)).filter(({ said }) =>
+        said.includes(SECRET_OF_THE_MACHINE),
       );
       const visits = bystanders.reduce((sum, { connections }) => sum + connections, 0);
       return {

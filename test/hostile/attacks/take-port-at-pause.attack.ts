@@ -50,13 +50,14 @@ export const takePortAtPause: Attack = {
     unwrapped: notPromised('sandboxes share the ports of the machine'),
     docker: held('no port of Alice is visible to Bob, and nobody sends him anything'),
   },
-  run: async ({ alice, bob }) => {
+  run: async (world) => {
+    const { alice, bob } = world;
     const key = await alice.sessionKey();
     await alice.client.say(alice.conversationId, shell('sleep 20'));
     await alice.client.conversationIn(alice.conversationId, 'running');
     const trap = await bob.nodeInBackground(LIE_IN_WAIT);
     await until(async () => (await trap.output()).includes('WAITING'));
-    await alice.pause();
+    await world.pauseWhole(alice);
     await alice.resume();
     const lines = (await trap.output()).split('\n');
     await trap.stop();

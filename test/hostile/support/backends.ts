@@ -73,13 +73,22 @@ export async function inspectContainer(
   instanceId: string,
   sandboxId: string,
 ): Promise<Docker.ContainerInspectInfo> {
-  const engine = connectEngine(DOCKER_HOST);
-  const label = [`${INSTANCE_LABEL}=${instanceId}`, `${SANDBOX_LABEL}=${sandboxId}`];
-  const [found] = await engine.listContainers({ filters: { label } });
-  if (found === undefined) {
+  const id = await containerId(instanceId, sandboxId);
+  if (id === null) {
     throw new Error(`no container of sandbox ${sandboxId} runs`);
   }
-  return engine.getContainer(found.Id).inspect();
+  return connectEngine(DOCKER_HOST).getContainer(id).inspect();
+}
+
+/** Whether the container of a sandbox runs. */
+export async function hasContainer(instanceId: string, sandboxId: string): Promise<boolean> {
+  return (await containerId(instanceId, sandboxId)) !== null;
+}
+
+async function containerId(instanceId: string, sandboxId: string): Promise<string | null> {
+  const label = [`${INSTANCE_LABEL}=${instanceId}`, `${SANDBOX_LABEL}=${sandboxId}`];
+  const [found] = await connectEngine(DOCKER_HOST).listContainers({ filters: { label } });
+  return found?.Id ?? null;
 }
 
 async function missingForDocker(): Promise<string | null> {

@@ -5,7 +5,8 @@ import type { ServiceProcess } from '../../support/service-process.js';
 import { ApiClient } from '../../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import type { AttackedBackend } from '../attack.js';
-import { removeContainers, setupOf } from './backends.js';
+import { until } from '../../support/until.js';
+import { hasContainer, removeContainers, setupOf } from './backends.js';
 import { Tenant } from './tenant.js';
 
 /** Settings of a service that an attack has for itself. */
@@ -97,6 +98,18 @@ export class HostileWorld {
   /** Processes of this machine that belong to a sandbox, found by a marker in their environment. */
   sandboxProcesses(sandboxId: string): number[] {
     return this.journey.sandboxProcesses(sandboxId);
+  }
+
+  /**
+   * Pauses a sandbox and waits until nothing of it runs: its status says PAUSED as soon as it takes no more requests.
+   */
+  async pauseWhole(tenant: Tenant): Promise<void> {
+    await tenant.pause();
+    await until(async () =>
+      this.backend === 'docker'
+        ? !(await hasContainer(this.instanceId, tenant.sandboxId))
+        : this.sandboxProcesses(tenant.sandboxId).length === 0,
+    );
   }
 
   /** A user without a sandbox, with the model in the settings. */
