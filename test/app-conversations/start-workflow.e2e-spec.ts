@@ -245,9 +245,9 @@ describe('starting a conversation', () => {
   });
 
   it('says which settings have no effect', async () => {
-    await client.settings({ remote_runtime_resource_factor: 4 });
+    await client.settings({ sandbox_runtime_container_image: 'mine:1' });
     const task = await client.reached(await client.start(), 'READY');
-    expect(task.notes).toEqual([expect.stringContaining('remote_runtime_resource_factor 4')]);
+    expect(task.notes).toEqual([expect.stringContaining('mine:1')]);
 
     const another = await client.reached(await client.start({ sandbox_id: task.sandboxId }), 'READY');
     expect(another.notes).toEqual(task.notes);

@@ -162,10 +162,10 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   it('reports what it cannot apply, and refuses what it must not run', async () => {
     const { backend } = harness;
     const lines: string[] = [];
-    const launch = shell('exit 0', { cpu: 2, onShortfall: (line) => lines.push(line) });
+    const launch = shell('exit 0', { runtime: 'runsc', onShortfall: (line) => lines.push(line) });
     await backend.start(launch, SIGNAL);
     expect(lines).toEqual([
-      'The process backend cannot apply the processor limit of the sandbox specification.',
+      'The process backend cannot apply the container runtime of the sandbox specification.',
     ]);
     const image = sandboxLaunch({ program: { kind: 'image', image: 'i:1', args: [] } });
     await expect(backend.start(image, SIGNAL)).rejects.toThrow('cannot run the image i:1');

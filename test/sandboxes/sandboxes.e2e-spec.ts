@@ -110,7 +110,7 @@ describe('/api/v1/sandboxes', () => {
       expect(launch.callbackUrl).toBe(`${app.url}/api/v1/webhooks`);
     });
 
-    it('says which overrides of the settings have no effect', async () => {
+    it('applies the overrides of the settings, and says which have no effect', async () => {
       await fetch(`${app.url}/api/settings`, {
         method: 'POST',
         headers: { ...me.user.headers, 'Content-Type': 'application/json' },
@@ -120,9 +120,9 @@ describe('/api/v1/sandboxes', () => {
         }),
       });
       backend.shortfalls = ['The engine has 1 processor.'];
-      const { status_detail: detail } = await me.running();
+      const { id, status_detail: detail } = await me.running();
 
-      expect(detail).toContain('remote_runtime_resource_factor 2 has no effect');
+      expect(backend.box(id).launch).toMatchObject({ cpu: 4, memoryMb: 8192 });
       expect(detail).toContain('mine:1');
       expect(detail).toContain('The engine has 1 processor.');
     });

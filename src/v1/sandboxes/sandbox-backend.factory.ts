@@ -4,7 +4,7 @@ import type { DataSource } from 'typeorm';
 import { parseDestination } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
-import { CONTAINER_DEFAULTS } from './lifecycle/launch-plan.js';
+import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
 const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server');
@@ -33,7 +33,7 @@ export async function createSandboxBackend(
       defaultImage: DEFAULT_AGENT_IMAGE,
       network: sandboxes.dockerNetwork,
       pidsLimit: MAX_PROCESSES,
-      ...CONTAINER_DEFAULTS,
+      ...SANDBOX_DEFAULTS,
       minFreeBytes: MIN_FREE_BYTES,
       environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,

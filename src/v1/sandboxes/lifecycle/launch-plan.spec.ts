@@ -7,16 +7,18 @@ function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
   return builtInSpecs(new Date(0)).map((each) => ({ ...each, id, ...change }));
 }
 
-const LIMITED = [...spec('a', { cpu: 1 }), ...spec('b', { memoryMb: 512 }), ...spec('c', {})];
+const LIMITED = [...spec('a', { cpu: 1, memoryMb: 512 }), ...spec('b', { cpu: 1 })];
+const CONTAINED = [...spec('a', { runtime: 'runsc' }), ...spec('b', { network: 'n' }), ...spec('c', {})];
 
-it('names the specifications whose limits processes cannot have', () => {
-  expect(specsProblem(LIMITED, 'process')).toMatch(/no effect for a, b$/);
+it('names the specifications that only containers can have', () => {
+  expect(specsProblem(CONTAINED, 'process')).toMatch(/no effect for a, b$/);
 });
 
 it.each<[string, SandboxSpec[], 'process' | 'docker']>([
   ['the built-in list', builtInSpecs(new Date(0)), 'process'],
-  ['containers', LIMITED, 'docker'],
-  ['an image', spec('d', { program: { kind: 'image', image: 'i', args: [] }, cpu: 1 }), 'process'],
+  ['limits', LIMITED, 'process'],
+  ['containers', CONTAINED, 'docker'],
+  ['an image', spec('d', { program: { kind: 'image', image: 'i', args: [] }, runtime: 'runsc' }), 'process'],
 ])('accepts %s', (_, specs, backend) => {
   expect(specsProblem(specs, backend)).toBeNull();
 });
@@ -82,9 +84,8 @@ describe('toLaunch', () => {
   });
 
   it.each([
-    ['process', { resourceFactor: 2, image: null }, ['remote_runtime_resource_factor 2']],
     ['process', { resourceFactor: 1, image: 'mine:1' }, ['mine:1']],
-    ['process', { resourceFactor: 4, image: 'mine:1' }, ['remote_runtime_resource_factor 4', 'mine:1']],
+    ['process', { resourceFactor: 4, image: 'mine:1' }, ['mine:1']],
     ['docker', { resourceFactor: null, image: 'mine:1' }, ['mine:1']],
     ['docker', { resourceFactor: null, image: null, unusedImage: 'base:1' }, ['base:1']],
   ] as const)('%s says what of %j has no effect', (backend, overrides, named) => {

@@ -11,8 +11,8 @@ import { sessionKeyBinding } from '../session-key.js';
 import { madeByOtherBackend } from './exit-diagnosis.js';
 import type { SandboxOverrides } from '../user-overrides.js';
 
-/** What a container gets unless its specification says otherwise. */
-export const CONTAINER_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
+/** What a sandbox gets unless its specification says otherwise. */
+export const SANDBOX_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 
 interface PlannedLaunch {
   launch: SandboxLaunch;
@@ -90,14 +90,8 @@ export function toLaunch(
   }
   const factor = overrides.resourceFactor ?? 1;
   if (factor !== 1) {
-    if (backend === 'docker') {
-      plan.cpu = (spec.cpu ?? CONTAINER_DEFAULTS.cpu) * factor;
-      plan.memoryMb = Math.round((spec.memoryMb ?? CONTAINER_DEFAULTS.memoryMb) * factor);
-    } else {
-      notes.push(
-        `remote_runtime_resource_factor ${factor} has no effect: process sandboxes share the machine without limits of their own.`,
-      );
-    }
+    plan.cpu = (spec.cpu ?? SANDBOX_DEFAULTS.cpu) * factor;
+    plan.memoryMb = Math.round((spec.memoryMb ?? SANDBOX_DEFAULTS.memoryMb) * factor);
   }
   if (overrides.unusedImage !== undefined) {
     notes.push(
@@ -125,10 +119,10 @@ export function specsProblem(specs: readonly SandboxSpec[], backend: 'process' |
   const unmet = backend === 'process' ? specs.filter(asksForContainer) : [];
   return unmet.length === 0
     ? null
-    : `process sandboxes have no limits, runtime or network of their own: these settings of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
+    : `process sandboxes run in no container: runtime and network of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
 }
 
 /** Specifications of images are left out: starting one fails anyway, and names the image. */
-function asksForContainer({ program, cpu, memoryMb, runtime, network }: SandboxSpec): boolean {
-  return program.kind !== 'image' && [cpu, memoryMb, runtime, network].some((setting) => setting !== null);
+function asksForContainer({ program, runtime, network }: SandboxSpec): boolean {
+  return program.kind !== 'image' && [runtime, network].some((setting) => setting !== null);
 }

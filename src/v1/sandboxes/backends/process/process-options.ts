@@ -34,6 +34,19 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
   environment: Readonly<Record<string, string | undefined>>;
   /** How long a program may take to end after SIGTERM, milliseconds. */
   graceMs: number;
+  /** What one sandbox may take, where its specification says nothing else. */
+  limits: {
+    /** Processes and threads. */
+    processes: number;
+    /** Processors. */
+    cpu: number;
+    /** Mebibytes; less on a machine that does not have as much. */
+    memoryMb: number;
+    /** Of one process. */
+    openFiles: number;
+    /** Size of one file, mebibytes; 0: no limit. */
+    fileMb: number;
+  };
   fileLimits: {
     /** Size above which a sandbox's log is rotated. */
     logBytes: number;
@@ -46,5 +59,6 @@ export const PROCESS_BACKEND_DEFAULTS = {
   listenAddress: null,
   // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
   graceMs: 10_000,
+  limits: { processes: 512, cpu: 2, memoryMb: 4096, openFiles: 16_384, fileMb: 10_240 },
   fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: MIN_FREE_BYTES },
 } satisfies Partial<ProcessBackendOptions>;

@@ -19,6 +19,7 @@ import {
   sandboxMarker,
   socketAddress,
 } from './program-command.js';
+import { ProgramLimits } from './program-limits.js';
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
 import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
 import {
@@ -32,6 +33,14 @@ import {
 } from './sandbox-files.js';
 import { detachNetwork } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
+
+const GROUPS_EVERY_MS = 60_000;
+
+interface PreparedBackend {
+  isolation: ProcessIsolation;
+  launcher: ProgramLauncher;
+  limits: ProgramLimits;
+}
 
 /**
  * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; everything known about
@@ -47,7 +56,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
   /** Sandboxes that are being terminated, together with everything that their programs leave behind. */
   readonly #terminating = new Set<string>();
-  #prepared: { isolation: ProcessIsolation; launcher: ProgramLauncher } | null = null;
+  #prepared: PreparedBackend | null = null;
+  #groupsCheckedAt = -GROUPS_EVERY_MS;
 
   constructor(options: ProcessBackendOptions) {
     super();
@@ -73,11 +83,13 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
     await mkdir(folder, { recursive: true, mode: 0o711 });
     const { platform, notices } = await detectPlatform(this.#options);
+    const { limits, notice } = await ProgramLimits.detect(this.#options, platform);
     this.#prepared = {
       isolation: platform.isolation,
-      launcher: new ProgramLauncher(this.#options, platform),
+      limits,
+      launcher: new ProgramLauncher(this.#options, platform, limits),
     };
-    return notices;
+    return [notice, ...notices];
   }
 
   async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
@@ -114,7 +126,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const exit =
       parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
       parseExit(await readIfExists(files.paths.exit), record);
-    return { ...nothing, state: 'stopped', exit, createdAt };
+    const explained = (await this.#prepared?.limits.explain(id, record.run, exit)) ?? exit;
+    return { ...nothing, state: 'stopped', exit: explained, createdAt };
   }
 
   async logTail(id: string): Promise<string> {
@@ -150,7 +163,19 @@ export class ProcessSandboxBackend extends SandboxBackend {
 
   override async sweep(): Promise<BackendSweep> {
     await this.#leftovers.retry();
+    await this.#removeStaleGroups();
     return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };
+  }
+
+  /** Now and then: of services that died between a sandbox's end and its clean-up. */
+  async #removeStaleGroups(): Promise<void> {
+    if (performance.now() < this.#groupsCheckedAt + GROUPS_EVERY_MS) {
+      return;
+    }
+    this.#groupsCheckedAt = performance.now();
+    await this.#prepared?.limits.removeStale(async (id) =>
+      isFolderName(id) ? ((await this.#files(id).program())?.run ?? null) : null,
+    );
   }
 
   async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {
@@ -177,9 +202,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const ended = known?.ended ?? null;
     this.#terminating.add(id);
     try {
-      await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs });
+      const { limits } = this.#requirePrepared();
+      const beforeKill = async (): Promise<void> => await limits.seal(id);
+      await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs, beforeKill });
       await detachNetwork(this.#files(id).paths, null);
       await ended;
+      await limits.release(id);
     } finally {
       this.#terminating.delete(id);
     }
@@ -231,7 +259,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return sandboxMarker(this.#options.instanceId, id);
   }
 
-  #requirePrepared(): { isolation: ProcessIsolation; launcher: ProgramLauncher } {
+  #requirePrepared(): PreparedBackend {
     if (this.#prepared === null) {
       throw new SandboxBackendError('The process backend is not prepared.');
     }

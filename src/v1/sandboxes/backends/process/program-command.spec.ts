@@ -140,9 +140,10 @@ describe('programCommand', () => {
 });
 
 it('lists what processes cannot have', () => {
-  expect(unsupportedOverrides(launch(NATIVE))).toEqual([]);
+  expect(unsupportedOverrides(launch(NATIVE), () => false)).toEqual([]);
   const overrides = { cpu: 2, memoryMb: 512, runtime: 'runsc', network: 'n' };
-  const lines = unsupportedOverrides(launch({ kind: 'native', image: 'i:1' }, overrides));
+  const wanted = launch({ kind: 'native', image: 'i:1' }, overrides);
+  const lines = unsupportedOverrides(wanted, () => false);
   expect(lines.map((line) => line.replace(/^.* apply /, ''))).toEqual([
     'the image of the sandbox specification.',
     'the processor limit of the sandbox specification.',
@@ -150,6 +151,7 @@ it('lists what processes cannot have', () => {
     'the container runtime of the sandbox specification.',
     'the network of the sandbox specification.',
   ]);
+  expect(unsupportedOverrides(wanted, (resource) => resource === 'memory')).toHaveLength(4);
 });
 
 const LAUNCH: SandboxLaunch = {

@@ -83,11 +83,14 @@ export function needsAssignedPort(
 }
 
 /** What the specification asks for and processes cannot have, in sentences for users. */
-export function unsupportedOverrides({ program, cpu, memoryMb, runtime, network }: SandboxLaunch): string[] {
+export function unsupportedOverrides(
+  { program, cpu, memoryMb, runtime, network }: SandboxLaunch,
+  holds: (resource: 'cpu' | 'memory') => boolean,
+): string[] {
   const overrides: [string, unknown][] = [
     ['the image', program.kind === 'native' ? program.image : null],
-    ['the processor limit', cpu],
-    ['the memory limit', memoryMb],
+    ['the processor limit', holds('cpu') ? null : cpu],
+    ['the memory limit', holds('memory') ? null : memoryMb],
     ['the container runtime', runtime],
     ['the network', network],
   ];

@@ -38,6 +38,7 @@ import {
 } from './sandbox-files.js';
 import { attachNetwork } from './sandbox-network.js';
 import { terminateSandbox } from './sandbox-termination.js';
+import type { ProgramLimits } from './program-limits.js';
 import { pickSandboxUser, isInRange } from './sandbox-users.js';
 
 /** Names that sandboxes may reach are resolved within this time, or stay closed. */
@@ -52,11 +53,13 @@ export interface StartedProgram extends SpawnedProgram {
 export class ProgramLauncher {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
+  readonly #limits: ProgramLimits;
   readonly #portReservations: PortReservations;
 
-  constructor(options: ProcessBackendOptions, platform: Platform) {
+  constructor(options: ProcessBackendOptions, platform: Platform, limits: ProgramLimits) {
     this.#options = options;
     this.#platform = platform;
+    this.#limits = limits;
     this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
@@ -101,14 +104,16 @@ export class ProgramLauncher {
     if (networked) {
       await writeResolver(paths);
     }
-    unsupportedOverrides(launch).forEach((sentence) => launch.onShortfall?.(sentence));
+    const isHeld = (resource: 'cpu' | 'memory'): boolean => this.#limits.holds(resource);
+    unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.#options.instanceId, launch.id, run);
+    const limited = await this.#limits.apply(launch, run, this.#exclusive(user));
     const spawnWith = async (ports: Record<string, number>): Promise<SpawnedProgram> =>
       await spawnProgram({
-        command: [...wrapper, ...command],
+        command: [...limited, ...wrapper, ...command],
         cwd: isolated ? '/' : paths.box,
         env: sandboxEnvironment({
           serviceEnvironment: environment,
@@ -214,6 +219,7 @@ export class ProgramLauncher {
       const marker = sandboxMarker(instanceId, id);
       const user = await this.exclusiveUser(files);
       await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0 });
+      await this.#limits.release(id);
     }
     await files.clearReports();
     return await this.#userOf(files);

@@ -26,6 +26,8 @@ export interface TerminationInput {
   user: number | null;
   /** How long the program may take to end after SIGTERM, milliseconds; 0: it is killed at once. */
   graceMs: number;
+  /** Called before anything is killed. */
+  beforeKill?: () => Promise<void>;
 }
 
 /**
@@ -34,11 +36,15 @@ export interface TerminationInput {
  * @throws SandboxBackendError when some of them survive
  */
 export async function terminateSandbox(input: TerminationInput): Promise<void> {
-  const { record, marker, user } = input;
+  const { record, marker, user, beforeKill } = input;
   const isGone = record !== null && isProgramAlive(record) && (await terminateProgram(input, record));
   // The pid of a process that is gone may be another one's by now.
   const root = record !== null && isProgramAlive(record) ? record.pid : null;
-  if (!isGone && !(await endProcesses({ root, marker, user }))) {
+  if (isGone) {
+    return;
+  }
+  await beforeKill?.();
+  if (!(await endProcesses({ root, marker, user }))) {
     throw new SandboxBackendError('Processes of the sandbox cannot be ended.');
   }
 }
