@@ -1,19 +1,25 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule } from '@nestjs/swagger';
+import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
+import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
+import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
 import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
 import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
+import { ServiceAddress } from './config/service-address.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
+import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
+import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 
 /** A client that stalls in its headers, or in a body that nobody reads, is disconnected after this time. */
 const RECEIVE_TIMEOUT_MS = 20_000;
@@ -29,13 +35,13 @@ export function configureApp(app: NestExpressApplication): void {
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
   endConnectionsOnClose(server);
+  server.prependListener('request', (request, response) =>
+    cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
+  );
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
-  server.prependListener('request', (request, response) =>
-    cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
-  );
   const ports = app.get(SandboxPortProxy);
   if (http.metricsPort !== null) {
     app.use(
@@ -50,6 +56,12 @@ export function configureApp(app: NestExpressApplication): void {
   if (log.requests) {
     app.use(requestLogMiddleware);
   }
+  const hosts = allowedHosts(app);
+  app.use((request: Request, _response: Response, next: NextFunction) => {
+    next(
+      hosts.accepts(request) ? undefined : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
+    );
+  });
   // To a browser these are other sites, to which the service's own headers do not apply.
   app.use(ports.middleware());
   app.use(securityHeadersMiddleware);
@@ -64,7 +76,7 @@ export function configureApp(app: NestExpressApplication): void {
   if (http.corsOrigins.length > 0) {
     app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
   }
-  app.get(WebSocketRouter).attach(server);
+  app.get(WebSocketRouter).attach(server, hosts);
   app.use(app.get(AgentServerProxy).middleware());
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
@@ -74,5 +86,20 @@ export function configureApp(app: NestExpressApplication): void {
     raw: ['json'],
     customSiteTitle: 'Slipway API',
     swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
+  });
+}
+
+/** The names that the service knows of itself: for clients, for pages of sandboxes' ports, and for agent servers. */
+function allowedHosts(app: NestExpressApplication): AllowedHosts {
+  const { http, sandboxes } = app.get(AppConfig);
+  const [address, urls, callback] = [app.get(ServiceAddress), app.get(SandboxUrls), app.get(SandboxCallback)];
+  return new AllowedHosts({
+    listenHost: http.host,
+    configured: http.allowedHosts,
+    isOwn: (name) =>
+      urls.isPortHost(name) ||
+      [address.publicUrl, callback.webhooksUrl, sandboxes.portsUrl].some(
+        (url) => url !== null && new URL(url).hostname === name,
+      ),
   });
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
+import { AllowedHosts } from '../common/requests/allowed-hosts.js';
 import { ActivityTracker } from './activity-tracker.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
@@ -60,7 +61,9 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
   reportConversations({ conversations, webhooks, activity });
   await Promise.all([conversations.load(), commands.closeInterrupted()]);
-  const app = new LazyApp(async () => {
+  // Nobody's browser reaches a Unix socket.
+  const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
+  const app = new LazyApp(hosts, async () => {
     const { createHttpApp } = await import('./http/app.js');
     return createHttpApp({
       conversations,

@@ -5,9 +5,9 @@ import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { parseDestination } from '../common/http/network-destination.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
+import type { GitConfig } from './git-config.js';
 import {
   ChoiceVariable,
-  CloneUrlVariable,
   commaList,
   FromVariable,
   hasNamesBelow,
@@ -15,7 +15,6 @@ import {
   isOrigin,
   ListVariable,
   MatchingVariable,
-  MillisecondsVariable,
   PathVariable,
   PortVariable,
   PostgresUrlVariable,
@@ -28,6 +27,8 @@ import {
 
 // The configuration in typed groups: each member names its environment variable, its default and its rules. An empty
 // variable counts as absent. Documented for operators in docs/operations.md, which a test compares with this file.
+
+const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
 export class HttpConfig {
   @PortVariable('PORT', '3000')
@@ -48,6 +49,16 @@ export class HttpConfig {
     ),
   )
   corsOrigins: string[];
+
+  /** Host names besides its own under which the service answers: `name`, or `*.name` for all below it. */
+  @ListVariable(
+    'ALLOWED_HOSTS',
+    Satisfies(
+      (hosts) => Array.isArray(hosts) && hosts.every((host) => HOST_NAME.test(String(host))),
+      'must be a comma list of host names without scheme and port, such as slipway.internal or *.example.com',
+    ),
+  )
+  allowedHosts: string[];
 
   /** Requests per key and minute, per replica; 0: unlimited. */
   @IntegerVariable('RATE_LIMIT_PER_MINUTE', {
@@ -114,82 +125,6 @@ export class TrustConfig {
   /** Null: generated into `DATA_DIR` (embedded database only). */
   @FromVariable('ENCRYPTION_KEYS', { convert: parseEncryptionKeys })
   encryptionKeys: CipherKey[] | null;
-}
-
-const REALM = 'must be the full http(s) address of the realm, …/realms/NAME';
-
-function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
-  return issuer !== null;
-}
-
-export class EnterpriseSsoConfig {
-  /** Null only while it is read: without an issuer there is no such group. */
-  @UrlVariable(
-    'ENTERPRISE_SSO_ISSUER',
-    { message: REALM },
-    Satisfies((issuer) => /\/realms\/[^/]+$/.test(String(issuer)), REALM),
-  )
-  issuer: string;
-
-  @MatchingVariable(
-    'ENTERPRISE_SSO_ALIAS',
-    /^[A-Za-z0-9._-]+$/,
-    'must name the identity provider in Keycloak (letters, digits, . _ -)',
-    { requiredIf: hasIssuer },
-  )
-  alias: string;
-
-  @ChoiceVariable('ENTERPRISE_SSO_KIND', ['github', 'gitlab', 'bitbucket_dc'], { requiredIf: hasIssuer })
-  kind: 'github' | 'gitlab' | 'bitbucket_dc';
-
-  @TextVariable('ENTERPRISE_SSO_HOST')
-  host: string | null;
-
-  @TextVariable('ENTERPRISE_SSO_CLIENT_ID')
-  clientId: string | null;
-
-  @TextVariable('ENTERPRISE_SSO_CLIENT_SECRET')
-  clientSecret: string | null;
-
-  @ChoiceVariable('ENTERPRISE_SSO_API_VERSION', ['v1', 'v2'], { default: 'v1' })
-  apiVersion: 'v1' | 'v2';
-}
-
-export class GitConfig {
-  @ListVariable('GIT_HOST_ALLOWLIST')
-  hostAllowlist: string[];
-
-  @UrlVariable('GITHUB_API_URL', { default: 'https://api.github.com' })
-  githubApiUrl: string;
-
-  @UrlVariable('GITLAB_API_URL', { default: 'https://gitlab.com/api' })
-  gitlabApiUrl: string;
-
-  @UrlVariable('BITBUCKET_API_URL', { default: 'https://api.bitbucket.org/2.0' })
-  bitbucketApiUrl: string;
-
-  /**
-   * Where repositories of tokens without a host are cloned from, and public ones without a token; no trailing slash.
-   * Unless configured it follows from the address of the API.
-   */
-  @CloneUrlVariable('GITHUB_CLONE_URL')
-  githubCloneUrl: string;
-
-  @CloneUrlVariable('GITLAB_CLONE_URL')
-  gitlabCloneUrl: string;
-
-  @CloneUrlVariable('BITBUCKET_CLONE_URL')
-  bitbucketCloneUrl: string;
-
-  enterpriseSso: EnterpriseSsoConfig | null;
-
-  /** Deadline of one request to a git host, milliseconds. */
-  @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', '8', 60)
-  requestTimeoutMs: number;
-
-  /** How long suggested tasks wait for all providers, milliseconds. */
-  @MillisecondsVariable('SUGGESTED_TASKS_TIMEOUT_SECONDS', '12', 120)
-  tasksTimeoutMs: number;
 }
 
 export class AgentConfig {

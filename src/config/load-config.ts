@@ -3,9 +3,7 @@ import {
   AgentConfig,
   AppConfig,
   DatabaseConfig,
-  EnterpriseSsoConfig,
   GeneralConfig,
-  GitConfig,
   HttpConfig,
   LogConfig,
   OutboundConfig,
@@ -13,6 +11,7 @@ import {
   TrustConfig,
 } from './app-config.js';
 import { ConfigError } from './config.error.js';
+import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
 import { readGroup, type Variable, variablesOf } from './variables.js';
 
 type Variables = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 import type { Clock } from '../common/clock.js';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import type { EnterpriseSsoConfig, GitConfig } from '../config/app-config.js';
+import type { EnterpriseSsoConfig, GitConfig } from '../config/git-config.js';
 import { GitProviderError, type GitProvider, type ProviderType } from './git-provider.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 

@@ -1,6 +1,6 @@
 import { errorMessage } from '../common/errors/error-message.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
-import type { EnterpriseSsoConfig, GitConfig } from '../config/app-config.js';
+import type { EnterpriseSsoConfig, GitConfig } from '../config/git-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { parseGitHost } from './git-host.js';
 import type { ProviderType } from './git-provider.js';

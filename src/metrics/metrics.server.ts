@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { errorStack } from '../common/errors/error-message.js';
+import { AllowedHosts } from '../common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 import type { MetricsRegistry } from './metrics-registry.js';
@@ -23,12 +24,21 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    const { host, metricsPort } = this.config.http;
+    const { host, metricsPort, allowedHosts } = this.config.http;
     if (metricsPort === null) {
       return;
     }
     const registry = await this.metrics.open();
-    const server = createServer((request, response) => void this.respond(registry, request, response));
+    const hosts = new AllowedHosts({ listenHost: host, configured: allowedHosts });
+    const server = createServer((request, response) => {
+      if (hosts.accepts(request)) {
+        void this.respond(registry, request, response);
+      } else {
+        response
+          .writeHead(421, { 'Content-Type': 'text/plain' })
+          .end('Metrics are not read under this host name; add it to ALLOWED_HOSTS.\n');
+      }
+    });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(metricsPort, host, resolve);

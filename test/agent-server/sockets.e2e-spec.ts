@@ -175,7 +175,7 @@ describe('sockets of the agent server', () => {
     const socket = connect(server.port, '127.0.0.1');
     const answer = text(socket);
     socket.end(
-      `GET ${address} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      `GET ${address} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
         'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
     );
     expect(await answer).toMatch(/^HTTP\/1.1 40[04] /);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
+import { AllowedHosts } from '../../common/requests/allowed-hosts.js';
 import { LazyApp, type HttpApp } from './lazy-app.js';
 
 let server: Server;
@@ -15,7 +16,7 @@ beforeEach(async () => {
   loads = 0;
   closed = false;
   load = Promise.withResolvers<HttpApp>();
-  app = new LazyApp(async () => {
+  app = new LazyApp(new AllowedHosts({ listenHost: '127.0.0.1', configured: [] }), async () => {
     loads += 1;
     return await load.promise;
   });

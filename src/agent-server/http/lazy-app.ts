@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { AllowedHosts } from '../../common/requests/allowed-hosts.js';
 
 /** The routes and sockets of the server, once they are loaded. */
 export interface HttpApp {
@@ -19,18 +20,23 @@ const READY = /^\/ready\/?(\?|$)/;
  */
 export class LazyApp {
   readonly #load: () => Promise<HttpApp>;
+  readonly #hosts: AllowedHosts;
   readonly #timer: NodeJS.Timeout;
   #loading: Promise<HttpApp> | null = null;
   #app: HttpApp | null = null;
 
-  constructor(load: () => Promise<HttpApp>) {
+  /** @param hosts the names under which the server answers */
+  constructor(hosts: AllowedHosts, load: () => Promise<HttpApp>) {
+    this.#hosts = hosts;
     this.#load = load;
     this.#timer = setTimeout(() => void this.#loaded(), LOAD_AFTER_MS);
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     const address = request.url ?? '/';
-    if (this.#app !== null) {
+    if (!this.#hosts.accepts(request)) {
+      sendJson(response, 421, { detail: 'The agent server does not answer under this host name.' });
+    } else if (this.#app !== null) {
       this.#app.handle(request, response);
     } else if (ALIVE.test(address)) {
       sendJson(response, 200, { status: 'ok' });
@@ -45,6 +51,10 @@ export class LazyApp {
   readonly upgrade = (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
     // Nobody else listens for errors until the stream is handed on.
     stream.once('error', ignoreError);
+    if (!this.#hosts.accepts(request)) {
+      stream.end('HTTP/1.1 421 Misdirected Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
     void this.#upgrade(request, stream, head);
   };
 

@@ -4,6 +4,7 @@ export const ERROR_CODES = [
   'forbidden',
   'not_found',
   'method_not_allowed',
+  'misdirected_request',
   'conflict',
   'payload_too_large',
   'unsupported_media_type',
@@ -28,6 +29,8 @@ export type ErrorKind =
   | 'not_found'
   | 'conflict'
   | 'gone'
+  | 'too_large'
+  | 'misdirected'
   | 'rate_limited'
   | 'bad_gateway'
   | 'gateway_timeout'

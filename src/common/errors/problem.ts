@@ -20,6 +20,8 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   not_found: 404,
   conflict: 409,
   gone: 410,
+  too_large: 413,
+  misdirected: 421,
   rate_limited: 429,
   bad_gateway: 502,
   unavailable: 503,

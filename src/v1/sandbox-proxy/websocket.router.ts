@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '../../common/errors/error-message.js';
+import type { AllowedHosts } from '../../common/requests/allowed-hosts.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
@@ -16,12 +17,17 @@ export class WebSocketRouter {
     private readonly ports: SandboxPortProxy,
   ) {}
 
-  attach(server: Server): void {
+  /** @param hosts the names under which sockets are served */
+  attach(server: Server, hosts: AllowedHosts): void {
     // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 refuses them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // Without a listener, an error of a client that left would end the process.
       socket.on('error', () => socket.destroy());
+      if (!hosts.accepts(request)) {
+        refuseUpgrade(socket, '421 Misdirected Request');
+        return;
+      }
       const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
       proxy.upgrade(request, socket, head).catch((error: unknown) => {
         this.logger.error('failed to forward a WebSocket', errorStack(error));

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startTestAgentServer } from '../support/test-agent-server.js';
+import { MetricsServer } from '../../src/metrics/metrics.server.js';
+
+let app: TestApp | undefined;
+
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+});
+
+interface Answer {
+  status: number;
+  body: string;
+}
+
+/** @param host what the client takes the server for */
+async function get(url: string, host: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const outgoing = httpRequest(url, { headers: { ...headers, Host: host }, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  response.setEncoding('utf8');
+  const chunks: string[] = await response.toArray();
+  return { status: response.statusCode ?? 0, body: chunks.join('') };
+}
+
+/** The first line that a server responds with to the request for a WebSocket. */
+async function upgrade(port: number, path: string, host: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+  );
+  const [data] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return data.toString('latin1').split('\r\n')[0] ?? '';
+}
+
+const PATHS = ['/health/live', '/server_info', '/docs', '/openapi.json', '/api/settings'];
+
+describe('a service on loopback', () => {
+  it('answers under no name that a page of a stranger can have', async () => {
+    app = await createTestApp();
+    for (const path of PATHS) {
+      const { status, body } = await get(`${app.url}${path}`, 'evil.example', app.user.headers);
+
+      expect([path, status]).toEqual([path, 421]);
+      expect(JSON.parse(body)).toMatchObject({
+        code: 'misdirected_request',
+        detail: expect.stringContaining('ALLOWED_HOSTS'),
+      });
+    }
+    const { port } = new URL(app.url);
+    const address = `/api/v1/sandboxes/${'a'.repeat(22)}/agent-server/sockets/bash-events`;
+    expect(await upgrade(Number(port), address, 'evil.example')).toBe('HTTP/1.1 421 Misdirected Request');
+    expect(await upgrade(Number(port), address, 'localhost')).toBe('HTTP/1.1 404 Not Found');
+  });
+
+  it('answers under its own names and to addresses', async () => {
+    app = await createTestApp({
+      PUBLIC_URL: 'https://slipway.example.com',
+      SANDBOX_PORTS_URL: 'https://apps.example.net',
+      SANDBOX_CALLBACK_URL: 'http://callback.internal:3000',
+    });
+    for (const host of [
+      'localhost',
+      '127.0.0.1:3000',
+      '[::1]',
+      'slipway.example.com',
+      'callback.internal:3000',
+    ]) {
+      expect(await get(`${app.url}/health/live`, host)).toMatchObject({ status: 200 });
+    }
+    // The host of a port: there is no such sandbox.
+    const port = await get(`${app.url}/health/live`, 'worker-1-zzzz.apps.example.net');
+    expect(port).toMatchObject({ status: 404, body: expect.stringContaining('sandbox') });
+    expect(await get(`${app.url}/health/live`, 'example.com')).toMatchObject({ status: 421 });
+  });
+});
+
+describe('a service that others reach', () => {
+  it('answers under every name, since it cannot know them', async () => {
+    app = await createTestApp({ HOST: '0.0.0.0' });
+
+    expect(await get(`${app.url}/health/live`, 'slipway.default.svc')).toMatchObject({ status: 200 });
+  });
+
+  it('answers under the names that the operator has given, when there are some', async () => {
+    app = await createTestApp({ HOST: '0.0.0.0', ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' });
+
+    expect(await get(`${app.url}/health/live`, 'slipway.default.svc:3000')).toMatchObject({ status: 200 });
+    expect(await get(`${app.url}/health/live`, 'a.example.com')).toMatchObject({ status: 200 });
+    expect(await get(`${app.url}/health/live`, '10.1.2.3:3000')).toMatchObject({ status: 200 });
+    expect(await get(`${app.url}/health/live`, 'evil.example')).toMatchObject({ status: 421 });
+  });
+});
+
+describe('other listeners on loopback', () => {
+  it('metrics are read under their own names only', async () => {
+    app = await createTestApp({ METRICS_PORT: '0' });
+    const url = `http://127.0.0.1:${app.app.get(MetricsServer).port}/metrics`;
+
+    expect(await get(url, 'localhost')).toMatchObject({ status: 200 });
+    expect(await get(url, 'evil.example')).toMatchObject({ status: 421 });
+  });
+
+  it('an agent server answers under its own names only', async () => {
+    const server = await startTestAgentServer();
+    try {
+      for (const path of ['/alive', '/server_info', '/api/conversations']) {
+        expect(await get(`${server.client.url}${path}`, 'evil.example')).toMatchObject({ status: 421 });
+      }
+      expect(await get(`${server.client.url}/alive`, 'localhost:1')).toMatchObject({ status: 200 });
+      expect(await upgrade(server.port, '/sockets/bash-events', 'evil.example')).toContain('421');
+    } finally {
+      await server.stop();
+    }
+  });
+});
