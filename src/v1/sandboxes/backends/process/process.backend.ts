@@ -31,7 +31,7 @@ import {
   SandboxFiles,
   sandboxIds,
 } from './sandbox-files.js';
-import { detachNetwork } from './sandbox-network.js';
+import { detachNetwork, isNetworkAttached } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 const GROUPS_EVERY_MS = 60_000;
@@ -56,6 +56,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
   /** Sandboxes that are being terminated, together with everything that their programs leave behind. */
   readonly #terminating = new Set<string>();
+  /** Sandboxes whose network is being connected again. */
+  readonly #reconnecting = new Set<string>();
   #prepared: PreparedBackend | null = null;
   #groupsCheckedAt = -GROUPS_EVERY_MS;
 
@@ -113,6 +115,9 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
     if (isProgramAlive(record)) {
       await rotateLog(files.paths.log, this.#options.fileLimits.logBytes);
+      if (record.networked && !(await isNetworkAttached(files.paths, record.run))) {
+        this.#reconnect(id, files);
+      }
       const { listenAddress } = this.#options;
       const address =
         record.port === null
@@ -221,6 +226,24 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const { launcher } = this.#requirePrepared();
     const [record, user] = await Promise.all([files.program(), launcher.exclusiveUser(files)]);
     return { record, user };
+  }
+
+  /** In the background: a start that goes on connects the network itself, and a sandbox without one still answers. */
+  #reconnect(id: string, files: SandboxFiles): void {
+    if (this.#reconnecting.has(id)) {
+      return;
+    }
+    this.#reconnecting.add(id);
+    void this.#queue
+      .run(id, async () => {
+        const record = await files.program();
+        if (record !== null && isProgramAlive(record)) {
+          await this.#requirePrepared().launcher.connect(id, files.paths, record);
+        }
+      })
+      // The next inspection tries again.
+      .catch(() => undefined)
+      .finally(() => this.#reconnecting.delete(id));
   }
 
   /** Writes down how a program ends, as long as this process lives, and then ends what it left behind. */

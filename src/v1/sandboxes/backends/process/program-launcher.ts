@@ -76,9 +76,7 @@ export class ProgramLauncher {
     const { paths } = files;
     const earlier = await files.program();
     if (earlier !== null && isProgramAlive(earlier)) {
-      if (earlier.networked) {
-        await this.#attachNetwork(launch.id, paths, earlier, signal);
-      }
+      await this.connect(launch.id, paths, earlier);
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
@@ -138,6 +136,17 @@ export class ProgramLauncher {
     const spawned = await spawnWith({ ...launch.ports });
     await this.#connect(launch.id, paths, spawned, signal);
     return { ...spawned, user: this.#exclusive(user) };
+  }
+
+  /**
+   * Connects the network of a program that runs; does nothing when it has none of its own, or is connected.
+   *
+   * @throws SandboxBackendError
+   */
+  async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
+    if (record.networked) {
+      await this.#attachNetwork(id, paths, record, new AbortController().signal);
+    }
   }
 
   /** A program without a network is of no use, so it ends where that cannot be connected. */

@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import { jsonNumber } from '../../src/common/json-access.js';
+import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { sandboxFetch } from '../support/sandbox-fetch.js';
+import { until } from '../support/until.js';
+import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
+
+jest.setTimeout(60_000);
+
+const SIGNAL = new AbortController().signal;
+const NEEDED = [
+  ['bwrap', '--version'],
+  ['slirp4netns', '--version'],
+  ['ip', '-V'],
+] as const;
+/** Where the programs are installed but do not work, the suite fails; where they are not, there is nothing to test. */
+const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
+  ? describe
+  : describe.skip;
+
+describeNetwork('the network of a process sandbox', () => {
+  let harness: ProcessHarness;
+  let closed: Server;
+  let opened: Server;
+
+  beforeEach(async () => {
+    [closed, opened] = await Promise.all([serve('0.0.0.0'), serve('127.0.0.1')]);
+    harness = await processHarness('bwrap', {
+      network: { mode: 'isolated', allow: [`localhost:${portOf(opened)}`] },
+    });
+  });
+
+  afterEach(async () => {
+    closed.close();
+    opened.close();
+    await harness.close();
+  });
+
+  const started = async (launch = harness.launch()): Promise<SandboxClient> => {
+    await harness.backend.start(launch, SIGNAL);
+    return await sandboxAnswers(harness.backend, launch);
+  };
+
+  it('leads neither to services of this machine nor to private addresses', async () => {
+    const client = await started();
+    const own = Object.values(networkInterfaces())
+      .flatMap((list) => list ?? [])
+      .filter(({ family }) => family === 'IPv4');
+    const machine = [...own.map(({ address }) => address), '10.0.2.2', '10.0.2.3'];
+    const targets = [
+      ...machine.map((host) => `${host}/${portOf(closed)}`),
+      '169.254.169.254/80',
+      '10.0.0.1/80',
+      '172.16.0.1/80',
+      '192.168.0.1/80',
+    ];
+    expect(await openOnes(client, targets)).toEqual([]);
+  });
+
+  it('leads to a port of this machine that the operator opened, where programs expect it', async () => {
+    const client = await started();
+    expect(await openOnes(client, [`127.0.0.1/${portOf(opened)}`])).toHaveLength(1);
+  });
+
+  it('has a way out, and its own name servers', async () => {
+    const { stdout } = await (await started()).run('cat /proc/net/route /etc/resolv.conf');
+    expect(stdout).toMatch(/^tap0\t00000000\t0202000A\t/m);
+    expect(stdout).toMatch(/^nameserver 10\.0\.2\.3$/m);
+  });
+
+  it('shows a tool no socket of this machine, and lets it change no route', async () => {
+    const client = await started();
+    const { stdout } = await client.run(
+      'cat /proc/net/tcp; ip route del 10.0.0.0/8; unshare -r ip route del prohibit 10.0.0.0/8; unshare -rn true',
+    );
+    expect(stdout).not.toContain(portOf(closed).toString(16).toUpperCase());
+    expect(await openOnes(client, ['10.0.0.1/80'])).toEqual([]);
+  });
+
+  it('keeps what a sandbox listens on to itself, at the same port in each', async () => {
+    const launches = ['one', 'two'].map(() => harness.launch({ ports: { WORKER_1: 8011 } }));
+    const clients = await Promise.all(launches.map(async (launch) => await started(launch)));
+    const program = `require('node:http').createServer((_, response) => response.end(process.env.NAME)).listen(8011)`;
+    clients.forEach((client, index) => {
+      client.run(`NAME=${index} ${process.execPath} -e "${program}"`).catch(() => undefined);
+    });
+    const pages = launches.map(async ({ id }) => {
+      const { ports } = await harness.backend.inspect(id);
+      const page = async () => await (await sandboxFetch(ports['WORKER_1'] ?? '', '/')).text();
+      await until(async () => page().then(Boolean, () => false));
+      return await page();
+    });
+    expect(await Promise.all(pages)).toEqual(['0', '1']);
+  });
+
+  it('is connected again when the process that connects it dies', async () => {
+    const launch = harness.launch();
+    const client = await started(launch);
+    const connector = async () => {
+      const file = path.join(harness.options.folder, launch.id, 'network.json');
+      return jsonNumber(JSON.parse(await readFile(file, 'utf8')), 'pid') ?? 0;
+    };
+    const first = await connector();
+    process.kill(first, 'SIGKILL');
+    await until(async () => {
+      await harness.backend.list();
+      return (await connector()) !== first;
+    });
+    const target = `127.0.0.1/${portOf(opened)}`;
+    await until(async () => (await openOnes(client, [target])).length === 1);
+    expect(await openOnes(client, [target, `10.0.2.2/${portOf(closed)}`])).toEqual([target]);
+  });
+
+  it('is refused where it is required and cannot be', async () => {
+    const network = { mode: 'isolated', allow: [] } as const;
+    await expect(harness.reopen({ network, listenAddress: '127.0.0.1' })).rejects.toThrow(
+      SandboxBackendError,
+    );
+    await expect(harness.reopen({ network, isolation: 'none' })).rejects.toThrow(/SANDBOX_NETWORK=isolated/);
+  });
+});
+
+async function serve(host: string): Promise<Server> {
+  const server = createServer((_, response) => response.end('here'));
+  server.listen(0, host);
+  await once(server, 'listening');
+  return server;
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+/** Those of the targets (`host/port`) that a tool gets a response from. */
+async function openOnes(client: SandboxClient, targets: readonly string[]): Promise<string[]> {
+  const script = `exec 3<>/dev/tcp/$0; printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3; cat <&3 | grep -q here && echo "$0"`;
+  const checks = targets.map((target) => `timeout 5 bash -c '${script}' ${target} 2>/dev/null`);
+  const { stdout } = await client.run(`${checks.join(' & ')} & wait; echo checked`);
+  const lines = stdout.split('\n').filter(Boolean);
+  if (lines.pop() !== 'checked') {
+    throw new Error(stdout);
+  }
+  return lines;
+}
