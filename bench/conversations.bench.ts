@@ -40,7 +40,8 @@ const CONVERSATION_ROWS = 1_000;
 export async function benchConversations(): Promise<Outcome[]> {
   const llm = await ScriptedLlm.start(() => say('It is done.'));
   try {
-    return await withSandboxService({}, async (service) => {
+    const environment = { SANDBOX_NETWORK_ALLOW: new URL(llm.url).host };
+    return await withSandboxService(environment, async (service) => {
       const [client, reader] = service.clients;
       const settings = { llm_model: 'openai/scripted', llm_api_key: 'sk-bench', llm_base_url: llm.url };
       await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(settings) });

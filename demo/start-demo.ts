@@ -79,6 +79,7 @@ export async function startDemo(): Promise<Demo> {
         GITHUB_CLONE_URL: repositories.origin,
         GITLAB_API_URL: `${gitlab.origin}/api`,
         BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
+        SANDBOX_NETWORK_ALLOW: new URL(model.url).host,
         ...backend.environment,
       },
     });

@@ -25,10 +25,12 @@ describe('a conversation in a real sandbox', () => {
   let app: TestApp;
 
   beforeAll(async () => {
-    harness = await processHarness('auto');
     git = await startGitHttpServer(`x-access-token:${TOKEN}`);
     await git.commit('octo/app', 'main', { 'README.md': 'hello' });
     llm = await ScriptedLlm.start(inOrder(call('terminal', { command: WORK }), answer('It is pushed.')));
+    harness = await processHarness('auto', {
+      network: { mode: 'auto', allow: [git.origin, llm.url].map((address) => new URL(address).host) },
+    });
     app = await createTestApp({ GITHUB_CLONE_URL: git.origin, ALLOW_UNSANDBOXED: 'true' }, undefined, {
       sandboxBackend: harness.backend,
     });
