@@ -1,6 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { AuthModule } from './auth/auth.module.js';
-import { ClockModule } from './common/clock.js';
 import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
@@ -32,7 +31,6 @@ export class AppModule {
       module: AppModule,
       imports: [
         ConfigModule.register(config),
-        ClockModule,
         CryptoModule.register(resources.encryptionKeys),
         DatabaseModule.register(resources.addresses, config.database.poolSize),
         AuthModule,

@@ -1,6 +1,9 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
+import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { Clock } from '../common/clock.js';
 import { DatabaseAddresses } from './database-addresses.js';
+import { DatabaseClock } from './database-clock.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ServiceState } from './service-state.entity.js';
@@ -9,7 +12,7 @@ import { ServiceStateRepository } from './service-state.repository.js';
 /** Longer than the server's own limit for a statement, so that only a server that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;
 
-/** The data source and its addresses; features add their entities with `TypeOrmModule.forFeature`. */
+/** The data source, its addresses and its time; features add their entities with `TypeOrmModule.forFeature`. */
 @Global()
 @Module({})
 export class DatabaseModule {
@@ -28,10 +31,15 @@ export class DatabaseModule {
       ],
       providers: [
         { provide: DatabaseAddresses, useValue: addresses },
+        {
+          provide: Clock,
+          useFactory: (dataSource: DataSource) => DatabaseClock.start(dataSource),
+          inject: [getDataSourceToken()],
+        },
         ServiceStateRepository,
         EncryptionKeyCheck,
       ],
-      exports: [DatabaseAddresses],
+      exports: [DatabaseAddresses, Clock],
     };
   }
 }

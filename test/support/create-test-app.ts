@@ -47,6 +47,8 @@ const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 export interface TestParts {
   /** Where sandboxes run; by default there are none. */
   sandboxBackend?: SandboxBackend;
+  /** The service's own clock instead of one that the test moves. */
+  ownClock?: boolean;
 }
 
 /**
@@ -57,7 +59,7 @@ export interface TestParts {
 export async function createTestApp(
   environment: Record<string, string> = {},
   databaseUrl?: string,
-  { sandboxBackend = new EmptySandboxBackend() }: TestParts = {},
+  { sandboxBackend = new EmptySandboxBackend(), ownClock = false }: TestParts = {},
 ): Promise<TestApp> {
   const database =
     databaseUrl === undefined
@@ -79,7 +81,7 @@ export async function createTestApp(
     false,
   );
   const clock = new ManualClock();
-  const testing = await Test.createTestingModule({
+  const builder = Test.createTestingModule({
     imports: [
       AppModule.register(config, {
         addresses: await addressesOf(database.url, config.database.directUrl),
@@ -87,11 +89,9 @@ export async function createTestApp(
       }),
     ],
   })
-    .overrideProvider(Clock)
-    .useValue(clock)
     .overrideProvider(SandboxBackend)
-    .useValue(sandboxBackend)
-    .compile();
+    .useValue(sandboxBackend);
+  const testing = await (ownClock ? builder : builder.overrideProvider(Clock).useValue(clock)).compile();
   const app = testing.createNestApplication<NestExpressApplication>({ bodyParser: false, logger: false });
   configureApp(app);
   try {

@@ -60,9 +60,9 @@ type Probe =
  * @throws EmbeddedPostgresError when the server does not become ready
  */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
-  const deadline = Date.now() + READY_TIMEOUT_MS;
+  const deadline = performance.now() + READY_TIMEOUT_MS;
   let last: unknown;
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     const found = await probe(options.connection);
     if (found.state === 'connected') {
       return found.client;
@@ -143,7 +143,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
   }
   child.unref();
   options.onLaunched?.();
-  while (!hasEnded(child) && Date.now() < deadline) {
+  while (!hasEnded(child) && performance.now() < deadline) {
     const found = await probe(options.connection, 'postgres');
     if (found.state === 'connected') {
       await found.client.end();
@@ -217,9 +217,9 @@ async function stopPostmaster(cluster: string): Promise<boolean> {
     return running === null;
   }
   process.kill(running.pid, 'SIGINT'); // PostgreSQL's "fast" shutdown
-  const deadline = Date.now() + STOP_TIMEOUT_MS;
+  const deadline = performance.now() + STOP_TIMEOUT_MS;
   while (isPostmasterOf(cluster, running.pid)) {
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(`PostgreSQL (process ${running.pid}) does not stop`);
     }
     await delay(POLL_MS);
@@ -248,7 +248,7 @@ async function liveConnection(lease: Client, connection: EmbeddedConnection): Pr
 }
 
 async function isUsedByOthers(client: Client): Promise<boolean> {
-  const deadline = Date.now() + CLOSE_GRACE_MS;
+  const deadline = performance.now() + CLOSE_GRACE_MS;
   for (;;) {
     const { rows } = await client.query<{ leases: number; others: number }>(
       `select count(*) filter (where application_name = $1)::int as leases, count(*)::int as others
@@ -256,7 +256,7 @@ async function isUsedByOthers(client: Client): Promise<boolean> {
       [LEASE_NAME],
     );
     const { leases, others } = rows[0] ?? { leases: 0, others: 0 };
-    if (others === 0 || leases > 0 || Date.now() > deadline) {
+    if (others === 0 || leases > 0 || performance.now() > deadline) {
       return others > 0;
     }
     await delay(10);

@@ -28,10 +28,10 @@ export async function withStartLock<T>(
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const self = processIdentity(process.pid);
   const holder = `${process.pid} ${self?.startedAt ?? ''}`;
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   let number = await tryAcquire(folder, holder);
   while (number === null) {
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(
         `Another process has been starting or stopping PostgreSQL for too long (${folder})`,
       );

@@ -1,0 +1,114 @@
+import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
+import type { DataSource } from 'typeorm';
+import { RepeatedWork } from '../common/async.js';
+import { Clock } from '../common/clock.js';
+import { errorMessage } from '../common/errors/error-message.js';
+
+const COMPARE_MS = 30_000;
+/** A comparison is as exact as its query was quick, so that the quickest of these counts. */
+const QUERIES = 3;
+/** Smaller differences come from the network. */
+const TOLERANCE_MS = 100;
+/** A machine's clock that moves by more against time that has passed was set, or the machine has slept. */
+const JUMP_MS = 1_000;
+
+/** What passes time on this machine. */
+export interface MachineTime {
+  /** Epoch milliseconds; somebody may set it. */
+  wall(): number;
+  /** Milliseconds since some moment; never set, and it may stand still while the machine sleeps. */
+  monotonic(): number;
+}
+
+const MACHINE_TIME: MachineTime = { wall: () => Date.now(), monotonic: () => performance.now() };
+
+/**
+ * The time of the database, which all replicas share: leases, deadlines and expiry dates that one replica writes are
+ * compared by others, and with the database's own `now()`. It passes as time does, whatever happens to the clock of this machine;
+ * every half minute, and when that clock jumps, it is compared with the database.
+ */
+@Injectable()
+export class DatabaseClock extends Clock implements OnModuleDestroy {
+  private readonly logger = new Logger(DatabaseClock.name);
+  private readonly comparing = new RepeatedWork(
+    COMPARE_MS,
+    () => this.compare(),
+    (error) => this.logger.warn('failed to compare clocks', { error: errorMessage(error) }),
+  );
+  /** Database's time minus monotonic time, milliseconds; null until they were compared. */
+  private ahead: number | null = null;
+  /** The same of the machine's clock when it was last looked at. */
+  private wallAhead: number;
+
+  constructor(
+    private readonly dataSource: Pick<DataSource, 'query'>,
+    private readonly time: MachineTime = MACHINE_TIME,
+  ) {
+    super();
+    this.wallAhead = time.wall() - time.monotonic();
+  }
+
+  /** @throws QueryFailedError when the database cannot be asked */
+  static async start(dataSource: Pick<DataSource, 'query'>, time?: MachineTime): Promise<DatabaseClock> {
+    const clock = new DatabaseClock(dataSource, time);
+    await clock.compare();
+    clock.comparing.start();
+    return clock;
+  }
+
+  now(): number {
+    const monotonic = this.time.monotonic();
+    const wallAhead = this.time.wall() - monotonic;
+    if (Math.abs(wallAhead - this.wallAhead) > JUMP_MS) {
+      this.wallAhead = wallAhead;
+      void this.comparing.now();
+    }
+    return Math.round(monotonic + (this.ahead ?? wallAhead));
+  }
+
+  /** Asks the database for its time, and follows it. */
+  async compare(): Promise<void> {
+    const { ahead, uncertaintyMs } = await this.measure();
+    if (this.ahead === null) {
+      this.ahead = ahead;
+      this.reportDifference(ahead);
+      return;
+    }
+    const moved = ahead - this.ahead;
+    if (Math.abs(moved) <= Math.max(TOLERANCE_MS, uncertaintyMs)) {
+      return;
+    }
+    this.ahead = ahead;
+    if (Math.abs(moved) > JUMP_MS) {
+      this.logger.warn('clock of the database moved', { by_ms: Math.round(moved) });
+    }
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.comparing.stop();
+  }
+
+  private reportDifference(ahead: number): void {
+    const machineIsAheadMs = Math.round(this.wallAhead - ahead);
+    if (Math.abs(machineIsAheadMs) > JUMP_MS) {
+      this.logger.warn('clock of this machine differs from that of the database', {
+        ahead_ms: machineIsAheadMs,
+      });
+    }
+  }
+
+  private async measure(): Promise<{ ahead: number; uncertaintyMs: number }> {
+    let best = { ahead: 0, uncertaintyMs: Number.POSITIVE_INFINITY };
+    for (let query = 0; query < QUERIES; query += 1) {
+      const before = this.time.monotonic();
+      const [row] = await this.dataSource.query<{ ms: number }[]>(
+        'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float AS ms',
+      );
+      const uncertaintyMs = (this.time.monotonic() - before) / 2;
+      if (row && uncertaintyMs < best.uncertaintyMs) {
+        best = { ahead: row.ms - before - uncertaintyMs, uncertaintyMs };
+      }
+    }
+    return best;
+  }
+}

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { SandboxLeaseRepository } from '../../src/v1/sandboxes/sandbox-lease.repository.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { until } from '../support/until.js';
+
+const HOUR_MS = 3_600_000;
+
+describe('a clock of the machine that is set anew', () => {
+  let backend: ScriptedSandboxBackend;
+  let first: TestApp;
+  let second: TestApp;
+  let me: SandboxesClient;
+  let started: { id: string };
+  let gate: PromiseWithResolvers<void>;
+
+  beforeEach(async () => {
+    gate = Promise.withResolvers();
+    backend = new ScriptedSandboxBackend();
+    first = await createTestApp({}, undefined, { sandboxBackend: backend, ownClock: true });
+    second = await createTestApp({}, first.databaseUrl, { sandboxBackend: backend, ownClock: true });
+    me = new SandboxesClient(first.url, await first.createUser());
+    backend.script.gate = gate.promise;
+    started = await me.create();
+    await until(() => backend.callsOf(started.id).includes('start'));
+  });
+
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    gate.resolve();
+    await second.close();
+    await first.close();
+    await backend.close();
+  });
+
+  function setClock(byMs: number): void {
+    const { now } = Date;
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + byMs);
+  }
+
+  /** Until when the lease lasts, and how many seconds that is on the clock of the database. */
+  async function lease(): Promise<{ until: string; seconds: number }> {
+    const [row] = await first.dataSource.query<[{ until: string; seconds: number }]>(
+      `SELECT lease_until::text AS until, extract(epoch FROM lease_until - now())::float AS seconds
+       FROM sandboxes WHERE id = $1`,
+      [started.id],
+    );
+    return row;
+  }
+
+  it.each([HOUR_MS, -HOUR_MS])('by %d ms takes no lease from anybody', async (byMs) => {
+    setClock(byMs);
+
+    const taken = await second.app.get(SandboxLeaseRepository).takeDue(10);
+
+    expect(taken).toEqual([]);
+    expect(backend.callsOf(started.id)).toEqual(['start']);
+  });
+
+  it.each([HOUR_MS, -HOUR_MS])('by %d ms makes no lease last longer or shorter', async (byMs) => {
+    const before = (await lease()).until;
+    setClock(byMs);
+    // The worker renews it with its next look.
+    await until(async () => (await lease()).until !== before);
+
+    const { seconds } = await lease();
+    expect(seconds).toBeGreaterThan(10);
+    expect(seconds).toBeLessThan(16);
+  });
+});
