@@ -51,6 +51,24 @@ describe('toLlmFailure', () => {
     expect(failure.message).toContain(message);
   });
 
+  const refused = (code: string, address: string) =>
+    Object.assign(new Error(`connect ${code} ${address}`), { code, address, port: 11_434 });
+
+  it.each([
+    ['loopback', refused('ECONNREFUSED', '127.0.0.1'), true],
+    ['a private address', refused('EACCES', '10.1.2.3'), true],
+    [
+      'both loopbacks',
+      new AggregateError([refused('ECONNREFUSED', '::1'), refused('ECONNREFUSED', '127.0.0.1')]),
+      true,
+    ],
+    ['a public address', refused('ECONNREFUSED', '203.0.113.9'), false],
+    ['a connection that broke', refused('ECONNRESET', '10.1.2.3'), false],
+  ])('says how to open a destination that the network does not lead to: %s', (_, cause, expected) => {
+    const { message } = toLlmFailure(new TypeError('fetch failed', { cause }), NOW);
+    expect(/SANDBOX_NETWORK_ALLOW=[\d.]+:11434\.$/.test(message)).toBe(expected);
+  });
+
   it('returns an LlmFailure unchanged', () => {
     const own = new LlmFailure('LlmEmptyAnswer', 'nothing', 0);
     expect(toLlmFailure(own, NOW)).toBe(own);

@@ -1,6 +1,7 @@
+import { isIPv4 } from 'node:net';
 import { APICallError } from 'ai';
 import { errorMessage } from '../../../common/errors/error-message.js';
-import { jsonText, parseJson } from '../../../common/json-access.js';
+import { jsonNumber, jsonText, parseJson } from '../../../common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import { UnresponsiveModelError } from './idle-timeout-fetch.js';
 
@@ -29,6 +30,8 @@ export class LlmFailure extends Error {
 }
 
 const MAX_REASON = 1_000;
+/** What `connect` answers where a route prohibits the destination, or where there is none (ip-route(8)). */
+const CLOSED_CODES = ['EACCES', 'EHOSTUNREACH', 'ENETUNREACH'];
 /** Providers share no error code for this; these are the words of the large ones. */
 const CONTEXT_FULL =
   /context[ _-]?(length|window|size)|prompt is too long|too many (input )?tokens|maximum .{0,40}tokens|input is too long/i;
@@ -69,12 +72,34 @@ function connectionFailure(error: unknown): LlmFailure {
   // The SDK also throws plain objects with a message.
   const reasons = new Set(causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause)));
   const text = clipText([...reasons].join(': '), MAX_REASON);
+  const closed = closedDestination(error);
+  const hint =
+    closed === null
+      ? ''
+      : ` The sandbox may have a network of its own, which leads to public addresses only: an operator can open this one with SANDBOX_NETWORK_ALLOW=${closed}.`;
   return new LlmFailure(
     'LlmUnavailable',
-    `The model could not be reached, or its answer broke off: ${text}`,
+    `The model could not be reached, or its answer broke off: ${text}${hint}`,
     0,
     error,
   );
+}
+
+/** Where nothing was connected to because the network does not lead there; null when that is not the reason. */
+function closedDestination(error: unknown): string | null {
+  const tries = causes(error).flatMap((cause) => [
+    cause,
+    ...(cause instanceof AggregateError ? cause.errors : []),
+  ]);
+  for (const attempt of tries) {
+    const address = jsonText(attempt, 'address') ?? '';
+    const code = jsonText(attempt, 'code') ?? '';
+    const isClosed = CLOSED_CODES.includes(code) || (code === 'ECONNREFUSED' && address.startsWith('127.'));
+    if (isIPv4(address) && isClosed) {
+      return `${address}:${jsonNumber(attempt, 'port')}`;
+    }
+  }
+  return null;
 }
 
 /** The provider's reason: `error.message` of its JSON, else the beginning of the body. */
