@@ -14,6 +14,8 @@ import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
+/** Of a page of events, which may be a single event with pictures. */
+const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
 /** Whether anything happens in a sandbox. */
 export interface AgentServerActivity {
@@ -29,11 +31,16 @@ export interface RemoteConversation {
   id: string;
   status: ConversationStatus;
   title: string | null;
-  /** Without a base URL: the provider's own. */
-  model: { model: string | null; baseUrl: string | null };
   metrics: MetricsSnapshot | null;
   /** The server ended while the agent worked; `run` continues (our server only). */
   wasRunning: boolean;
+}
+
+interface EventPageRequest {
+  pageId?: string;
+  limit?: number;
+  mayExceed?: boolean;
+  signal?: AbortSignal;
 }
 
 /** The client of agent servers, ours and the stock one. Every method throws AgentServerError when it fails. */
@@ -44,7 +51,7 @@ export class AgentServerClient {
   /** Whether the server answers. Never throws AgentServerError. */
   async isAlive(address: string): Promise<boolean> {
     try {
-      await this.http.text({ address, sessionKey: '' }, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
+      await this.http.send({ address, sessionKey: '' }, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
       return true;
     } catch (error) {
       if (error instanceof AgentServerError) {
@@ -98,24 +105,24 @@ export class AgentServerClient {
   }
 
   async renameConversation(target: AgentServerTarget, id: string, title: string): Promise<void> {
-    await this.http.text(target, conversationPath(id), { method: 'PATCH', body: { title } });
+    await this.http.send(target, conversationPath(id), { method: 'PATCH', body: { title } });
   }
 
   async deleteConversation(target: AgentServerTarget, id: string): Promise<void> {
-    await this.http.text(target, conversationPath(id), { method: 'DELETE' });
+    await this.http.send(target, conversationPath(id), { method: 'DELETE' });
   }
 
   /** @throws AgentServerError 409 when it already runs */
   async run(target: AgentServerTarget, id: string): Promise<void> {
-    await this.http.text(target, `${conversationPath(id)}/run`, { method: 'POST' });
+    await this.http.send(target, `${conversationPath(id)}/run`, { method: 'POST' });
   }
 
   async pause(target: AgentServerTarget, id: string): Promise<void> {
-    await this.http.text(target, `${conversationPath(id)}/pause`, { method: 'POST' });
+    await this.http.send(target, `${conversationPath(id)}/pause`, { method: 'POST' });
   }
 
   async sendMessage(target: AgentServerTarget, id: string, body: SendMessageRequest): Promise<void> {
-    await this.http.text(target, `${conversationPath(id)}/events`, { method: 'POST', body });
+    await this.http.send(target, `${conversationPath(id)}/events`, { method: 'POST', body });
   }
 
   async respondToConfirmation(
@@ -123,7 +130,7 @@ export class AgentServerClient {
     id: string,
     body: { accept: boolean; reason?: string },
   ): Promise<void> {
-    await this.http.text(target, `${conversationPath(id)}/events/respond_to_confirmation`, {
+    await this.http.send(target, `${conversationPath(id)}/events/respond_to_confirmation`, {
       method: 'POST',
       body,
     });
@@ -131,7 +138,7 @@ export class AgentServerClient {
 
   /** Restores the credentials that a conversation lost when its server ended (our server only). */
   async giveCredentials(target: AgentServerTarget, id: string, body: CredentialsRequest): Promise<void> {
-    await this.http.text(target, `${conversationPath(id)}/credentials`, { method: 'POST', body });
+    await this.http.send(target, `${conversationPath(id)}/credentials`, { method: 'POST', body });
   }
 
   /** A title generated from the messages; null when the server offers none (newer stock servers set it themselves). */
@@ -154,14 +161,18 @@ export class AgentServerClient {
    * A page of the log, oldest first.
    *
    * @param pageId id of the first event of the page
+   * @param mayExceed whether a page that is too large is no breach, because the caller asks for a smaller one then
+   * @throws ResponseTooLargeError when the page exceeds its bounds
    */
   async events(
     target: AgentServerTarget,
     id: string,
-    { pageId, limit = 100, signal }: { pageId?: string; limit?: number; signal?: AbortSignal },
+    { pageId, limit = 100, mayExceed = false, signal }: EventPageRequest,
   ): Promise<EventPage> {
     const response = await this.http.json(target, `${conversationPath(id)}/events/search`, {
       query: { page_id: pageId, limit, sort_order: 'TIMESTAMP' },
+      bounds: PAGE_BOUNDS,
+      mayExceed,
       ...(signal && { signal }),
     });
     return {
@@ -206,10 +217,6 @@ export function toRemoteConversation(value: unknown): RemoteConversation | null 
     id,
     status,
     title: jsonText(value, 'title'),
-    model: {
-      model: jsonText(value, 'agent', 'llm', 'model'),
-      baseUrl: jsonText(value, 'agent', 'llm', 'base_url'),
-    },
     metrics:
       toMetrics(jsonAt(value, 'metrics')) ?? toMetrics(jsonAt(value, 'stats', 'usage_to_metrics', 'agent')),
     wasRunning: jsonAt(value, 'agent_state', 'was_running') === true,

@@ -7,7 +7,9 @@ import type { AgentServerTarget } from './sandbox-address.js';
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;
 const POLL_FACTOR = 1.5;
-const PAGE_SIZE = 100;
+/** A piece of output has up to 128,000 characters, of which each may take six bytes. */
+const PAGE_SIZE = 10;
+const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 /** Time that the server gets after the command's timeout to report it. */
 const GRACE_MS = 20_000;
 /** Of long output only the end is kept, because that is where failures show. */
@@ -101,6 +103,7 @@ export class AgentServerCommands {
         sort_order: 'TIMESTAMP',
         limit: PAGE_SIZE,
       },
+      bounds: PAGE_BOUNDS,
       signal,
     });
     return jsonList(page, 'items').filter((item) => jsonText(item, 'kind') === 'BashOutput');

@@ -64,6 +64,41 @@ describe('an agent server on a Unix socket', () => {
     watch.close();
   });
 
+  it('is not read while it floods the socket of a conversation', async () => {
+    const sockets = new WebSocketServer({ server });
+    const accepted = once(sockets, 'connection');
+    let changes = 0;
+    const nothing = (): void => undefined;
+    const watch = new AgentServerWatch(target, 'c1', {
+      opened: nothing,
+      changed: () => (changes += 1),
+      closed: nothing,
+    });
+    const [socket] = await accepted;
+    const frame = 'x'.repeat(1024 * 1024);
+    const frames = 400;
+    for (let sent = 0; sent < frames; sent += 1) {
+      socket.send(frame);
+    }
+    // Most of the flood stays with its sender.
+    await until(() => changes >= 200);
+    expect(changes).toBeLessThan(frames);
+    expect(socket.bufferedAmount).toBeGreaterThan(100 * frame.length);
+    watch.close();
+  });
+
+  it('gets a pong for its ping', async () => {
+    const sockets = new WebSocketServer({ server });
+    const accepted = once(sockets, 'connection');
+    const nothing = (): void => undefined;
+    const watch = new AgentServerWatch(target, 'c1', { opened: nothing, changed: nothing, closed: nothing });
+    const [socket] = await accepted;
+    socket.ping('hello');
+    const [pong] = await once(socket, 'pong');
+    expect(pong).toBeDefined();
+    watch.close();
+  });
+
   it('shares no connection between two starts of a sandbox', async () => {
     await http.json(target, '/');
     await http.json({ ...target, sessionKey: 'the key of the next start' }, '/');

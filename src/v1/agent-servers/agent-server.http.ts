@@ -2,16 +2,29 @@ import { Injectable } from '@nestjs/common';
 import type { Dispatcher, FormData } from 'undici';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
+import { JsonBoundsError } from '../../common/requests/json-outline.js';
 import { AgentServerConnections } from './agent-server.connections.js';
+import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-/** A page of a hundred events with pictures is large; anything larger than this is not a page. */
-const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** A conversation comes with its settings, its skills and the statistics of each model call. */
+const USUAL_BOUNDS: ResponseBounds = { bytes: 4 * MIB, values: 100_000 };
+/** Responses that nobody reads are dropped up to this size, so that their connection can be used again. */
+const MAX_DROPPED_BYTES = 64 * 1024;
+const MAX_ERROR_BYTES = MIB / 4;
 const MAX_DETAIL = 500;
 const NO_REASON = 'no reason given';
-/** `detail` of the error about a response that exceeded the limit. */
-export const RESPONSE_TOO_LARGE = 'its response was too large';
+
+type ResponseBody = Dispatcher.ResponseData['body'];
+
+/** A 2xx response whose body is still to be read. */
+interface AgentServerResponse {
+  body: ResponseBody;
+  /** What the server says about its length; null: nothing. */
+  bytes: number | null;
+}
 
 /** An agent server refused a request, or did not answer it. */
 export class AgentServerError extends Error {
@@ -34,6 +47,21 @@ export class AgentServerError extends Error {
   }
 }
 
+/** An agent server sent more than any honest one does. */
+export class ResponseTooLargeError extends AgentServerError {
+  /** @param excess what it sent: `more than 4 MiB in one response` */
+  constructor(
+    readonly excess: string,
+    options?: ErrorOptions,
+  ) {
+    super(null, `it sent ${excess}`, options);
+    this.name = 'ResponseTooLargeError';
+  }
+}
+
+/** Hears of a start of a sandbox whose agent server sent too much; its target tells which one. */
+type BreachListener = (target: AgentServerTarget, error: ResponseTooLargeError) => void;
+
 interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
@@ -45,25 +73,65 @@ interface AgentServerCall {
   signal?: AbortSignal;
 }
 
+interface JsonCall extends AgentServerCall {
+  /** What the response may be; the usual bounds by default. */
+  bounds?: ResponseBounds;
+  /** The caller asks for less when this is too much, so that it is no breach yet. */
+  mayExceed?: boolean;
+}
+
 /**
  * Sends requests to agent servers. Their addresses come from backends and never from users, so the guard against private
  * addresses that other outgoing requests have would only block them. Redirects are not followed.
  */
 @Injectable()
 export class AgentServerHttp {
+  readonly #receiver = new BoundedJson();
+  readonly #breachListeners: BreachListener[] = [];
+
   constructor(private readonly connections: AgentServerConnections) {}
+
+  /** Calls the listener when the response of a sandbox exceeds its bounds. */
+  onBreach(listener: BreachListener): void {
+    this.#breachListeners.push(listener);
+  }
 
   /**
    * Sends a request and reads the JSON response.
    *
-   * @throws AgentServerError for anything but a 2xx response with JSON
+   * @throws ResponseTooLargeError when it exceeds its bounds; AgentServerError for anything else but a 2xx response with
+   *   JSON
    */
-  async json(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<unknown> {
-    const text = await this.text(target, path, call);
+  async json(target: AgentServerTarget, path: string, call: JsonCall = {}): Promise<unknown> {
+    const { bounds = USUAL_BOUNDS, mayExceed = false } = call;
+    const { body } = await this.open(target, path, call);
     try {
-      return JSON.parse(text);
+      return await this.#receiver.receive(body, bounds);
     } catch (error) {
-      throw new AgentServerError(null, 'its response was not JSON', { cause: error });
+      if (error instanceof ResponseBoundsError) {
+        const tooLarge = new ResponseTooLargeError(error.message, { cause: error });
+        if (!mayExceed) {
+          this.#breachListeners.forEach((listener) => listener(target, tooLarge));
+        }
+        throw tooLarge;
+      }
+      throw error instanceof SyntaxError || error instanceof JsonBoundsError
+        ? new AgentServerError(null, 'its response was not JSON', { cause: error })
+        : failureOf(error);
+    }
+  }
+
+  /**
+   * Sends a request of which only the status counts.
+   *
+   * @throws AgentServerError for anything but a 2xx response
+   */
+  async send(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<void> {
+    const { body } = await this.open(target, path, call);
+    try {
+      await body.dump({ limit: MAX_DROPPED_BYTES });
+    } catch (error) {
+      throw failureOf(error);
     }
   }
 
@@ -82,7 +150,7 @@ export class AgentServerHttp {
     const { FormData: Form } = await import('undici');
     const form = new Form();
     form.set('file', new Blob([content]), 'file');
-    await this.text(target, '/api/file/upload', {
+    await this.send(target, '/api/file/upload', {
       method: 'POST',
       query: { path },
       form,
@@ -91,11 +159,15 @@ export class AgentServerHttp {
   }
 
   /**
-   * Sends a request and reads the response as text.
+   * Sends a request. The caller reads the body or destroys it; its time ends with the one of the request.
    *
    * @throws AgentServerError for anything but a 2xx response
    */
-  async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
+  async open(
+    target: AgentServerTarget,
+    path: string,
+    call: AgentServerCall = {},
+  ): Promise<AgentServerResponse> {
     const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
@@ -119,32 +191,41 @@ export class AgentServerHttp {
         body: form ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signals,
       });
-      const text = await readText(response.body);
       if (response.statusCode < 200 || response.statusCode > 299) {
-        throw new AgentServerError(response.statusCode, failureDetail(text));
+        throw new AgentServerError(response.statusCode, failureDetail(await readDetail(response.body)));
       }
-      return text;
+      return { body: response.body, bytes: lengthOf(response.headers['content-length']) };
     } catch (error) {
-      if (error instanceof AgentServerError) {
-        throw error;
-      }
-      throw new AgentServerError(null, reasonOf(error), { cause: error });
+      throw failureOf(error);
     }
   }
 }
 
-async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+/** As the server says it: a stranger's word. */
+function lengthOf(header: string | string[] | undefined): number | null {
+  return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : null;
+}
+
+/** The text of a failure; empty when it is too long to be one. */
+async function readDetail(body: ResponseBody): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
+  // Leaving the loop ends the response.
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > MAX_RESPONSE_BYTES) {
-      throw new AgentServerError(null, RESPONSE_TOO_LARGE);
+    if (size > MAX_ERROR_BYTES) {
+      return '';
     }
     chunks.push(bytes);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+function failureOf(error: unknown): AgentServerError {
+  return error instanceof AgentServerError
+    ? error
+    : new AgentServerError(null, reasonOf(error), { cause: error });
 }
 
 function reasonOf(error: unknown): string {

@@ -5,7 +5,12 @@ import { connectionOptions } from './sandbox-connection.js';
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
 /** The limit of a page of events, because a frame holds one of them. */
-const MAX_FRAME_BYTES = 128 * 1024 * 1024;
+const MAX_FRAME_BYTES = 8 * 1024 * 1024;
+/** Frames that are taken in a row. A frame only signals, so of a flood the rest may wait in the sender's memory. */
+const MAX_FRAMES = 200;
+const FLOOD_PAUSE_MS = 200;
+/** Bytes of our own that a server did not read, above which its pings get no response. */
+const MAX_UNREAD_BYTES = 64 * 1024;
 
 export interface WatchListener {
   /** From now on nothing is missed. */
@@ -23,6 +28,8 @@ export interface WatchListener {
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;
+  private frames = 0;
+  private resumption: NodeJS.Timeout | undefined;
   private pongReceived = true;
   private ended = false;
 
@@ -41,9 +48,20 @@ export class AgentServerWatch {
       maxPayload: MAX_FRAME_BYTES,
       perMessageDeflate: false,
       followRedirects: false,
+      // One pong per ping would fill our memory when the server sends pings and reads nothing.
+      autoPong: false,
     });
     this.socket.on('open', () => this.notify(listener.opened));
-    this.socket.on('message', () => this.notify(listener.changed));
+    this.socket.on('message', () => {
+      this.notify(listener.changed);
+      this.slowDown();
+    });
+    this.socket.on('ping', () => {
+      if (this.socket.bufferedAmount < MAX_UNREAD_BYTES) {
+        this.socket.pong();
+      }
+      this.slowDown();
+    });
     this.socket.on('pong', () => {
       this.pongReceived = true;
     });
@@ -57,7 +75,7 @@ export class AgentServerWatch {
   /** Closes the socket without calling `closed`. */
   close(): void {
     this.ended = true;
-    clearInterval(this.pings);
+    this.clearTimers();
     this.socket.terminate();
   }
 
@@ -67,8 +85,27 @@ export class AgentServerWatch {
     }
   }
 
-  private end(): void {
+  /** Reads no more for a moment after many frames, so that nobody else waits for this server. */
+  private slowDown(): void {
+    this.frames += 1;
+    if (this.frames < MAX_FRAMES || this.resumption !== undefined || this.ended) {
+      return;
+    }
+    this.socket.pause();
+    this.resumption = setTimeout(() => {
+      this.frames = 0;
+      this.resumption = undefined;
+      this.socket.resume();
+    }, FLOOD_PAUSE_MS).unref();
+  }
+
+  private clearTimers(): void {
     clearInterval(this.pings);
+    clearTimeout(this.resumption);
+  }
+
+  private end(): void {
+    this.clearTimers();
     if (!this.ended) {
       this.ended = true;
       this.listener.closed();
@@ -76,6 +113,8 @@ export class AgentServerWatch {
   }
 
   private ping(): void {
+    // Of a quiet time, the next frames are no flood.
+    this.frames = 0;
     if (this.socket.readyState !== WebSocket.OPEN) {
       return;
     }

@@ -21,6 +21,7 @@ import {
   ConversationWorkspaceController,
 } from './api/conversation-actions.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
+import { DownloadSender } from './api/download.sender.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationExportService } from './conversation-export.service.js';
@@ -85,6 +86,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationRepository,
     ConversationQueries,
     ConversationPresenter,
+    DownloadSender,
     ConversationActionsService,
     ConversationWorkspaceService,
     ConversationExportService,

@@ -4,7 +4,7 @@ import type { SendMessageRequest } from '../../agent-protocol/conversation.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
@@ -190,6 +190,14 @@ function agentServerProblem(error: AgentServerError): DomainError {
   const refusal = error.status === null ? undefined : REFUSALS[error.status];
   if (refusal) {
     return new DomainError(...refusal, error.detail, { cause: error });
+  }
+  if (error instanceof ResponseTooLargeError) {
+    return new DomainError(
+      'bad_gateway',
+      'upstream_error',
+      `The agent server of the sandbox sent ${error.excess}; ask for less, such as a folder further down.`,
+      { cause: error },
+    );
   }
   return new DomainError(
     'bad_gateway',

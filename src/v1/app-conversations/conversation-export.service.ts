@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
@@ -9,6 +10,8 @@ import { ConversationQueries, type ConversationRow } from './conversation.querie
 
 const EVENT_BATCH = 100;
 const MAX_NAME_LENGTH = 100;
+/** Packed at a time, which takes a few milliseconds. */
+const PIECE_BYTES = 128 * 1024;
 
 /** A file of an archive. */
 interface ZipEntry {
@@ -88,8 +91,16 @@ async function* zip(entries: AsyncIterable<ZipEntry>): AsyncGenerator<Uint8Array
   for await (const { name, text } of entries) {
     const file = new ZipDeflate(name);
     archive.add(file);
-    file.push(Buffer.from(text), true);
-    yield* takeChunks();
+    const bytes = Buffer.from(text);
+    for (let begin = 0; begin < bytes.length; begin += PIECE_BYTES) {
+      const end = Math.min(begin + PIECE_BYTES, bytes.length);
+      file.push(bytes.subarray(begin, end), end === bytes.length);
+      yield* takeChunks();
+      if (end < bytes.length) {
+        // What is packed well leaves nothing to wait for.
+        await setImmediate();
+      }
+    }
   }
   archive.end();
   yield* takeChunks();

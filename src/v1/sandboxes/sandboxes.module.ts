@@ -20,6 +20,7 @@ import { IdleReaper } from './lifecycle/idle-reaper.js';
 import { IdlenessProbe } from './lifecycle/idleness-probe.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
 import { LostHostReaper } from './lifecycle/lost-host.reaper.js';
+import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxLifecycleQueries } from './lifecycle/sandbox-lifecycle.queries.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { SandboxStarter } from './lifecycle/sandbox-starter.js';
@@ -101,6 +102,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxStarter,
     LaunchPlanner,
     SandboxReconciler,
+    SandboxBreachService,
     DriftDetector,
     ExitDiagnosis,
     IdleReaper,

@@ -1,5 +1,6 @@
-import { Body, Controller, Delete, Get, Header, Param, Patch, Query, StreamableFile } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Header, Param, Patch, Query, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
 import { ConversationExportService } from '../conversation-export.service.js';
@@ -24,6 +25,7 @@ import {
   toConversationFilter,
   UpdateConversationDto,
 } from './dto/conversation.dto.js';
+import { DownloadSender } from './download.sender.js';
 
 const DEFAULT_LIMIT = 100;
 
@@ -36,6 +38,7 @@ export class AppConversationsController {
     private readonly conversations: ConversationsService,
     private readonly exports: ConversationExportService,
     private readonly presenter: ConversationPresenter,
+    private readonly downloads: DownloadSender,
   ) {}
 
   @Get('search')
@@ -91,10 +94,15 @@ export class AppConversationsController {
 
   @Get(':id/download')
   @DownloadOperation()
-  async download(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<StreamableFile> {
-    return new StreamableFile(await this.exports.pack(user.id, id), {
-      type: 'application/zip',
-      disposition: 'attachment; filename="conversation.zip"',
-    });
+  async download(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Res() response: Response,
+  ): Promise<void> {
+    const headers = {
+      'Content-Type': 'application/zip',
+      'Content-Disposition': 'attachment; filename="conversation.zip"',
+    };
+    await this.downloads.send(user.id, response, headers, () => this.exports.pack(user.id, id));
   }
 }

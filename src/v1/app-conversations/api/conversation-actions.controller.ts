@@ -23,6 +23,7 @@ import {
   toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
+import { DownloadSender } from './download.sender.js';
 
 @ApiTags('Conversations')
 @ApiSecurity('APIKeyHeader')
@@ -78,7 +79,10 @@ export class ConversationActionsController {
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
 export class ConversationWorkspaceController {
-  constructor(private readonly workspace: ConversationWorkspaceService) {}
+  constructor(
+    private readonly workspace: ConversationWorkspaceService,
+    private readonly downloads: DownloadSender,
+  ) {}
 
   @Get('file')
   @ReadFileOperation()
@@ -88,8 +92,8 @@ export class ConversationWorkspaceController {
     @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
     @Res() response: Response,
   ): Promise<void> {
-    // Nest would send a bare string as HTML instead of JSON.
-    response.json(await this.workspace.file(user.id, id, file));
+    const headers = { 'Content-Type': 'application/json; charset=utf-8' };
+    await this.downloads.send(user.id, response, headers, () => this.workspace.file(user.id, id, file));
   }
 
   @Get('git/changes')

@@ -98,6 +98,13 @@ const OUTSIDE_WORKSPACE = {
   detail: 'Path is outside of the workspace',
   description: 'The path leads out of the sandbox',
 } as const;
+const FILE_TOO_LARGE = {
+  status: 413,
+  code: 'payload_too_large',
+  detail:
+    "The file has 300 MiB; at most 256 MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/3Yv5mQ8hZk2LrTnBx7Wc0d/agent-server/api/file/download?path=…",
+  description: 'The file is too large for one JSON string',
+} as const;
 const MISSING_PATH = invalidInput(['query', 'path'], 'missing', 'This member is required.');
 
 /** Documents `GET /api/v1/app-conversations/{id}/file`. */
@@ -106,7 +113,8 @@ export function ReadFileOperation(): MethodDecorator & ClassDecorator {
     ApiOperation({
       operationId: 'read_conversation_file',
       summary: 'Read a file of a conversation',
-      description: 'A text file in the folder that the agent works in.',
+      description:
+        'A text file in the folder that the agent works in, up to 256 MiB. Eight downloads of a user may be under way at a time.',
     }),
     ApiOkResponse({
       description: 'Its text as a JSON string; empty when there is no such file',
@@ -116,6 +124,7 @@ export function ReadFileOperation(): MethodDecorator & ClassDecorator {
       OUTSIDE_WORKSPACE,
       UNKNOWN_CONVERSATION,
       ...SANDBOX_PROBLEMS,
+      FILE_TOO_LARGE,
       invalidInput(['query', 'file_path'], 'value_error', 'Expected at most 4096 characters.'),
     ),
   );

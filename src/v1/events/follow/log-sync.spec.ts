@@ -57,4 +57,14 @@ describe('readLogAfter', () => {
 
     expect(pages).toHaveLength(2);
   });
+
+  it('ends when a server always names another page, and none holds an event', async () => {
+    let requests = 0;
+    const empty = async (): Promise<EventPage> => ({ items: [], next_page_id: String((requests += 1)) });
+    for await (const page of readLogAfter(empty, null)) {
+      expect(page).toEqual([]);
+    }
+
+    expect(requests).toBe(101);
+  });
 });

@@ -3,17 +3,19 @@ import pLimit from 'p-limit';
 import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
 import { KeyedLimit } from '../../../common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError, RESPONSE_TOO_LARGE } from '../../agent-servers/agent-server.http.js';
+import { ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
 
-/** Events on a page, fewer where so many are too large. Two at least: the first one is the last stored event. */
-const PAGE_SIZES = [100, 10, 2];
+/** Events on a page, fewer where so many are too large. */
+const PAGE_SIZES = [100, 10, 1];
 /** Logs that are read at once: pages are large, and all of them are on their way into the database. */
 const MAX_READS = 32;
-/** Of these, from one agent server, which may hang. */
+/** After this a read leaves its place to others: agent servers that hang must not keep them waiting. */
+const MAX_PLACE_MS = 500;
+/** Reads at once from one agent server, which may hang. */
 const MAX_READS_PER_SERVER = 4;
 /** A conversation that writes faster than it is read keeps its state for later. */
 const MAX_STATE_READS = 3;
@@ -44,7 +46,7 @@ export class LogSync {
     signal?: AbortSignal,
   ): Promise<SyncResult> {
     return await this.serverLimits.run(target.address, () =>
-      this.limit(() => this.copyEvents(target, conversationId, signal)),
+      this.inPlace(() => this.copyEvents(target, conversationId, signal)),
     );
   }
 
@@ -65,6 +67,24 @@ export class LogSync {
       }
     }
     return false;
+  }
+
+  /** Runs a task in one of MAX_READS places, which it leaves after a while if it has to wait for its agent server. */
+  private async inPlace<T>(task: () => Promise<T>): Promise<T> {
+    const begun = await this.limit(async () => {
+      const left = Promise.withResolvers<void>();
+      const timer = setTimeout(left.resolve, MAX_PLACE_MS).unref();
+      const result = task();
+      // How it ends is for whoever waits for the result.
+      result.then(
+        () => left.resolve(),
+        () => left.resolve(),
+      );
+      await left.promise;
+      clearTimeout(timer);
+      return { result };
+    });
+    return await begun.result;
   }
 
   private async copyEvents(
@@ -100,17 +120,23 @@ export class LogSync {
     try {
       return await this.agentServers.events(target, conversationId, {
         limit,
+        mayExceed: smaller.length > 0,
         ...(pageId !== undefined && { pageId }),
         ...(signal && { signal }),
       });
     } catch (error) {
-      if (error instanceof AgentServerError && error.detail === RESPONSE_TOO_LARGE && smaller.length > 0) {
+      if (error instanceof ResponseTooLargeError && smaller.length > 0) {
         return await this.readPage(target, conversationId, pageId, signal, smaller);
       }
       throw error;
     }
   }
 }
+
+/** Pages that one pass over a log reads; the next pass goes on from there. */
+const MAX_PAGES = 100_000;
+/** Pages without an event in a row after which a pass ends: no log has so many. */
+const MAX_EMPTY_PAGES = 100;
 
 /** Returns the page of a log that begins with the given event, or the first page when the log does not have it. */
 type ReadPage = (pageId: string | undefined) => Promise<EventPage>;
@@ -124,12 +150,19 @@ export async function* readLogAfter(read: ReadPage, after: string | null): Async
   let page = await read(pageId);
   const isKnown = pageId !== undefined && page.items[0]?.id === pageId;
   yield isKnown ? page.items.slice(1) : page.items;
-  // Pages that name each other as the next one would never end.
+  // Pages that name each other as the next one, or never hold an event, would have no end.
   const seen = new Set([pageId]);
-  while (page.next_page_id !== null && !seen.has(page.next_page_id)) {
+  let empty = 0;
+  while (
+    page.next_page_id !== null &&
+    !seen.has(page.next_page_id) &&
+    seen.size < MAX_PAGES &&
+    empty < MAX_EMPTY_PAGES
+  ) {
     pageId = page.next_page_id;
     seen.add(pageId);
     page = await read(pageId);
+    empty = page.items.length === 0 ? empty + 1 : 0;
     yield page.items;
   }
 }

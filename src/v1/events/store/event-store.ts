@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
@@ -8,8 +9,10 @@ import { EventRepository } from './event.repository.js';
 import type { ObservedState } from './observed-state.js';
 import { type StorableEvent, toStorable, toStub } from './storable-event.js';
 
-/** Bytes of events in one transaction, unless one event alone has more. */
-const CHUNK_BYTES = 8 * 1024 * 1024;
+/** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes some 10 ms. */
+const CHUNK_BYTES = 2 * 1024 * 1024;
+/** Large events take a while each, so others have their turn in between. */
+const TURN_MS = 5;
 
 /** Stores events of agent servers' logs. Whoever calls it, and however often, each event is stored once. */
 @Injectable()
@@ -30,7 +33,15 @@ export class EventStore {
    */
   async store(conversationId: string, events: readonly AgentEvent[]): Promise<boolean> {
     const now = new Date(this.clock.now());
-    const storable = events.map((event) => toStorable(event, now));
+    const storable: StorableEvent[] = [];
+    let since = performance.now();
+    for (const event of events) {
+      storable.push(toStorable(event, now));
+      if (performance.now() - since > TURN_MS) {
+        await setImmediate();
+        since = performance.now();
+      }
+    }
     for (const chunk of inChunks(storable, ({ body }) => body.length, CHUNK_BYTES)) {
       if (!(await this.storeChunk(conversationId, chunk))) {
         return false;

@@ -22,28 +22,30 @@ export interface StorableEvent {
  * @param now stands in for a timestamp that is no valid time
  */
 export function toStorable(given: AgentEvent, now: Date): StorableEvent {
-  return storable(shortenTexts(storableJson(given), MAX_EVENT_BYTES), now);
+  const event = storableJson(given);
+  const body = JSON.stringify(event);
+  const shorter = shortenTexts(event, MAX_EVENT_BYTES, Buffer.byteLength(body));
+  return storable(shorter, shorter === event ? body : JSON.stringify(shorter), now);
 }
 
 /** The few members of an event that can always be stored, for an event that PostgreSQL refuses as a whole. */
 export function toStub({ id, timestamp, source, kind }: AgentEvent, now: Date): StorableEvent {
-  return storable(storableJson({ id, timestamp, source, kind } as AgentEvent), now);
+  const event = storableJson({ id, timestamp, source, kind } as AgentEvent);
+  return storable(event, JSON.stringify(event), now);
 }
 
-function storable(event: AgentEvent, now: Date): StorableEvent {
+function storable(event: AgentEvent, body: string, now: Date): StorableEvent {
   return {
     event,
     id: storableText(event.id),
     kind: storableText(event.kind).slice(0, MAX_KIND_LENGTH),
     occurredAt: toInstant(event.timestamp) ?? now.toISOString(),
-    body: JSON.stringify(event),
+    body,
   };
 }
 
 /** What a NUL or a lone surrogate becomes: PostgreSQL keeps neither in a text. */
 const REPLACEMENT = '\u{FFFD}';
-/** How `JSON.stringify` writes NUL and lone surrogates. */
-const SUSPECT = /\\u(?:0000|d[89a-f])/i;
 
 /** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
 export function storableText(text: string): string {
@@ -52,7 +54,22 @@ export function storableText(text: string): string {
 
 /** The same value with every text (and key) in it made storable. */
 export function storableJson<T>(value: T): T {
-  return SUSPECT.test(JSON.stringify(value) ?? '') ? (cleaned(value) as T) : value;
+  return isStorable(value) ? value : (cleaned(value) as T);
+}
+
+/** Looks at the texts themselves: writing JSON first takes ten times as long where many characters need an escape. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') {
+    return value.isWellFormed() && !value.includes('\0');
+  }
+  if (Array.isArray(value)) {
+    return value.every(isStorable);
+  }
+  return (
+    typeof value !== 'object' ||
+    value === null ||
+    Object.entries(value).every(([key, member]) => isStorable(key) && isStorable(member))
+  );
 }
 
 function cleaned(value: unknown): unknown {
@@ -67,32 +84,50 @@ function cleaned(value: unknown): unknown {
     : value;
 }
 
-/** Lengths to which texts are cut, tried one after the other. */
+/** Lengths to which texts are cut: the longest one that is enough. */
 const TEXT_LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
+/** More than the note in a cut text takes. */
+const NOTE_BYTES = 60;
 
 /**
  * The value with its longest texts cut until its JSON has at most `maxBytes`; each cut text says how much is missing.
  * Returns the value itself when it is small enough. What is still too large has too many members: only the texts,
  * numbers and other plain values of its first level stay.
+ *
+ * @param bytes of its JSON
  */
-export function shortenTexts<T extends object>(value: T, maxBytes: number): T {
-  if (fits(value, maxBytes)) {
+export function shortenTexts<T extends object>(
+  value: T,
+  maxBytes: number,
+  bytes = Buffer.byteLength(JSON.stringify(value)),
+): T {
+  if (bytes <= maxBytes) {
     return value;
   }
-  for (const length of TEXT_LENGTHS) {
-    const shorter = shortened(value, length) as T;
-    if (fits(shorter, maxBytes)) {
-      return shorter;
-    }
+  const texts = longTexts(value);
+  // Computed, since each attempt would write all of it again.
+  const length = TEXT_LENGTHS.find((each) => bytes - savedBytes(texts, each) <= maxBytes);
+  if (length !== undefined) {
+    return shortened(value, length) as T;
   }
-  const flat = Object.entries(shortened(value, 1_024) as object).filter(
+  const flat = Object.entries(shortened(value, TEXT_LENGTHS.at(-1) ?? 0) as object).filter(
     ([, member]) => typeof member !== 'object' || member === null,
   );
   return Object.fromEntries(flat) as T;
 }
 
-function fits(value: unknown, maxBytes: number): boolean {
-  return Buffer.byteLength(JSON.stringify(value), 'utf8') <= maxBytes;
+function longTexts(value: unknown): string[] {
+  if (typeof value === 'string') {
+    return value.length > (TEXT_LENGTHS.at(-1) ?? 0) ? [value] : [];
+  }
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(longTexts) : [];
+}
+
+/** What cutting all texts to a length saves at least: characters of JSON are never shorter than in UTF-8. */
+function savedBytes(texts: readonly string[], length: number): number {
+  return texts
+    .filter((text) => text.length > length)
+    .reduce((sum, text) => sum + Buffer.byteLength(text.slice(length)) - NOTE_BYTES, 0);
 }
 
 function shortened(value: unknown, length: number): unknown {

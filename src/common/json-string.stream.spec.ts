@@ -1,0 +1,42 @@
+import { expect, it } from '@jest/globals';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { JsonStringStream } from './json-string.stream.js';
+
+async function jsonOf(bytes: Buffer, chunkSize: number): Promise<Buffer> {
+  const chunks = Array.from({ length: Math.ceil(bytes.length / chunkSize) }, (_none, index) =>
+    bytes.subarray(index * chunkSize, (index + 1) * chunkSize),
+  );
+  return await buffer(Readable.from(chunks).pipe(new JsonStringStream(1_000_000)));
+}
+
+it.each<[string, Buffer]>([
+  ['nothing', Buffer.alloc(0)],
+  ['a plain text', Buffer.from('a plain text')],
+  ['quotation marks and backslashes', Buffer.from('"a\\b" \\u0041 /')],
+  ['control characters', Buffer.from(Array.from({ length: 160 }, (_none, byte) => byte % 128))],
+  ['characters of every length', Buffer.from('aé€😀\u2028\ufeff"é€😀')],
+  ['a byte order mark at the start', Buffer.from('\ufeffa')],
+  ['bytes that are no UTF-8', Buffer.from([0x61, 0xff, 0x80, 0x62, 0xc3, 0x22])],
+  ['an overlong character and half a pair', Buffer.from([0xc0, 0xaf, 0xed, 0xa0, 0x80, 0x61])],
+  ['half a character at the end', Buffer.from([0x61, 0xf0, 0x9f, 0x98])],
+])('writes %s as a JSON string, however it arrives', async (_name, bytes) => {
+  for (const chunkSize of [1, 2, 3, 5, 1_000]) {
+    const json = await jsonOf(bytes, chunkSize);
+    const text: unknown = JSON.parse(json.toString('utf8'));
+    // Where a broken character is split, one replacement may stand for more bytes than elsewhere.
+    const oneReplacement = (value: unknown): string => String(value).replace(/\ufffd+/g, '\ufffd');
+    expect(oneReplacement(text)).toBe(oneReplacement(bytes.toString('utf8')));
+  }
+});
+
+it('is exact for what is UTF-8', async () => {
+  const text = 'é"\\\n€😀'.repeat(50_000);
+  expect((await jsonOf(Buffer.from(text), 65_536)).toString('utf8')).toBe(JSON.stringify(text));
+});
+
+it('fails when the text is too long', async () => {
+  await expect(buffer(Readable.from([Buffer.alloc(10)]).pipe(new JsonStringStream(9)))).rejects.toThrow(
+    'the text has more than 9 bytes',
+  );
+});

@@ -1,0 +1,73 @@
+import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
+import { Injectable, Logger } from '@nestjs/common';
+import type { Response } from 'express';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+
+/** Downloads of one user at the same time. */
+const MAX_PER_USER = 8;
+/** A client that reads nothing for this long is cut off, and so is a source that sends nothing. */
+const STALL_MS = 60_000;
+
+/** Sends responses of any length, no faster than their clients read, so that each takes the memory of a few chunks. */
+@Injectable()
+export class DownloadSender {
+  private readonly logger = new Logger(DownloadSender.name);
+  private readonly running = new Map<string, number>();
+
+  /**
+   * Opens a source and sends what it has. A source that fails halfway breaks the response off, so that it does not look
+   * complete.
+   *
+   * @param open what it throws becomes the response; it is not called when the user has too many downloads
+   * @throws DomainError rate_limited when the user has too many
+   */
+  async send(
+    userId: string,
+    response: Response,
+    headers: Readonly<Record<string, string>>,
+    open: () => Promise<Readable>,
+  ): Promise<void> {
+    const running = this.running.get(userId) ?? 0;
+    if (running >= MAX_PER_USER) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `You have ${MAX_PER_USER} downloads under way, the most allowed at a time; wait until one has ended.`,
+        { retryAfterSeconds: 1 },
+      );
+    }
+    this.running.set(userId, running + 1);
+    try {
+      await this.pipe(await open(), response, headers);
+    } finally {
+      const left = (this.running.get(userId) ?? 1) - 1;
+      if (left === 0) {
+        this.running.delete(userId);
+      } else {
+        this.running.set(userId, left);
+      }
+    }
+  }
+
+  private async pipe(
+    source: Readable,
+    response: Response,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    response.set(headers);
+    if (response.req.method === 'HEAD') {
+      source.destroy();
+      response.end();
+      return;
+    }
+    response.setTimeout(STALL_MS, () => response.destroy());
+    try {
+      // Ends both when either ends early.
+      await pipeline(source, response);
+    } catch (error) {
+      this.logger.debug('failed to send a download to its end', { error: errorMessage(error) });
+    }
+  }
+}

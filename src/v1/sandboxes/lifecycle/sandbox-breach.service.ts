@@ -1,0 +1,52 @@
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { SandboxEvents } from '../sandbox-events.js';
+import { SandboxKeyQueries } from '../sandbox-key.queries.js';
+import { SandboxRepository } from '../sandbox.repository.js';
+import { sessionKeyHash } from '../session-key.js';
+
+/**
+ * Ends sandboxes that break the rules: what answers in them sends more than the service accepts. The row becomes ERROR with
+ * the cause, so nobody asks it again, after a restart neither; the reconciler of its host stops what still runs.
+ */
+@Injectable()
+export class SandboxBreachService implements OnModuleInit {
+  private readonly logger = new Logger('Sandboxes');
+
+  constructor(
+    private readonly http: AgentServerHttp,
+    private readonly keys: SandboxKeyQueries,
+    private readonly sandboxes: SandboxRepository,
+    private readonly events: SandboxEvents,
+  ) {}
+
+  onModuleInit(): void {
+    this.http.onBreach((target, { excess }) => {
+      this.fail(target, `Its agent server sent ${excess}, so the sandbox was stopped.`).catch(
+        (error: unknown) =>
+          this.logger.error('failed to end a sandbox that broke a rule', { error: errorMessage(error) }),
+      );
+    });
+  }
+
+  /**
+   * Makes the sandbox of the target ERROR, unless it has stopped or was started again meanwhile.
+   *
+   * @param cause one sentence for its user
+   */
+  async fail({ sessionKey }: AgentServerTarget, cause: string): Promise<void> {
+    const holder = await this.keys.find(sessionKey);
+    const sandbox = holder && (await this.sandboxes.find(holder.sandboxId));
+    if (!sandbox?.sessionKeyHash.equals(sessionKeyHash(sessionKey))) {
+      return;
+    }
+    const { id, generation } = sandbox;
+    const asSeen = { status: 'RUNNING' as const, generation };
+    if (await this.sandboxes.transition(id, 'fail', { statusDetail: cause }, asSeen)) {
+      this.logger.warn('sandbox broke a rule', { sandbox_id: id, detail: cause });
+      await this.events.emitStopped(id);
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startListening } from '../support/start-listening.js';
+import { until } from '../support/until.js';
+
+const MIB = 1024 * 1024;
+const LINE = Buffer.from('a line of "text"\n'.repeat(4_000));
+
+let app: TestApp;
+let user: TestUser;
+let agent: Server;
+let hex: string;
+let respond: (response: ServerResponse) => void;
+let sent: number;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+beforeEach(async () => {
+  sent = 0;
+  agent = createServer((_request, response) => respond(response));
+  const address = `http://127.0.0.1:${await startListening(agent)}`;
+  user = await app.createUser();
+  const rows = new ConversationRows(app);
+  const sandbox = await rows.sandbox(user.id, { key: newSessionKey(), address });
+  hex = (await rows.conversation(user.id, { sandboxId: sandbox.id, workingDir: '/workspace' })).hex;
+});
+
+afterEach(() => {
+  agent.closeAllConnections();
+  agent.close();
+});
+
+/** Sends a file without an end, as far as it is read. */
+function sendEndless(response: ServerResponse): void {
+  const source = new Readable({
+    read() {
+      sent += LINE.length;
+      this.push(LINE);
+    },
+  });
+  source.pipe(response);
+  response.on('close', () => source.destroy());
+}
+
+async function open(method = 'GET'): Promise<IncomingMessage> {
+  const outgoing = get(`${app.url}/api/v1/app-conversations/${hex}/file?file_path=a.txt`, {
+    method,
+    headers: user.headers,
+    agent: false,
+  });
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  return response;
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of response) {
+    text += String(chunk);
+  }
+  return text;
+}
+
+describe('a file of a conversation', () => {
+  it('is sent as it is read, so that a client that does not read costs no memory', async () => {
+    respond = sendEndless;
+    const response = await open();
+    expect([response.statusCode, response.headers['content-type']]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+    ]);
+    // What is on its way fills the buffers of three connections, and then it stops.
+    let before = -1;
+    await until(async () => {
+      const unchanged = sent === before;
+      before = sent;
+      await delay(50);
+      return unchanged;
+    });
+    expect(sent).toBeGreaterThan(0);
+    expect(sent).toBeLessThan(24 * MIB);
+
+    response.destroy();
+    await until(async () => (await connections(agent)) === 0);
+  });
+
+  it('is refused before it is read when it is too large for one string', async () => {
+    respond = (response) => {
+      response.setHeader('content-length', 300 * MIB);
+      sendEndless(response);
+    };
+    const response = await open();
+    expect(response.statusCode).toBe(413);
+    expect(JSON.parse(await textOf(response))).toMatchObject({
+      code: 'payload_too_large',
+      detail: expect.stringMatching(
+        /^The file has 300 MiB; at most 256 MiB .* GET \/api\/v1\/sandboxes\/\w+\/agent-server\/api\/file\/download/,
+      ),
+    });
+    expect(sent).toBeLessThan(24 * MIB);
+  });
+
+  it('does not look complete when it breaks off', async () => {
+    respond = (response) => {
+      response.writeHead(200);
+      response.write(LINE, () => response.destroy());
+    };
+    await expect(open().then(textOf)).rejects.toThrow('aborted');
+  });
+
+  it('takes one of eight places of its user, and nobody waits for another one', async () => {
+    respond = sendEndless;
+    const responses = await Promise.all(Array.from({ length: 8 }, () => open()));
+    const ninth = await open();
+    expect([ninth.statusCode, ninth.headers['retry-after']]).toEqual([429, '1']);
+    expect(JSON.parse(await textOf(ninth))).toMatchObject({ code: 'rate_limited' });
+    responses.forEach((response) => response.destroy());
+    await until(async () => {
+      const next = await open();
+      next.destroy();
+      return next.statusCode === 200;
+    });
+  });
+
+  it('is not read for HEAD', async () => {
+    respond = sendEndless;
+    const response = await open('HEAD');
+    expect(response.statusCode).toBe(200);
+    response.resume();
+    await until(async () => (await connections(agent)) === 0);
+    expect(sent).toBeLessThan(24 * MIB);
+  });
+});
+
+async function connections(server: Server): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  return await promise;
+}
