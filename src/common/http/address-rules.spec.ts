@@ -2,9 +2,11 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import { describe, expect, it } from '@jest/globals';
 import {
   addressProblem,
+  type AddressReach,
   AddressRefusedError,
   bypassesProxy,
   checkedLookup,
+  isPrivateAddress,
   isPublicAddress,
   isPublicHostName,
   type ResolveHost,
@@ -59,11 +61,11 @@ const LOOPBACK_IPV6: LookupAddress = { address: '::1', family: 6 };
 
 async function run(
   resolve: ResolveHost,
-  publicOnly: boolean,
+  reach: AddressReach,
   options: LookupOptions = { all: true },
 ): Promise<{ address: string | LookupAddress[]; family: number | undefined }> {
   return await new Promise((settle, reject) => {
-    checkedLookup(resolve, publicOnly)('git.example.com', options, (error, address, family) => {
+    checkedLookup(resolve, reach)('git.example.com', options, (error, address, family) => {
       if (error) {
         reject(error);
       } else {
@@ -78,11 +80,11 @@ describe('checkedLookup', () => {
     ['one public address', [PUBLIC]],
     ['public addresses of both families', [PUBLIC_IPV6, PUBLIC]],
   ])('hands on %s', async (_name, addresses) => {
-    expect(await run(() => Promise.resolve(addresses), true)).toEqual({ address: addresses });
+    expect(await run(() => Promise.resolve(addresses), 'public')).toEqual({ address: addresses });
   });
 
   it('hands on the first address where one is asked for', async () => {
-    const answer = await run(() => Promise.resolve([PUBLIC_IPV6, PUBLIC]), true, { all: false });
+    const answer = await run(() => Promise.resolve([PUBLIC_IPV6, PUBLIC]), 'public', { all: false });
 
     expect(answer).toEqual({ address: PUBLIC_IPV6.address, family: 6 });
   });
@@ -92,8 +94,8 @@ describe('checkedLookup', () => {
     ['a private address behind a public one', [PUBLIC, PRIVATE]],
     ['a private address before a public one', [LOOPBACK_IPV6, PUBLIC]],
   ])('refuses %s', async (_name, addresses) => {
-    await expect(run(() => Promise.resolve(addresses), true)).rejects.toBeInstanceOf(AddressRefusedError);
-    await expect(run(() => Promise.resolve(addresses), false)).resolves.toEqual({ address: addresses });
+    await expect(run(() => Promise.resolve(addresses), 'public')).rejects.toBeInstanceOf(AddressRefusedError);
+    await expect(run(() => Promise.resolve(addresses), 'any')).resolves.toEqual({ address: addresses });
   });
 
   it('resolves once, so the name cannot change its mind between check and use', async () => {
@@ -101,19 +103,22 @@ describe('checkedLookup', () => {
     let asked = 0;
     const rebinding: ResolveHost = () => Promise.resolve(answers[asked++] ?? []);
 
-    expect(await run(rebinding, true)).toEqual({ address: [PUBLIC] });
+    expect(await run(rebinding, 'public')).toEqual({ address: [PUBLIC] });
     expect(asked).toBe(1);
-    await expect(run(rebinding, true)).rejects.toBeInstanceOf(AddressRefusedError);
+    await expect(run(rebinding, 'public')).rejects.toBeInstanceOf(AddressRefusedError);
   });
 
-  it.each([true, false])('fails for a name without addresses (public only: %s)', async (publicOnly) => {
-    await expect(run(() => Promise.resolve([]), publicOnly)).rejects.toThrow('no address');
-  });
+  it.each<AddressReach>(['public', 'network', 'any'])(
+    'fails for a name without addresses (%s)',
+    async (reach) => {
+      await expect(run(() => Promise.resolve([]), reach)).rejects.toThrow('no address');
+    },
+  );
 
   it('hands on why a name did not resolve', async () => {
     const failure = Object.assign(new Error('not found'), { code: 'ENOTFOUND' });
 
-    await expect(run(() => Promise.reject(failure), true)).rejects.toBe(failure);
+    await expect(run(() => Promise.reject(failure), 'public')).rejects.toBe(failure);
   });
 });
 
@@ -228,6 +233,8 @@ describe('isPublicAddress', () => {
     ['unique local', 'fd00::1'],
     ['unique local, metadata', 'fd00:ec2::254'],
     ['IPv6 link-local', 'fe80::1'],
+    ["Azure's metadata", '168.63.129.16'],
+    ["Azure's metadata, mapped", '::ffff:168.63.129.16'],
     ['IPv6 link-local with zone', 'fe80::1%eth0'],
     ['IPv6 site-local', 'fec0::1'],
     ['IPv6 multicast', 'ff02::1'],
@@ -256,5 +263,49 @@ describe('isPublicAddress', () => {
     ['brackets', '[2606:4700:4700::1111]'],
   ])('refuses %s: %s', (_name, ip) => {
     expect(isPublicAddress(ip)).toBe(false);
+  });
+});
+
+describe('isPrivateAddress', () => {
+  it.each([
+    '10.0.0.1',
+    '172.31.255.255',
+    '192.168.1.1',
+    '100.64.0.1',
+    'fd00::1',
+    'fd12:3456:789a::1',
+    '::ffff:10.0.0.1',
+    '64:ff9b::10.0.0.1',
+  ])('takes %s', (ip) => {
+    expect(isPrivateAddress(ip)).toBe(true);
+  });
+
+  it.each([
+    '127.0.0.1',
+    '::1',
+    '::ffff:127.0.0.1',
+    '64:ff9b::7f00:1',
+    '0.0.0.0',
+    '::',
+    '169.254.169.254',
+    '169.254.0.1',
+    '::ffff:169.254.169.254',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fd00:ec2::254',
+    'fd00:ec2::23',
+    'fd20:ce::254',
+    'fd00:42::42',
+    '100.100.100.200',
+    '::ffff:100.100.100.200',
+    '168.63.129.16',
+    '192.0.0.192',
+    '224.0.0.1',
+    '255.255.255.255',
+    '1.1.1.1',
+    'example.com',
+    '',
+  ])('refuses %s', (ip) => {
+    expect(isPrivateAddress(ip)).toBe(false);
   });
 });

@@ -19,6 +19,27 @@ const LOCAL_SUFFIXES = [
   '.home.arpa',
 ];
 
+/**
+ * Addresses that clouds serve the credentials of their machines at, besides link-local ones: AWS, Google Cloud and
+ * Scaleway over IPv6, Alibaba Cloud, Azure. Some are in private networks, one looks public.
+ */
+const METADATA = [
+  'fd00:ec2::/32',
+  'fd20:ce::254/128',
+  'fd00:42::42/128',
+  '100.100.100.200/32',
+  '168.63.129.16/32',
+].map((range) => ipaddr.parseCIDR(range));
+
+/** Ranges that networks of an organization use (RFC 1918, RFC 6598, RFC 4193). */
+const PRIVATE_RANGES: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
+
+/**
+ * Which addresses a name may resolve to: `public` ones, those of a `network` of the operator's as well (but nothing of
+ * this machine or its cloud), or `any`.
+ */
+export type AddressReach = 'public' | 'network' | 'any';
+
 /** Resolves a host name to all of its addresses. */
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -32,11 +53,10 @@ export class AddressRefusedError extends Error {
 
 /**
  * The `lookup` of a connector. Resolves once and passes on only what it has checked, so that the address that is dialled
- * is the one that was checked (a second DNS answer could differ). With `publicOnly`, one address that is not public
- * refuses the whole name.
+ * is the one that was checked (a second DNS answer could differ). One address out of reach refuses the whole name.
  */
-export function checkedLookup(resolve: ResolveHost, publicOnly: boolean): LookupFunction {
-  const lookup = callbackify((hostname: string) => checkedAddresses(resolve, hostname, publicOnly));
+export function checkedLookup(resolve: ResolveHost, reach: AddressReach): LookupFunction {
+  const lookup = callbackify((hostname: string) => checkedAddresses(resolve, hostname, reach));
   return (hostname, options, callback) => {
     lookup(hostname, (error, addresses) => {
       if (error) {
@@ -53,23 +73,34 @@ export function checkedLookup(resolve: ResolveHost, publicOnly: boolean): Lookup
 async function checkedAddresses(
   resolve: ResolveHost,
   hostname: string,
-  publicOnly: boolean,
+  reach: AddressReach,
 ): Promise<[LookupAddress, ...LookupAddress[]]> {
   const [first, ...others] = await resolve(hostname);
   if (!first) {
     throw new Error('the name has no address');
   }
-  if (publicOnly && ![first, ...others].every(({ address }) => isPublicAddress(address))) {
+  if (![first, ...others].every(({ address }) => isWithinReach(address, reach))) {
     throw new AddressRefusedError();
   }
   return [first, ...others];
+}
+
+function isWithinReach(ip: string, reach: AddressReach): boolean {
+  switch (reach) {
+    case 'public':
+      return isPublicAddress(ip);
+    case 'network':
+      return isPublicAddress(ip) || isPrivateAddress(ip);
+    case 'any':
+      return true;
+  }
 }
 
 /**
  * Whether an IP address (in text form, as DNS returns it) is ordinary public unicast.
  *
  * Loopback, private (RFC 1918, ULA), link-local (cloud metadata included), carrier-grade NAT, documentation,
- * benchmarking, multicast, reserved and unspecified addresses are not. Addresses that carry an IPv4 address are judged
+ * benchmarking, multicast, reserved and unspecified addresses are not, nor is what clouds serve to their machines. Addresses that carry an IPv4 address are judged
  * by that where the network translates them (`::ffff:0:0/96`, `64:ff9b::/96`, RFC 6052), and refused where they tunnel
  * (6to4, Teredo). Text that is not an address is not public.
  *
@@ -80,16 +111,38 @@ export function isPublicAddress(ip: string): boolean {
     return false;
   }
   const address = ipaddr.parse(ip);
+  if (isMetadata(address)) {
+    return false;
+  }
   if (address instanceof ipaddr.IPv6) {
     return isPublicIpv6(address);
   }
   return address.range() === 'unicast';
 }
 
+/**
+ * Whether an IP address is one that organizations use within their networks. Loopback, link-local, unspecified and the
+ * like are not, and neither is what clouds serve to their machines in such ranges.
+ */
+export function isPrivateAddress(ip: string): boolean {
+  if (!ipaddr.isValid(ip)) {
+    return false;
+  }
+  const address = ipaddr.parse(ip);
+  const dialled = (address instanceof ipaddr.IPv6 ? translatedIpv4(address) : null) ?? address;
+  return !isMetadata(dialled) && PRIVATE_RANGES.includes(dialled.range());
+}
+
+function isMetadata(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  return METADATA.some(
+    ([network, bits]) => address.kind() === network.kind() && address.match(network, bits),
+  );
+}
+
 function isPublicIpv6(address: ipaddr.IPv6): boolean {
   const embedded = translatedIpv4(address);
   if (embedded) {
-    return embedded.range() === 'unicast';
+    return !isMetadata(embedded) && embedded.range() === 'unicast';
   }
   // Global unicast is 2000::/3 so far; ipaddr.js calls everything it does not list "unicast".
   return address.range() === 'unicast' && (address.parts[0] ?? 0) >> 13 === 1;

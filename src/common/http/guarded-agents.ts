@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
-import { checkedLookup, type ResolveHost } from './address-rules.js';
+import { type AddressReach, checkedLookup, type ResolveHost } from './address-rules.js';
 
 /** Open connections per origin. Further requests queue, within their deadline. */
 const MAX_CONNECTIONS_PER_ORIGIN = 64;
@@ -8,16 +8,15 @@ const KEEP_ALIVE_MS = 30_000;
 
 /** The connections of a guarded client. In a file of its own, so that undici is loaded with the first request. */
 export class GuardedAgents {
-  /** Dials public addresses only. */
-  readonly open: Dispatcher;
-  /** Dials whatever an allowlisted name resolves to. */
-  readonly trusted: Dispatcher;
+  /** By which addresses each dials. */
+  readonly direct: Readonly<Record<AddressReach, Dispatcher>>;
   /** Reaches everything through the proxy; null without one. */
   readonly proxied: Dispatcher | null;
 
   constructor(resolve: ResolveHost, proxyUrl: string | null) {
-    this.open = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, true) } });
-    this.trusted = new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, false) } });
+    const agentFor = (reach: AddressReach): Agent =>
+      new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, reach) } });
+    this.direct = { public: agentFor('public'), network: agentFor('network'), any: agentFor('any') };
     this.proxied =
       proxyUrl === null
         ? null
@@ -26,7 +25,8 @@ export class GuardedAgents {
 
   /** Closes every connection at once. */
   async destroy(): Promise<void> {
-    await Promise.all([this.open.destroy(), this.trusted.destroy(), this.proxied?.destroy()]);
+    const agents = [...Object.values(this.direct), ...(this.proxied ? [this.proxied] : [])];
+    await Promise.all(agents.map(async (agent) => agent.destroy()));
   }
 }
 

@@ -112,6 +112,48 @@ describe('which addresses GuardedHttpClient calls', () => {
     await other.close();
   });
 
+  it.each([
+    ['loopback', LOOPBACK],
+    ['mapped loopback', { address: '::ffff:127.0.0.1', family: 6 }],
+    ['this host', { address: '0.0.0.0', family: 4 }],
+    ['a link-local address', { address: '169.254.169.254', family: 4 }],
+    ['a link-local IPv6 address', { address: 'fe80::1', family: 6 }],
+    ["AWS's metadata over IPv6", { address: 'fd00:ec2::254', family: 6 }],
+    ["Alibaba's metadata", { address: '100.100.100.200', family: 4 }],
+  ])('refuses a name under a wildcard that resolves to %s', async (_name, address) => {
+    await client.close();
+    client = clientFor(`*.corp.example.com:${port}`);
+    const host = 'git.corp.example.com';
+
+    for (const addresses of [[address], [{ address: '10.0.0.7', family: 4 }, address]]) {
+      names[host] = addresses;
+      const error = await upstreamFailure(client.fetch(`https://${host}:${port}/`));
+      expect(error.reason).toBe('refused');
+    }
+    expect(server.requests).toHaveLength(0);
+  });
+
+  it('dials a private address of a name under a wildcard', async () => {
+    await client.close();
+    client = clientFor('*.corp.example.com');
+    names['git.corp.example.com'] = [{ address: '10.255.255.1', family: 4 }];
+
+    // Nobody listens there: it was dialled.
+    const failure = upstreamFailure(client.fetch('https://git.corp.example.com/', { timeoutMs: 200 }));
+    expect(['network', 'timeout']).toContain((await failure).reason);
+  });
+
+  it('dials loopback of a name under a wildcard whose origin is listed as well', async () => {
+    await client.close();
+    client = clientFor(`*.corp.example.com:${port}`, `https://git.corp.example.com:${port}`);
+    names['git.corp.example.com'] = [LOOPBACK];
+
+    // The server speaks no TLS: it was dialled.
+    expect((await upstreamFailure(client.fetch(`https://git.corp.example.com:${port}/`))).reason).toBe(
+      'network',
+    );
+  });
+
   it('dials what an allowlisted name resolves to, private or not', async () => {
     await client.close();
     client = clientFor(`http://git.corp:${port}`);

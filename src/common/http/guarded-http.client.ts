@@ -11,7 +11,7 @@ const MAX_REDIRECTS = 2;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 interface GuardedHttpOptions {
-  /** Hosts and origins that the operator trusts. Everything else must resolve to public addresses only. */
+  /** Hosts and origins that the operator trusts, and how far. Everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
   /** Largest accepted response in bytes, both on the wire and decoded. */
   maxResponseBytes: number;
@@ -152,13 +152,13 @@ export class GuardedHttpClient {
       throw new UpstreamError('network', url.origin);
     }
     this.agents ??= this.openAgents();
-    const { open, trusted, proxied } = await this.agents;
-    const isTrusted = this.options.allowlist.allows(url);
-    const direct = isTrusted ? trusted : open;
-    if (!proxied || url.protocol !== 'https:' || (isTrusted && isLoopbackName(url.hostname))) {
-      return direct;
+    const { direct, proxied } = await this.agents;
+    const reach = this.options.allowlist.reachOf(url);
+    const dispatcher = direct[reach];
+    if (!proxied || url.protocol !== 'https:' || (reach !== 'public' && isLoopbackName(url.hostname))) {
+      return dispatcher;
     }
-    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? direct : proxied;
+    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? dispatcher : proxied;
   }
 
   private async openAgents(): Promise<GuardedAgents> {

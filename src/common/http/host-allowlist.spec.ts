@@ -42,6 +42,19 @@ describe('HostAllowlist', () => {
     expect(HostAllowlist.parse([entry]).allows(new URL(address))).toBe(allowed);
   });
 
+  it.each([
+    ['*.example.com', 'https://git.example.com', 'network'],
+    ['*.example.com,git.example.com', 'https://git.example.com', 'any'],
+    ['*.example.com,git.example.com', 'https://other.example.com', 'network'],
+    ['*.example.com,https://git.example.com:8443', 'https://git.example.com', 'network'],
+    ['git.example.com:8443', 'https://git.example.com:8443', 'any'],
+    ['http://127.0.0.1:9101', 'http://127.0.0.1:9101', 'any'],
+    ['*.example.com', 'http://git.example.com', 'public'],
+    ['', 'https://git.example.com', 'public'],
+  ])('of %j: %s reaches %s', (entries, address, reach) => {
+    expect(HostAllowlist.parse(entries.split(',')).reachOf(new URL(address))).toBe(reach);
+  });
+
   it('allows what any entry allows, and nothing without entries', () => {
     const list = HostAllowlist.parse(['a.example', '', '  ', '*.b.example']);
 

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import type { AddressReach } from './address-rules.js';
 
 type Scheme = 'http' | 'https';
 
@@ -16,7 +17,8 @@ const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
  * Hosts that an operator trusts. An entry is
  * - a host name or IP literal (`git.example.com`): https on port 443;
  * - the same with a port (`git.example.com:8443`): https on that port only;
- * - `*.suffix`, optionally with a port: every name below the suffix, but not the suffix itself and no IP literal;
+ * - `*.suffix`, optionally with a port: every name below the suffix, but not the suffix itself and no IP literal. Whoever
+ *   may add names there is not the operator, so such a name never leads to this machine or its cloud (`AddressReach`);
  * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form allows http.
  */
 export class HostAllowlist {
@@ -38,13 +40,28 @@ export class HostAllowlist {
 
   /** Whether scheme, host and port of the address match an entry. Path and query play no part. */
   allows(url: URL): boolean {
+    return this.matching(url).length > 0;
+  }
+
+  /** Which addresses the host may resolve to: `any` if it is listed by its name, `network` below a wildcard, else `public`. */
+  reachOf(url: URL): AddressReach {
+    const rules = this.matching(url);
+    if (rules.length === 0) {
+      return 'public';
+    }
+    return rules.every(({ wildcard }) => wildcard) ? 'network' : 'any';
+  }
+
+  private matching(url: URL): readonly Rule[] {
     const scheme = schemeOf(url);
     if (!scheme) {
-      return false;
+      return [];
     }
     const host = withoutTrailingDot(url.hostname);
     const port = url.port === '' ? DEFAULT_PORT[scheme] : url.port;
-    return this.rules.some((rule) => rule.scheme === scheme && rule.port === port && matchesHost(rule, host));
+    return this.rules.filter(
+      (rule) => rule.scheme === scheme && rule.port === port && matchesHost(rule, host),
+    );
   }
 }
 
