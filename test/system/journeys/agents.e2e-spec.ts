@@ -25,10 +25,15 @@ describe('what agents do, seen through the service', () => {
   let world: JourneyWorld;
   let user: ApiClient;
   let sandboxId: string;
+  let remote: RemoteMcpServer;
 
   beforeAll(async () => {
     world = await JourneyWorld.open();
-    await world.start({ LLM_TIMEOUT_SECONDS: '10' });
+    remote = await RemoteMcpServer.start();
+    await world.start({
+      LLM_TIMEOUT_SECONDS: '10',
+      SANDBOX_NETWORK_ALLOW: new URL(remote.httpUrl).host,
+    });
     user = await world.createUser();
     ({ sandboxId } = await user.started({}));
   });
@@ -38,6 +43,7 @@ describe('what agents do, seen through the service', () => {
   });
 
   afterAll(async () => {
+    await remote.close();
     await world.close();
   });
 
@@ -153,17 +159,22 @@ describe('what agents do, seen through the service', () => {
   });
 
   it('uses tool servers of all three kinds, and goes on without a dead one', async () => {
-    const remote = await RemoteMcpServer.start();
     const { output } = await user.run(
       sandboxId,
       `echo ${Buffer.from(STDIO_MCP_SERVER).toString('base64')} | base64 -d > server.mjs; pwd`,
     );
+    const key = () => world.secrets.plant('tool server key');
     await user.saveSettings({
       mcp_config: {
-        sse_servers: [{ url: remote.sseUrl }],
-        shttp_servers: [{ url: remote.httpUrl }],
+        sse_servers: [{ url: remote.sseUrl, api_key: key() }],
+        shttp_servers: [{ url: remote.httpUrl, api_key: key() }],
         stdio_servers: [
-          { name: 'local', command: process.execPath, args: [`${output.trim()}/server.mjs`] },
+          {
+            name: 'local',
+            command: process.execPath,
+            args: [`${output.trim()}/server.mjs`],
+            env: { ADDER_KEY: key() },
+          },
           { name: 'dead', command: 'no-such-program-anywhere' },
         ],
       },
@@ -176,7 +187,6 @@ describe('what agents do, seen through the service', () => {
     });
     const { id } = await converse('add it up');
     await user.conversationIn(id, 'finished', 'error');
-    await remote.close();
 
     expect((await observations(id)).slice(0, 3)).toMatchObject(
       ['40', '41', '42'].map((sum) => ({ is_error: false, content: [{ type: 'text', text: sum }] })),

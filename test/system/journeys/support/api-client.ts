@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { jsonAt, jsonList, jsonText } from '../../../../src/common/json-access.js';
 import { EventSource } from '../../../support/event-source.js';
+import type { SecretWatch } from './secret-watch.js';
 
 /** An answer as it came. */
 export interface ApiAnswer {
@@ -18,15 +19,19 @@ const POLL_MS = 25;
 
 /** Speaks to the service as one user does, over HTTP alone. */
 export class ApiClient {
-  /** @param url asked at each request: it changes when the service starts again */
+  /**
+   * @param url asked at each request: it changes when the service starts again
+   * @param watch told of each response
+   */
   constructor(
     private readonly url: () => string,
     readonly key: string,
+    private readonly watch: SecretWatch,
   ) {}
 
   /** The same user at another replica. */
   at(url: string): ApiClient {
-    return new ApiClient(() => url, this.key);
+    return new ApiClient(() => url, this.key, this.watch);
   }
 
   async send(
@@ -45,6 +50,7 @@ export class ApiClient {
       body: body && JSON.stringify(body),
     });
     const text = await response.text();
+    this.watch.saw({ method, path, text });
     return { status: response.status, body: parse(text) };
   }
 
@@ -151,10 +157,13 @@ export class ApiClient {
   }
 
   async stream(id: string, lastEventId?: string): Promise<EventSource> {
-    return EventSource.connect(`${this.url()}/api/v1/conversation/${id}/events/stream`, {
+    const path = `/api/v1/conversation/${id}/events/stream`;
+    const source = await EventSource.connect(`${this.url()}${path}`, {
       'X-Session-API-Key': this.key,
       ...(lastEventId !== undefined && { 'Last-Event-ID': lastEventId }),
     });
+    this.watch.follows({ method: 'GET', path, text: () => JSON.stringify(source.events) });
+    return source;
   }
 
   /** A request to the agent server of a running sandbox, passed through by the service. */

@@ -5,6 +5,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { ascending } from '../../../../src/common/compare.js';
+import {
+  DATABASE_USER,
+  dataFolderPaths,
+  readPassword,
+} from '../../../../src/database/embedded-postgres/cluster.js';
+import { connectionUrl } from '../../../../src/database/embedded-postgres/embedded-postgres.js';
+import { readPostmasterPid } from '../../../../src/database/embedded-postgres/process-identity.js';
+import { SOCKET_PORT } from '../../../../src/database/embedded-postgres/unprivileged-user.js';
 import { endProcesses } from '../../../../src/common/processes/end-processes.js';
 import { startFakeGithub } from '../../../fakes/fake-github.js';
 import type { FakeServer } from '../../../fakes/fake-server.js';
@@ -15,11 +23,13 @@ import { ScriptedLlm } from '../../../fakes/scripted-llm.js';
 import { type ServiceProcess, startServiceProcess } from '../../../support/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../../../support/test-database.js';
 import { ApiClient, text } from './api-client.js';
+import { PlantedSecrets } from './planted-secrets.js';
 import { script } from './script.js';
+import { SecretWatch } from './secret-watch.js';
 
 const ENCRYPTION_KEYS = `journey:${Buffer.alloc(32, 3).toString('base64')}`;
 /** What the model's provider wants; nothing in a sandbox may see it. */
-export const LLM_KEY = 'sk-of-a-journey-93417';
+export const LLM_KEY = `sk-of-a-journey-${randomBytes(9).toString('hex')}`;
 
 /**
  * The built service as processes of their own, real sandboxes, a real git server, and what they talk to: everything of
@@ -30,8 +40,11 @@ export class JourneyWorld {
   readonly instanceId = `journey-${randomBytes(6).toString('hex')}`;
   /** Of the service that was started last. */
   url = '';
-  adminKey = `administrator-${randomBytes(12).toString('hex')}`;
+  adminKey: string;
+  readonly secrets = new PlantedSecrets();
+  private readonly watch = new SecretWatch(this.secrets);
   private readonly services = new Set<ServiceProcess>();
+  private readonly logs: (readonly string[])[] = [];
 
   private constructor(
     readonly dataDir: string,
@@ -41,7 +54,11 @@ export class JourneyWorld {
     readonly git: GitHttpServer,
     readonly github: FakeServer,
     readonly hub: FakeWorld,
-  ) {}
+  ) {
+    this.adminKey = this.secrets.plant('administrator key');
+    this.secrets.know('git token', hub.token);
+    this.secrets.know('LLM key', LLM_KEY);
+  }
 
   /**
    * @param embedded the service starts a database of its own in its data folder
@@ -51,7 +68,7 @@ export class JourneyWorld {
     const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
     // Sandboxes run as other users where we are root.
     await chmod(folder, 0o711);
-    const hub = sampleWorld();
+    const hub = { ...sampleWorld(), token: `git-token-${randomBytes(12).toString('hex')}` };
     return new JourneyWorld(
       path.join(folder, 'data'),
       embedded ? null : await createTestDatabase(),
@@ -63,7 +80,7 @@ export class JourneyWorld {
   }
 
   get admin(): ApiClient {
-    return new ApiClient(() => this.url, this.adminKey);
+    return new ApiClient(() => this.url, this.adminKey, this.watch);
   }
 
   /** @throws Error when the service has its own database */
@@ -94,15 +111,19 @@ export class JourneyWorld {
         ALLOW_UNSANDBOXED: 'true',
         GITHUB_API_URL: this.github.origin,
         GITHUB_CLONE_URL: this.git.origin,
-        // What the sandboxes of a journey talk to is on this machine.
-        SANDBOX_NETWORK_ALLOW: new URL(this.llm.url).host,
         ...environment,
+        // What the sandboxes of a journey talk to is on this machine.
+        SANDBOX_NETWORK_ALLOW: [new URL(this.llm.url).host, environment['SANDBOX_NETWORK_ALLOW'] ?? []]
+          .flat()
+          .join(','),
       },
     });
     this.services.add(service);
+    this.logs.push(service.log);
     this.url = service.url;
     if (!this.database) {
-      this.adminKey = (await readFile(path.join(this.dataDir, 'api-key'), 'utf8')).trim();
+      const key = await readFile(path.join(this.dataDir, 'api-key'), 'utf8');
+      this.adminKey = this.secrets.know('administrator key', key.trim());
     }
     return service;
   }
@@ -123,11 +144,16 @@ export class JourneyWorld {
     const email = `${randomBytes(6).toString('hex')}@example.com`;
     const userId = text(await this.admin.post('/api/v1/users', { email }), 'id');
     const issued = await this.admin.post('/api/v1/api-keys', { name: 'journey', user_id: userId });
-    const client = new ApiClient(() => this.url, text(issued, 'key'));
+    const key = this.secrets.know('API key', text(issued, 'key'));
+    const client = new ApiClient(() => this.url, key, this.watch);
+    const planted = { name: 'PLANTED_SECRET', value: this.secrets.plant('custom secret') };
+    await client.post('/api/secrets', planted);
     await client.saveSettings({
       llm_model: 'openai/gpt-4o',
       llm_base_url: this.llm.url,
       llm_api_key: LLM_KEY,
+      search_api_key: this.secrets.plant('search key'),
+      sandbox_api_key: this.secrets.plant('sandbox key'),
       ...settings,
     });
     return client;
@@ -170,7 +196,34 @@ export class JourneyWorld {
     return (await readdir(path.join(this.dataDir, 'sandboxes')).catch(() => [])).toSorted(ascending);
   }
 
-  async close(): Promise<void> {
+  /**
+   * @param secretsMayShow tests that make a tool show secrets say so
+   * @throws Error at the end when a secret is where it must not be
+   */
+  async close({ secretsMayShow = false } = {}): Promise<void> {
+    // A world that never started has nothing to look at.
+    const lookForSecrets = !secretsMayShow && this.logs.length > 0;
+    try {
+      if (lookForSecrets) {
+        this.watch.lookAtProcesses();
+        await this.watch.lookAtDatabase(this.database?.url ?? (await embeddedDatabaseUrl(this.dataDir)));
+      }
+    } finally {
+      await this.end();
+    }
+    if (lookForSecrets) {
+      this.watch.lookAtModel(this.llm.requests);
+      this.logs.forEach((lines) => this.watch.lookAtLog(lines));
+      this.watch.lookAtFiles(this.dataDir);
+    }
+    await rm(path.dirname(this.dataDir), { recursive: true, force: true });
+    const findings = lookForSecrets ? this.watch.findings() : [];
+    if (findings.length > 0) {
+      throw new Error(`secrets are where they must not be:\n${findings.join('\n')}`);
+    }
+  }
+
+  private async end(): Promise<void> {
     await Promise.all([...this.services].map((service) => this.stop(service)));
     for (const id of await this.sandboxFolders()) {
       const marker = `SLIPWAY_SANDBOX=${this.instanceId}/${id}`;
@@ -180,8 +233,19 @@ export class JourneyWorld {
     await this.git.close();
     await this.github.close();
     await this.database?.drop();
-    await rm(path.dirname(this.dataDir), { recursive: true, force: true });
   }
+}
+
+/** @throws Error when it does not run */
+async function embeddedDatabaseUrl(dataDir: string): Promise<string> {
+  const paths = dataFolderPaths(dataDir);
+  const running = await readPostmasterPid(paths.cluster);
+  const password = await readPassword(paths.password);
+  const host = running?.socketDirectory ?? null;
+  if (host === null || password === null) {
+    throw new Error('the database of the service does not run');
+  }
+  return connectionUrl({ host, port: SOCKET_PORT, user: DATABASE_USER, password, database: DATABASE_USER });
 }
 
 /** Processes end while they are looked at, and those of other users may not be read. */
