@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
+import { InvalidInputError } from '../common/errors/domain-error.js';
 import { CustomSecret } from './custom-secret.entity.js';
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
@@ -43,6 +44,14 @@ const MERGE = `
   ON CONFLICT (user_id, name) DO UPDATE
   SET value = excluded.value, updated_at = now(),
       description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END`;
+
+/** Of one user. Tools get all of them as variables, and a system takes no more than these. */
+const MAX_SECRETS = 1_000;
+const MAX_MIB = 4;
+
+const SIZE = `
+  SELECT count(*)::integer AS count, coalesce(sum(octet_length(value)), 0)::float AS bytes
+  FROM custom_secrets WHERE user_id = $1`;
 
 /** The `custom_secrets` table: encrypts what goes in and decrypts what comes out. Writers lock the user first. */
 @Injectable()
@@ -96,6 +105,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         value: this.encrypt(userId, name, value),
         description,
       });
+      await this.checkSize(manager, userId);
       return true;
     });
   }
@@ -125,6 +135,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
           ...(description !== undefined && { description }),
         },
       );
+      await this.checkSize(manager, userId);
       return 'changed';
     });
   }
@@ -151,6 +162,21 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       secrets.map(({ description }) => description ?? null),
       secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
     ]);
+    await this.checkSize(manager, userId);
+  }
+
+  /** @throws InvalidInputError, which undoes the transaction, when the user has more than one may have */
+  private async checkSize(manager: EntityManager, userId: string): Promise<void> {
+    const [size] = await manager.query<{ count: number; bytes: number }[]>(SIZE, [userId]);
+    if (size && (size.count > MAX_SECRETS || size.bytes > MAX_MIB * 2 ** 20)) {
+      throw new InvalidInputError([
+        {
+          loc: ['body'],
+          msg: `Expected at most ${MAX_SECRETS} custom secrets with ${MAX_MIB} MiB in all; remove some first.`,
+          type: 'value_error',
+        },
+      ]);
+    }
   }
 
   private encrypt(userId: string, name: string, value: string): string {

@@ -133,6 +133,59 @@ describe('npm run keys -- reencrypt', () => {
     }
   });
 
+  it('loses nothing of four writers, and leaves nothing under the old key', async () => {
+    const keys = `${NEW},${OLD}`;
+    const serving = await Promise.all(
+      [0, 1].map(() => createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: keys }, database.url)),
+    );
+    const writers = await Promise.all(
+      [0, 1, 2, 3].map(async (index) => ({
+        app: serving[index % 2] ?? before,
+        user: await before.createUser(),
+        written: new Map<string, string>(),
+      })),
+    );
+    // All of them have secrets under the old key, which the rotation and the writers then change at the same time.
+    await Promise.all(
+      writers.map(({ user }) =>
+        store(before, user, {
+          llm_api_key: 'llm-old',
+          search_api_key: 'search-old',
+          secrets_store: { custom_secrets: { KEPT: { secret: 'kept' }, CUSTOM: { secret: 'custom-old' } } },
+        }),
+      ),
+    );
+    try {
+      const rotation = { ended: false };
+      const writing = writers.map(async ({ app, user, written }) => {
+        for (let turn = 0; !rotation.ended || turn < 20; turn += 1) {
+          await store(app, user, {
+            llm_api_key: `llm-${turn}`,
+            secrets_store: { custom_secrets: { CUSTOM: { secret: `custom-${turn}` } } },
+          });
+          written.set('llm_api_key', `llm-${turn}`).set('CUSTOM', `custom-${turn}`);
+        }
+      });
+      const { status } = await run(keys);
+      rotation.ended = true;
+      await Promise.all(writing);
+
+      expect(status).toBe(0);
+      expect(await columnsUnder('old')).toEqual([]);
+      for (const { user, written } of writers) {
+        const found = await secretsOf(user.id);
+        expect(found).toEqual({
+          llm_api_key: written.get('llm_api_key'),
+          search_api_key: 'search-old',
+          CUSTOM: written.get('CUSTOM'),
+          KEPT: 'kept',
+        });
+      }
+    } finally {
+      await Promise.all(serving.map((app) => app.close()));
+    }
+  });
+
   it('never overwrites a value that was written after it was read', async () => {
     const binding = settingsBinding('llm_api_key', before.user.id);
     const newer = new SecretCipher(parseEncryptionKeys(NEW)).encrypt('newer', binding);
@@ -195,6 +248,28 @@ describe('npm run keys -- reencrypt', () => {
     ]);
     expect(await columnsUnder('old')).toEqual(['service_state.key_check']);
   });
+
+  /** Everything of a user, read with the new key alone. */
+  async function secretsOf(userId: string): Promise<Record<string, string>> {
+    const rows = await dataSource.query<{ name: string; record: string }[]>(
+      `SELECT name, value AS record FROM custom_secrets WHERE user_id = $1
+       UNION ALL SELECT 'llm_api_key', llm_api_key FROM settings WHERE user_id = $1
+       UNION ALL SELECT 'search_api_key', search_api_key FROM settings WHERE user_id = $1`,
+      [userId],
+    );
+    return Object.fromEntries(
+      rows.map(({ name, record }) => [
+        name,
+        decrypt(
+          NEW,
+          record,
+          name === 'llm_api_key' || name === 'search_api_key'
+            ? settingsBinding(name, userId)
+            : customSecretBinding(userId, name),
+        ),
+      ]),
+    );
+  }
 
   async function llmKey(): Promise<string> {
     const [row] = await dataSource.query<{ llm_api_key: string }[]>('SELECT llm_api_key FROM settings');

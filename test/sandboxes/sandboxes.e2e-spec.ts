@@ -186,6 +186,42 @@ describe('/api/v1/sandboxes', () => {
       expect(await idempotency.purge()).toBe(1);
     });
 
+    it('keeps the newest thousand of a user, however many requests come', async () => {
+      const client = new SandboxesClient(app.url, await app.createUser());
+      await app.dataSource.query(
+        `INSERT INTO idempotency_keys (user_id, scope, key, request_hash, resource_id, created_at)
+         SELECT $1, 'anything', 'k' || n, '', '', now() - n * interval '1 s' FROM generate_series(1, 1200) AS n`,
+        [client.user.id],
+      );
+      const first = await once(client, 'newest');
+      const again = await once(client, 'newest');
+
+      expect(again.body.id).toBe(first.body.id);
+      expect(
+        await app.dataSource.query(
+          `SELECT count(*)::int AS count, bool_or(key = 'k999') AS newer, bool_or(key = 'k1000') AS older
+           FROM idempotency_keys WHERE user_id = $1`,
+          [client.user.id],
+        ),
+      ).toEqual([{ count: 1000, newer: true, older: false }]);
+    });
+
+    it('makes one sandbox of requests to several replicas', async () => {
+      const replica = await createTestApp({}, app.databaseUrl, { sandboxBackend: backend });
+      try {
+        const user = await app.createUser();
+        const clients = [app.url, replica.url].map((url) => new SandboxesClient(url, user));
+        const answers = await Promise.all(
+          Array.from({ length: 20 }, (_none, turn) => once(clients[turn % 2] ?? me, `race-${turn % 2}`)),
+        );
+
+        expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+        expect(new Set(answers.map(({ body }) => body.id)).size).toBe(2);
+      } finally {
+        await replica.close();
+      }
+    });
+
     it('says so when the sandbox was deleted since', async () => {
       const { body } = await once(me, 'gone');
       await me.remove(body.id);

@@ -42,6 +42,31 @@ describe('custom secrets', () => {
     expect(responses.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
   });
 
+  it.each([
+    ['a thousand', `SELECT $1, 'S' || n, '' FROM generate_series(1, 1000) AS n`],
+    ['4 MiB', `SELECT $1, 'S' || n, repeat('x', 1048576) FROM generate_series(1, 4) AS n`],
+  ])('have room for %s of a user', async (_size, rows) => {
+    await app.dataSource.query(`INSERT INTO custom_secrets (user_id, name, value) ${rows}`, [user.id]);
+
+    const responses = [
+      await post({ name: 'ONE_MORE', value: 'x' }),
+      await request(app.url)
+        .post('/api/settings')
+        .set(user.headers)
+        .send({ secrets_store: { custom_secrets: { ONE_MORE: { secret: 'x' } } } }),
+    ];
+
+    expect(responses.map(({ status, body }) => [status, body.detail[0].msg])).toEqual(
+      responses.map(() => [
+        422,
+        'Expected at most 1000 custom secrets with 4 MiB in all; remove some first.',
+      ]),
+    );
+    expect(JSON.stringify(await list())).not.toContain('ONE_MORE');
+    await remove('S1').expect(200);
+    await post({ name: 'ONE_MORE', value: 'x' }).expect(201);
+  });
+
   it('are an empty list at first', async () => {
     expect(await list()).toEqual({ custom_secrets: [] });
   });

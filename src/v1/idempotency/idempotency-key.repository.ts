@@ -6,6 +6,10 @@ import { IdempotencyKey } from './idempotency-key.entity.js';
 /** Names a row: the user, the route and the key. */
 type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;
 
+const REMOVE_BEYOND = `
+  DELETE FROM idempotency_keys WHERE user_id = $1 AND (scope, key) IN (
+    SELECT scope, key FROM idempotency_keys WHERE user_id = $1 ORDER BY created_at DESC OFFSET $2)`;
+
 /** Rows of idempotency keys, read and written in the transaction that creates the resource. */
 @Injectable()
 export class IdempotencyKeyRepository {
@@ -21,6 +25,11 @@ export class IdempotencyKeyRepository {
   /** Replaces an older row of the same key. */
   async save(manager: EntityManager, row: Omit<IdempotencyKey, 'user'>): Promise<void> {
     await manager.upsert(IdempotencyKey, row, ['userId', 'scope', 'key']);
+  }
+
+  /** Removes what a user has beyond the newest keys. */
+  async removeAllBut(manager: EntityManager, userId: string, newest: number): Promise<void> {
+    await manager.query(REMOVE_BEYOND, [userId, newest]);
   }
 
   /** @returns how many rows were removed */

@@ -10,6 +10,8 @@ import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 /** How long a key stands for its request. */
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const PURGE_MS = 3_600_000;
+/** Of one user: a repetition comes soon, so that older ones have done their work. */
+const MAX_KEYS = 1_000;
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -46,7 +48,8 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
   }
 
   /**
-   * Creates the resource, unless a request of the last 24 hours created it under this key.
+   * Creates the resource, unless a request of the last 24 hours created it under this key. Of one user, the newest thousand
+   * keys are known.
    *
    * @param manager the transaction that the resource is created in; requests of one user take turns in it
    * @param scope the route: two routes may be called with the same key
@@ -77,6 +80,7 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
     }
     const resourceId = await create();
     await this.keys.save(manager, { userId, scope, key, requestHash, resourceId, createdAt: new Date(now) });
+    await this.keys.removeAllBut(manager, userId, MAX_KEYS);
     return { resourceId, repeated: false };
   }
 
