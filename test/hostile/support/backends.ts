@@ -22,9 +22,10 @@ export interface BackendSetup {
 export async function missingFor(backend: AttackedBackend): Promise<string | null> {
   switch (backend) {
     case 'process':
-      return spawnSync('bwrap', BUBBLEWRAP_TRIAL).status === 0
+      return spawnSync('bwrap', BUBBLEWRAP_TRIAL).status === 0 &&
+        spawnSync('slirp4netns', ['--version']).status === 0
         ? null
-        : 'bubblewrap with network namespaces does not work here';
+        : 'it needs bubblewrap and slirp4netns, and namespaces that they may make';
     case 'unwrapped':
       return null;
     case 'docker':

@@ -32,7 +32,7 @@ const DATABASE_FILES = ['postgres', 'postgres.log', 'postgres-binaries'];
 const OF_TOOLS: readonly SecretKind[] = ['custom secret', 'git token', 'tool server key'];
 /** Variables of the service that its operator sets. */
 const OF_SERVICE: readonly SecretKind[] = ['administrator key'];
-const SAMPLE_MS = 250;
+const SAMPLE_MS = 500;
 
 /** Looks for the secrets of a world wherever they must not be. */
 export class SecretWatch {
