@@ -42,7 +42,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
       await this.resume(launch);
       return;
     }
-    const server = await startTestAgentServer({ sessionKeys: [launch.sessionKey, SESSION_KEY] });
+    const server = await startTestAgentServer({ sessionKeys: keysOf(launch) });
     this.boxes.set(launch.id, { launch, server, running: true, createdAt: Date.now() });
   }
 
@@ -78,7 +78,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
       throw new SandboxBackendError('The files of the sandbox are gone.');
     }
     if (!box.running) {
-      await box.server.restart();
+      await box.server.restart({ sessionKeys: keysOf(launch) });
       box.running = true;
     }
   }
@@ -100,4 +100,8 @@ export class InProcessSandboxBackend extends SandboxBackend {
   async close(): Promise<void> {
     await Promise.all([...this.boxes.keys()].map((id) => this.remove(id)));
   }
+}
+
+function keysOf({ sessionKey }: SandboxLaunch): string[] {
+  return [sessionKey, SESSION_KEY];
 }

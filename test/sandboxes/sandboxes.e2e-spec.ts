@@ -277,7 +277,10 @@ describe('/api/v1/sandboxes', () => {
       expect([await me.pause(id), await me.pause(id)]).toEqual([200, 200]);
       expect(await me.get(id)).toMatchObject({ status: 'PAUSED', session_api_key: null, exposed_urls: null });
       expect([await me.resume(id), await me.resume(id)]).toEqual([200, 200]);
-      expect(await me.reach(id, 'RUNNING')).toMatchObject({ session_api_key: key });
+      // The key of before the pause opens nothing any more.
+      const renewed = (await me.reach(id, 'RUNNING')).session_api_key;
+      expect(renewed).toBe(backend.box(id).launch.sessionKey);
+      expect(renewed).not.toBe(key);
       expect(await me.resume(id)).toBe(200);
       expect([await me.remove(id), await me.remove(id)]).toEqual([200, 404]);
       expect(await me.get(id)).toBeNull();

@@ -15,7 +15,7 @@ export interface TestAgentServer {
   workspace: string;
   engines: FakeEngine[];
   /** Ends it and starts another one over the same files. */
-  restart(): Promise<void>;
+  restart(changes?: Partial<AgentServerOptions>): Promise<void>;
   /** Ends it and keeps its files, for `restart`. */
   halt(): Promise<void>;
   stop(): Promise<void>;
@@ -27,7 +27,7 @@ export async function startTestAgentServer(
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'agent-server-')));
   const workspace = path.join(folder, 'workspace');
   const engines: FakeEngine[] = [];
-  const start = async () => {
+  const start = async (changes: Partial<AgentServerOptions> = {}) => {
     const started = await startAgentServer({
       ...DEFAULT_LIMITS,
       host: '127.0.0.1',
@@ -51,6 +51,7 @@ export async function startTestAgentServer(
       toolWrapper: [],
       stopGraceMs: 100,
       ...options,
+      ...changes,
     });
     if (started.port === null) {
       throw new Error('the agent server listens on a socket');
@@ -71,9 +72,9 @@ export async function startTestAgentServer(
     folder,
     workspace,
     engines,
-    restart: async () => {
+    restart: async (changes = {}) => {
       await halt();
-      server = await start();
+      server = await start(changes);
       isUp = true;
       running.port = server.port;
       running.client = new AgentServerClient(server.port);
