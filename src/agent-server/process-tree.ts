@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
@@ -35,13 +35,43 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
   if (options.signal?.aborted) {
     return { exitCode: null, timedOut: false };
   }
-  const [program = '', ...args] = options.command;
+  const { child, exited, kill } = await startProcess(options, ['ignore', 'pipe', 'pipe']);
+  const read = Promise.all([
+    forward(child.stdout, (text) => options.onOutput('stdout', text)),
+    forward(child.stderr, (text) => options.onOutput('stderr', text)),
+  ]);
+  const end = await firstEnd(exited, read, options);
+  // Also after a normal exit: processes that still run hold the pipes open.
+  await kill();
+  await exited;
+  if (end.failed) {
+    throw end.error;
+  }
+  await read;
+  return { exitCode: end.exitCode, timedOut: end.timedOut };
+}
+
+/** A process that may start others. */
+interface StartedProcess {
+  child: ChildProcess;
+  /** 128 + n when signal n ended it. */
+  exited: Promise<number>;
+  /** Ends it with everything that it started. */
+  kill: () => Promise<void>;
+}
+
+/** @throws Error when the program cannot be started */
+export async function startProcess(
+  { command, cwd, env }: Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>,
+  stdio: StdioOptions,
+): Promise<StartedProcess> {
+  const [program = '', ...args] = command;
   const marker = randomUUID();
+  // A process group of its own.
   const child = spawn(program, args, {
-    cwd: options.cwd,
-    env: { ...options.env, [MARKER_VARIABLE]: marker },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // A process group of its own.
+    cwd,
+    env: { ...env, [MARKER_VARIABLE]: marker },
+    stdio,
     detached: true,
   });
   const exited = new Promise<number>((resolve, reject) => {
@@ -50,24 +80,12 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
     );
   });
-  const pid = child.pid;
+  const { pid } = child;
   if (pid === undefined) {
     await exited;
     throw new Error('the program was not started');
   }
-  const read = Promise.all([
-    forward(child.stdout, (text) => options.onOutput('stdout', text)),
-    forward(child.stderr, (text) => options.onOutput('stderr', text)),
-  ]);
-  const end = await firstEnd(exited, read, options);
-  // Also after a normal exit: processes that still run hold the pipes open.
-  await killTree(pid, marker);
-  await exited;
-  if (end.failed) {
-    throw end.error;
-  }
-  await read;
-  return { exitCode: end.exitCode, timedOut: end.timedOut };
+  return { child, exited, kill: async () => await killTree(pid, marker) };
 }
 
 /**
@@ -105,7 +123,10 @@ function ended(exitCode: number | null, timedOut: boolean): End {
   return { exitCode, timedOut, failed: false };
 }
 
-async function forward(stream: Readable, take: (text: string) => void | Promise<void>): Promise<void> {
+async function forward(stream: Readable | null, take: (text: string) => void | Promise<void>): Promise<void> {
+  if (stream === null) {
+    return;
+  }
   stream.setEncoding('utf8');
   for await (const chunk of stream) {
     await take(String(chunk));

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rm, rename, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '../common/requests/allowed-hosts.js';
@@ -8,8 +8,9 @@ import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
-import { AllowedPaths } from './files/allowed-paths.js';
+import { WorkspaceFiles } from './files/workspace-files.js';
 import { GitWorkspace } from './git/git-workspace.js';
+import { privateFolder } from './git/private-repository.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
 import { LazyApp } from './http/lazy-app.js';
 import { SessionKeys } from './http/session-keys.js';
@@ -48,8 +49,10 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     wrapper,
     masker: () => conversations.masker(),
   });
-  const paths = new AllowedPaths([workspace, ...options.fileRoots]);
-  const preparation = new RepositoryPreparation({ environment, wrapper, workspace, paths });
+  const view = { environment, wrapper };
+  const files = new WorkspaceFiles(view, [workspace, ...options.fileRoots]);
+  const transfers = privateFolder(options.conversationsPath);
+  const preparation = new RepositoryPreparation({ view, workspace, files, privateFolder: transfers });
   const activity = new ActivityTracker(
     () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
   );
@@ -60,7 +63,12 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
   reportConversations({ conversations, webhooks, activity });
-  await Promise.all([conversations.load(), commands.closeInterrupted()]);
+  await Promise.all([
+    conversations.load(),
+    commands.closeInterrupted(),
+    // Of transfers that an earlier process did not end.
+    rm(transfers, { recursive: true, force: true }),
+  ]);
   // Nobody's browser reaches a Unix socket.
   const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
   const app = new LazyApp(hosts, async () => {
@@ -68,8 +76,8 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     return createHttpApp({
       conversations,
       commands,
-      paths,
-      git: new GitWorkspace(environment, wrapper),
+      files,
+      git: new GitWorkspace(view, files),
       preparation,
       keys,
       activity,

@@ -1,29 +1,28 @@
 import busboy from 'busboy';
-import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { errorCode } from '../../common/errors/error-message.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
 
+/** A file as it comes. It throws when there is more of it than allowed. */
+type UploadedFile = AsyncIterable<Uint8Array>;
+
 /**
- * Streams the part `file` of a multipart request to a path. An old file there stays until the new one is complete.
+ * Streams the part `file` of a multipart request.
  *
- * @throws HttpError 413 when it is larger than allowed, InvalidRequestError without such a part
+ * @param store throws what the content throws
+ * @throws HttpError 413 when it is larger than allowed, InvalidRequestError without such a part, whatever `store` throws
  */
 export async function receiveUpload(
   request: IncomingMessage,
-  target: string,
   maxBytes: number,
+  store: (content: UploadedFile) => Promise<void>,
 ): Promise<void> {
   const parser = openParser(request, maxBytes);
   const writing: Promise<void>[] = [];
   parser.on('file', (name, part: Readable & { truncated?: boolean }) => {
     if (name === 'file' && writing.length === 0) {
-      const stored = store(part, target);
+      const stored = store(wholeFile(part));
       // The failure is handled below; until then it must not count as an unhandled rejection.
       stored.catch(() => part.resume());
       writing.push(stored);
@@ -53,27 +52,10 @@ function openParser(request: IncomingMessage, maxBytes: number): busboy.Busboy {
   }
 }
 
-async function store(part: Readable & { truncated?: boolean }, target: string): Promise<void> {
-  const temporary = path.join(path.dirname(target), `.upload-${randomUUID()}`);
-  try {
-    await mkdir(path.dirname(target), { recursive: true });
-    await pipeline(part, createWriteStream(temporary, { flags: 'wx' }));
-    if (part.truncated) {
-      throw new HttpError(413, 'The file is too large.');
-    }
-    await rename(temporary, target);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw toHttpError(error);
+async function* wholeFile(part: Readable & { truncated?: boolean }): UploadedFile {
+  // A part that is destroyed would hold up the parser: what nobody wants is read and dropped.
+  yield* part.iterator({ destroyOnReturn: false });
+  if (part.truncated) {
+    throw new HttpError(413, 'The file is too large.');
   }
-}
-
-function toHttpError(error: unknown): unknown {
-  const code = errorCode(error) ?? '';
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new HttpError(507, 'No space is left for the file.');
-  }
-  return ['EISDIR', 'ENOTDIR', 'EACCES', 'EEXIST', 'EPERM', 'EROFS', 'ENAMETOOLONG'].includes(code)
-    ? new HttpError(400, `The file cannot be written: ${code}.`)
-    : error;
 }

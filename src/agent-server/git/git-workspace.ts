@@ -1,30 +1,38 @@
-import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitChange, GitDiff } from '../../agent-protocol/git.js';
+import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
+import type { ToolView } from '../tool-view.js';
 import { runGit } from './run-git.js';
 
 /** The id that every repository knows for a tree without files: compared with it, everything is new. */
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const MAX_DIFF_BYTES = 1_000_000;
+const TOO_LARGE = 'The file is too large to be compared.';
+/** Such a file has no text to show. */
+const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
 /** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
 
 /** What changed in a repository since its branch left the remote. */
 export class GitWorkspace {
-  readonly #environment: Record<string, string>;
-  readonly #wrapper: readonly string[];
+  readonly #view: ToolView;
+  readonly #files: WorkspaceFiles;
 
-  /** @param wrapper put before git: an agent may configure programs for git to run */
-  constructor(environment: Record<string, string>, wrapper: readonly string[]) {
-    this.#environment = environment;
-    this.#wrapper = wrapper;
+  /** @param view where an agent may have configured programs for git to run */
+  constructor(view: ToolView, files: WorkspaceFiles) {
+    this.#view = view;
+    this.#files = files;
   }
 
-  /** Changed, new and deleted files below a folder, by path; none outside of a repository. */
-  async changes(folder: string, ref: string | null): Promise<GitChange[]> {
-    const found = await stat(folder).catch(() => null);
-    if (!found?.isDirectory() || (await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
+  /**
+   * Changed, new and deleted files below a folder, by path; none outside of a repository.
+   *
+   * @throws WorkspaceFileError
+   */
+  async changes(given: string, ref: string | null): Promise<GitChange[]> {
+    const folder = await this.#files.resolve(given);
+    if ((await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
       return [];
     }
     const base = await this.#base(folder, ref);
@@ -57,10 +65,12 @@ export class GitWorkspace {
   /**
    * Both sides of a file's change.
    *
-   * @throws HttpError 400 outside of a repository, or when one side is too large
+   * @throws WorkspaceFileError; HttpError 400 outside of a repository, or when one side is too large
    */
-  async diff(file: string, ref: string | null): Promise<GitDiff> {
-    const folder = await existingFolder(path.dirname(file));
+  async diff(given: string, ref: string | null): Promise<GitDiff> {
+    const file = await this.#files.resolve(given);
+    // A deleted file's own folder may be gone with it.
+    const folder = await this.#files.enclosingFolder(path.dirname(file));
     if ((await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
       throw new HttpError(400, 'Path is not in a git repository');
     }
@@ -68,11 +78,30 @@ export class GitWorkspace {
     const name = path.relative(folder, file);
     const size = await this.#git(folder, ['cat-file', '-s', `${base}:./${name}`]);
     const original = size === null ? null : await this.#original(folder, `${base}:./${name}`, Number(size));
-    return { modified: await readModified(file), original };
+    return { modified: await this.#modified(file), original };
+  }
+
+  async #modified(file: string): Promise<string | null> {
+    try {
+      return (await this.#files.read(file, MAX_DIFF_BYTES)).toString('utf8');
+    } catch (error) {
+      if (!(error instanceof WorkspaceFileError)) {
+        throw error;
+      }
+      if (error.failure === 'large') {
+        throw new HttpError(400, TOO_LARGE);
+      }
+      if (NO_FILE.has(error.failure)) {
+        return null;
+      }
+      throw error;
+    }
   }
 
   async #original(folder: string, object: string, size: number): Promise<string | null> {
-    requireComparableSize(size);
+    if (!(size <= MAX_DIFF_BYTES)) {
+      throw new HttpError(400, TOO_LARGE);
+    }
     return await this.#git(folder, ['cat-file', 'blob', object]);
   }
 
@@ -100,31 +129,8 @@ export class GitWorkspace {
   }
 
   async #git(folder: string, args: string[]): Promise<string | null> {
-    return await runGit({ cwd: folder, environment: this.#environment, wrapper: this.#wrapper }, args);
+    return await runGit(this.#view, folder, args);
   }
-}
-
-async function readModified(file: string): Promise<string | null> {
-  const found = await stat(file).catch(() => null);
-  if (!found?.isFile()) {
-    return null;
-  }
-  requireComparableSize(found.size);
-  return await readFile(file, 'utf8');
-}
-
-function requireComparableSize(bytes: number): void {
-  if (bytes > MAX_DIFF_BYTES) {
-    throw new HttpError(400, 'The file is too large to be compared.');
-  }
-}
-
-/** The nearest folder above that exists: a deleted file's own folder may be gone with it. */
-async function existingFolder(folder: string): Promise<string> {
-  const found = await stat(folder).catch(() => null);
-  return found?.isDirectory() || path.dirname(folder) === folder
-    ? folder
-    : await existingFolder(path.dirname(folder));
 }
 
 /** Output of `git diff --name-status -z --no-renames`: alternating status and path, each ended by a zero byte. */

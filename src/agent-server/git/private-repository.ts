@@ -1,94 +1,138 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitServerCredential } from '../../agent-protocol/git.js';
-import { type GitOutcome, runGit, trustedGit } from './run-git.js';
+import { type GitOutcome, ownConfiguration, runGit, trustedGit } from './run-git.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
+const REPOSITORY = 'repository.git';
 
 export interface PrivateRepositoryOptions {
-  /** Where it is created; tools cannot write there. */
+  /** Where it is created; tools cannot write there, nor see it where they have a view of their own. */
   folder: string;
+  /** Variables of any program; no secrets. */
   environment: Record<string, string>;
   credentials: readonly GitServerCredential[];
-  signal: AbortSignal;
-  /** The object store that it shares with the agent's repository. */
+  /** Milliseconds, of one transfer; ten minutes by default. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** What a private repository knows of an agent's repository. */
+export interface KnownRepository {
+  /** The agent's object store, which is only read. */
   objects: string;
   /** Commits of that repository whose parents are missing, as in a shallow clone. */
   shallow: readonly string[];
   refs: Refs;
 }
 
+/** Where agents' server-side transfers happen, below the folder of conversations. Whatever is there at the start was left. */
+export function privateFolder(conversationsPath: string): string {
+  return path.join(conversationsPath, '.private');
+}
+
 /**
- * A repository without any configuration, over the objects of one that an agent may have configured. Otherwise
- * `url.insteadOf`, a proxy, hooks or a certificate authority of the agent's choice could get at the credentials.
+ * A bare repository without any configuration but our own, for whatever needs credentials. In one that an agent may have
+ * configured `url.insteadOf`, a proxy, hooks, filters or a certificate authority of the agent's choice could get at them.
+ * It has no working tree: its objects are handed over to the agent's repository, where they are checked out without
+ * credentials.
  */
 export class PrivateRepository {
+  /** Of objects alone: `objects` and `packed-refs` are to be handed over. */
+  readonly gitDir: string;
   readonly #options: PrivateRepositoryOptions;
-  readonly #gitDir: string;
+  readonly #folder: string;
 
-  private constructor(options: PrivateRepositoryOptions, gitDir: string) {
+  private constructor(options: PrivateRepositoryOptions, folder: string) {
     this.#options = options;
-    this.#gitDir = gitDir;
+    this.#folder = folder;
+    this.gitDir = path.join(folder, REPOSITORY);
   }
 
-  /** Creates one for the duration of the work. */
+  /** Creates one for the duration of the work, with the commits of an agent's repository in reach. */
   static async use(
+    options: PrivateRepositoryOptions,
+    known: KnownRepository,
+    work: (repository: PrivateRepository) => Promise<GitOutcome>,
+  ): Promise<GitOutcome> {
+    return await PrivateRepository.#within(options, async (repository) => {
+      await repository.#initialize(known);
+      return await work(repository);
+    });
+  }
+
+  /** Clones one for the duration of the work, which is not done when the clone fails. */
+  static async clone(
+    transfer: PrivateRepositoryOptions,
+    url: string,
+    work: (repository: PrivateRepository, cloned: GitOutcome) => Promise<GitOutcome>,
+  ): Promise<GitOutcome> {
+    return await PrivateRepository.#within(transfer, async (repository) => {
+      const options = ['--bare', '--no-progress', '--template=', '--no-recurse-submodules'];
+      const cloned = await repository.#trusted(['clone', ...options, '--', url, REPOSITORY]);
+      return cloned.ok ? await work(repository, cloned) : cloned;
+    });
+  }
+
+  static async #within(
     options: PrivateRepositoryOptions,
     work: (repository: PrivateRepository) => Promise<GitOutcome>,
   ): Promise<GitOutcome> {
-    await mkdir(options.folder, { recursive: true });
-    const gitDir = await mkdtemp(path.join(options.folder, '.git-'));
+    await mkdir(options.folder, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(path.join(options.folder, 'transfer-'));
     try {
-      const repository = new PrivateRepository(options, gitDir);
-      await repository.#initialize();
-      return await work(repository);
+      return await work(new PrivateRepository(options, folder));
     } finally {
-      await rm(gitDir, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     }
   }
 
   /** @param args of a command that contacts a remote server */
   async git(...args: string[]): Promise<GitOutcome> {
-    const { credentials, environment, signal } = this.#options;
-    return await trustedGit({
-      args,
-      cwd: this.#gitDir,
-      environment,
-      credentials,
-      variables: this.#variables(),
-      timeoutMs: TRANSFER_TIMEOUT_MS,
-      signal,
-    });
+    return await this.#trusted(args, { GIT_DIR: this.gitDir });
   }
 
   /** Its current refs below the prefixes. */
   async refs(...prefixes: string[]): Promise<Refs> {
-    const environment = { ...this.#options.environment, ...this.#variables() };
-    const output = await runGit({ cwd: this.#gitDir, environment, wrapper: [] }, listRefs(...prefixes));
-    return parseRefs(output ?? '');
+    return parseRefs((await this.ask(...listRefs(...prefixes))) ?? '');
   }
 
-  #variables(): Record<string, string> {
-    return { GIT_DIR: this.#gitDir, GIT_OBJECT_DIRECTORY: this.#options.objects };
+  /** The answer of a command that contacts nobody; null when it fails. */
+  async ask(...args: string[]): Promise<string | null> {
+    const environment = { ...this.#options.environment, ...ownConfiguration(this.#folder) };
+    return await runGit({ environment, wrapper: [] }, this.gitDir, args);
   }
 
-  async #initialize(): Promise<void> {
-    const { environment, shallow, refs, signal } = this.#options;
-    const created = await trustedGit({
-      args: ['init', '--quiet', '--bare', '--template=', this.#gitDir],
-      cwd: this.#gitDir,
+  /** Names all refs that its objects are handed over with. */
+  async packRefs(refs: Refs): Promise<void> {
+    const lines = [...refs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, id]) => `${id} ${name}\n`);
+    await writeFile(path.join(this.gitDir, 'packed-refs'), `# pack-refs with: sorted\n${lines.join('')}`);
+  }
+
+  async #trusted(args: string[], variables: Record<string, string> = {}): Promise<GitOutcome> {
+    const { credentials, environment, signal, timeoutMs = TRANSFER_TIMEOUT_MS } = this.#options;
+    return await trustedGit({
+      args,
+      cwd: this.#folder,
       environment,
-      credentials: [],
-      timeoutMs: TRANSFER_TIMEOUT_MS,
-      signal,
+      credentials,
+      variables,
+      timeoutMs,
+      ...(signal && { signal }),
     });
+  }
+
+  /** Its own objects are new ones only; the others are read where the agent has them. */
+  async #initialize({ objects, shallow, refs }: KnownRepository): Promise<void> {
+    const created = await this.#trusted(['init', '--quiet', '--bare', '--template=', REPOSITORY]);
     if (!created.ok) {
       throw new Error(`failed to create a repository for the transfer: ${created.output}`);
     }
-    const lines = [...refs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, id]) => `${id} ${name}\n`);
-    await writeFile(path.join(this.#gitDir, 'packed-refs'), `# pack-refs with: sorted\n${lines.join('')}`);
+    await mkdir(path.join(this.gitDir, 'objects/info'), { recursive: true });
+    await writeFile(path.join(this.gitDir, 'objects/info/alternates'), `${objects}\n`);
+    await this.packRefs(refs);
     if (shallow.length > 0) {
-      await writeFile(path.join(this.#gitDir, 'shallow'), shallow.map((commit) => `${commit}\n`).join(''));
+      await writeFile(path.join(this.gitDir, 'shallow'), shallow.map((commit) => `${commit}\n`).join(''));
     }
   }
 }

@@ -27,12 +27,8 @@ beforeEach(async () => {
   const url = `${host.origin}/${NAME}.git`;
   const environment = { ...toolEnvironment(process.env), HOME: folder };
   const credentials = [{ origin: host.origin, username: 'user', password: TOKEN }];
-  const place = { environment, wrapper: [] };
-  access = new RemoteAccess({
-    ...place,
-    privateFolder: join(folder, 'private'),
-    credentials: () => credentials,
-  });
+  const place = { view: { environment, wrapper: [] }, privateFolder: join(folder, 'private') };
+  access = new RemoteAccess({ ...place, credentials: () => credentials });
   const plan = { folder: work, branch: null, newBranch: 'fix', timeoutMs: 20_000, credentials, url };
   await prepareRepository({ ...plan, identity: { name: 'Ada', email: 'ada@example.com' } }, place);
 });

@@ -1,30 +1,40 @@
 import type { GitServerCredential } from '../../agent-protocol/git.js';
-import { OutputWindow } from '../clipped-text.js';
-import { runCommand } from '../process-tree.js';
-import { listRefs, parseRefs, PrivateRepository, type Refs } from './private-repository.js';
-import { type GitEnvironment, prepareRepository } from './repository-preparation.js';
+import type { ToolView } from '../tool-view.js';
+import { handOver, runInView } from './hand-over.js';
+import {
+  type KnownRepository,
+  listRefs,
+  parseRefs,
+  PrivateRepository,
+  type PrivateRepositoryOptions,
+  type Refs,
+} from './private-repository.js';
+import { prepareRepository } from './repository-preparation.js';
 import { type GitOutcome, runGit } from './run-git.js';
 
 const TIMEOUT_MS = 600_000;
-const MAX_OUTPUT = 1_000_000;
 /** Linux limits one argument of a program to 128 KiB. */
 const MAX_ARGUMENT = 100_000;
-const UPDATE_REFS = 'builtin printf "%s" "$1" | git update-ref --stdin';
+const UPDATE_REFS = 'cd -- "$1" && builtin printf "%s" "$2" | git update-ref --stdin';
+/** Wherever the repository's objects are: it is the agent's, and so is the choice. */
+const TAKE_OBJECTS =
+  'cd -- "$1" && cd -- "$(git rev-parse --path-format=absolute --git-path objects)" && tar -xf - --strip-components=1';
+const PUSH = 'cd -- "$1" && exec git push --no-verify origin "$2"';
+const SHOW = 'cat -- "$1"';
+/** Of a list of commits; one that is longer belongs to a history with thousands of cuts. */
+const MAX_SHALLOW = 1_000_000;
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
-export interface RemoteAccessOptions extends GitEnvironment {
+export interface RemoteAccessOptions {
+  view: ToolView;
   /** A folder that only the agent server can read and write. */
   privateFolder: string;
   credentials: () => readonly GitServerCredential[];
 }
 
 /** What git says about an agent's repository, run where the agent may configure git. */
-interface AgentRepository {
+interface AgentRepository extends KnownRepository {
   url: string;
-  objects: string;
-  /** Commits whose parents are missing, as in a shallow clone. */
-  shallow: readonly string[];
-  refs: Refs;
 }
 
 /** Fetches, pushes and clones on behalf of an agent that does not get the credentials itself. */
@@ -49,7 +59,7 @@ export class RemoteAccess {
     if (!isHttp(repository.url)) {
       return await this.#pushAsAgent(cwd, branch, signal);
     }
-    const outcome = await this.#withPrivateRepository(repository, signal, async (own) =>
+    const outcome = await PrivateRepository.use(this.#transfer(signal), repository, async (own) =>
       own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
     );
     if (outcome.ok) {
@@ -66,7 +76,7 @@ export class RemoteAccess {
         repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
       );
     }
-    return await this.#withPrivateRepository(repository, signal, async (own) => {
+    return await PrivateRepository.use(this.#transfer(signal), repository, async (own) => {
       const branches = '+refs/heads/*:refs/remotes/origin/*';
       const outcome = await own.git('fetch', '--no-write-fetch-head', '--', repository.url, branches);
       if (!outcome.ok) {
@@ -74,6 +84,15 @@ export class RemoteAccess {
       }
       const fetched = await own.refs('refs/remotes/origin', 'refs/tags');
       const changed = [...fetched].filter(([name, id]) => repository.refs.get(name) !== id);
+      const taken = await handOver(own, ['objects'], this.#options.view, {
+        script: TAKE_OBJECTS,
+        args: [cwd],
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      });
+      if (!taken.ok) {
+        return taken;
+      }
       await this.#writeRefs(cwd, new Map(changed));
       const lines = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
       return { ...outcome, output: lines.length === 0 ? 'Nothing is new.' : lines.join('\n') };
@@ -99,8 +118,7 @@ export class RemoteAccess {
   }
 
   async #inspect(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
-    const ask = async (args: string[]): Promise<string | null> =>
-      await runGit({ ...this.#options, cwd }, args);
+    const ask = async (args: string[]): Promise<string | null> => await runGit(this.#options.view, cwd, args);
     const [url, paths, refs] = await Promise.all([
       ask(askUrl),
       ask(['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow']),
@@ -111,45 +129,39 @@ export class RemoteAccess {
       return null;
     }
     // Read with the agent's rights: the file may be a link to one that the agent cannot read.
-    const { ok, output } = await this.#asAgent(cwd, ['cat', '--', shallow]);
+    const { ok, output } = await runInView(this.#options.view, {
+      script: SHOW,
+      args: [shallow],
+      timeoutMs: TIMEOUT_MS,
+      maxOutput: MAX_SHALLOW,
+    });
     const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
     return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
   }
 
-  async #withPrivateRepository(
-    { objects, shallow, refs }: AgentRepository,
-    signal: AbortSignal,
-    work: (own: PrivateRepository) => Promise<GitOutcome>,
-  ): Promise<GitOutcome> {
-    const { privateFolder: folder, environment, credentials } = this.#options;
-    const options = { folder, environment, objects, shallow, refs, signal, credentials: credentials() };
-    return await PrivateRepository.use(options, work);
+  #transfer(signal: AbortSignal): PrivateRepositoryOptions {
+    const { privateFolder: folder, view, credentials } = this.#options;
+    return { folder, environment: view.environment, credentials: credentials(), signal };
   }
 
   async #writeRefs(cwd: string, refs: Refs): Promise<void> {
     for (const lines of joinToArguments([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
-      await this.#asAgent(cwd, ['bash', '-c', UPDATE_REFS, 'update-refs', lines]);
+      await this.#asAgent(UPDATE_REFS, [cwd, lines]);
     }
   }
 
   /** For remotes that need none of our credentials. */
   async #pushAsAgent(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
-    const refs = `refs/heads/${branch}:refs/heads/${branch}`;
-    return await this.#asAgent(cwd, ['git', 'push', '--no-verify', 'origin', refs], signal);
+    return await this.#asAgent(PUSH, [cwd, `refs/heads/${branch}:refs/heads/${branch}`], signal);
   }
 
-  async #asAgent(cwd: string, command: string[], signal?: AbortSignal): Promise<GitOutcome> {
-    const { wrapper, environment } = this.#options;
-    const output = new OutputWindow(MAX_OUTPUT);
-    const { exitCode, timedOut } = await runCommand({
-      command: [...wrapper, ...command],
-      cwd,
-      env: environment,
+  async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
+    return await runInView(this.#options.view, {
+      script,
+      args,
       timeoutMs: TIMEOUT_MS,
       ...(signal && { signal }),
-      onOutput: (_, text) => output.push(Buffer.from(text)),
     });
-    return { ok: exitCode === 0, timedOut, output: output.text().trim() };
   }
 }
 

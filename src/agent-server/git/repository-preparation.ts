@@ -1,22 +1,24 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitServerCredential, GitPrepareResponse, GitPrepareFailure } from '../../agent-protocol/git.js';
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
-import type { AllowedPaths } from '../files/allowed-paths.js';
+import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
+import type { ToolView } from '../tool-view.js';
 import { gitSecrets } from './git-credentials.js';
 import type { PrepareRequest } from './git-schemas.js';
-import { type GitOutcome, runGit, trustedGit } from './run-git.js';
+import { handOver, runInView } from './hand-over.js';
+import { PrivateRepository, type Refs } from './private-repository.js';
+import { type GitOutcome, runGit } from './run-git.js';
 
-export interface GitEnvironment {
-  environment: Record<string, string>;
-  /** Put before git where an agent may have configured the repository. */
-  wrapper: readonly string[];
+export interface PreparationPlace {
+  view: ToolView;
+  /** Tools cannot write there: see `PrivateRepository`. */
+  privateFolder: string;
 }
 
-interface RepositoryPreparationOptions extends GitEnvironment {
+interface RepositoryPreparationOptions extends PreparationPlace {
   workspace: string;
-  paths: AllowedPaths;
+  files: WorkspaceFiles;
 }
 
 /** Prepares the repositories that clients ask for, each folder by one attempt at a time. */
@@ -36,11 +38,11 @@ export class RepositoryPreparation {
   /**
    * Requests for a folder that is being prepared share that attempt and its result.
    *
-   * @throws HttpError when the folder is not inside the workspace
+   * @throws WorkspaceFileError when the folder is not inside the workspace
    */
   async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
-    const { paths, workspace } = this.#options;
-    const folder = await paths.resolve(path.resolve(workspace, request.directory));
+    const { files, workspace } = this.#options;
+    const folder = await files.resolve(path.resolve(workspace, request.directory));
     const running = this.#running.get(folder);
     if (running !== undefined) {
       return await running;
@@ -95,100 +97,206 @@ interface RepositoryPlan {
 /**
  * Clones or creates a repository in a temporary folder beside its final one, then renames it, so that it is complete or
  * not there at all. A folder that is a repository already is left alone.
+ *
+ * Its objects come from a private clone, the only step with credentials. All else happens as tools would do it: the
+ * repository is theirs from its first moment, and checking out runs whatever filters they have configured by then.
  */
 export async function prepareRepository(
   plan: RepositoryPlan,
-  environment: GitEnvironment,
+  place: PreparationPlace,
 ): Promise<GitPrepareResponse> {
   try {
-    if (await exists(path.join(plan.folder, '.git'))) {
-      return await succeeded(plan.folder, environment, '');
+    const { ok, output } = await inView(plan, place, FIND_FOLDER, [plan.folder]);
+    if (!ok) {
+      return failed('failed', output);
     }
-    if (!(await isEmpty(plan.folder))) {
+    if (output === 'repository') {
+      return await succeeded(plan.folder, place, '');
+    }
+    if (output === 'used') {
       return failed('directory_not_empty', `${plan.folder} has other content.`);
     }
-    return await createRepository(plan, environment);
+    return await createRepository(plan, place);
   } catch (error) {
     const code = errorCode(error);
     return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', errorMessage(error));
   }
 }
 
-async function createRepository(
-  plan: RepositoryPlan,
-  environment: GitEnvironment,
-): Promise<GitPrepareResponse> {
-  const parent = path.dirname(plan.folder);
-  const temporary = path.join(parent, `.new-${path.basename(plan.folder)}`);
-  await mkdir(parent, { recursive: true });
-  // Left by an attempt that was killed.
-  await rm(temporary, { recursive: true, force: true });
-  let output = '';
-  for (const { args, cwd } of commandsFor(plan, parent, temporary)) {
-    const outcome = await git(plan, environment, args, cwd);
-    output = [output, outcome.output].filter((text) => text !== '').join('\n');
-    if (!outcome.ok) {
-      await rm(temporary, { recursive: true, force: true });
-      return outcome.timedOut
-        ? failed('timeout', `${output}\nIt took more than ${plan.timeoutMs / 1000} s.`.trim())
-        : failed(prepareFailure(outcome.output), output);
-    }
+/** What is at a folder. */
+const FIND_FOLDER = `
+if [ -e "$1/.git" ]; then echo repository; exit; fi
+shopt -s nullglob dotglob
+if [ -L "$1" ] || { [ -e "$1" ] && [ ! -d "$1" ]; }; then echo used; exit; fi
+entries=("$1"/*)
+if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
+`;
+
+/**
+ * `folder url format branch commit default-branch new-branch name email`, empty where there is none. Whatever a server
+ * calls its branches, none of their names is an argument of git that could be an option.
+ */
+const CREATE_REPOSITORY = `
+set -e
+folder=$1 url=$2 format=$3 branch=$4 commit=$5 default=$6 new_branch=$7 name=$8 email=$9
+parent=\${folder%/*}
+temporary=$parent/.new-\${folder##*/}
+mkdir -p -- "$parent/"
+# Left by an attempt that was killed.
+rm -rf -- "$temporary"
+git init --quiet \${format:+"--object-format=$format"} -- "$temporary"
+cd -- "$temporary"
+git symbolic-ref HEAD "refs/heads/\${branch:-main}"
+if [ -n "$url" ]; then
+  tar -xf - -C .git
+  git config --local remote.origin.url "$url"
+  git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+  [ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+  if [ -n "$branch" ]; then
+    git config --local "branch.$branch.remote" origin
+    git config --local "branch.$branch.merge" "refs/heads/$branch"
+  fi
+  if [ -n "$commit" ]; then
+    if [ -n "$branch" ]; then git update-ref HEAD "$commit"; else git update-ref --no-deref HEAD "$commit"; fi
+    git reset --quiet --hard
+  fi
+  [ -z "$new_branch" ] || git checkout --quiet -b "$new_branch"
+fi
+[ -z "$name" ] || git config --local user.name "$name"
+[ -z "$email" ] || git config --local user.email "$email"
+if [ -d "$folder" ] && [ ! -L "$folder" ]; then rmdir -- "$folder"; fi
+mv -T -- "$temporary" "$folder"
+`;
+
+const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
+
+async function createRepository(plan: RepositoryPlan, place: PreparationPlace): Promise<GitPrepareResponse> {
+  const { url, folder, branch, newBranch, timeoutMs } = plan;
+  const outcome =
+    url === null
+      ? await inView(plan, place, CREATE_REPOSITORY, [
+          folder,
+          '',
+          '',
+          newBranch ?? branch ?? '',
+          '',
+          '',
+          '',
+          ...who(plan),
+        ])
+      : await cloneRepository(plan, url, place);
+  if (outcome.ok) {
+    return await succeeded(folder, place, outcome.output);
   }
-  await rename(temporary, plan.folder);
-  return await succeeded(plan.folder, environment, output);
+  const { signal: _, ...unlessStopped } = plan;
+  await inView(unlessStopped, place, REMOVE_TEMPORARY, [folder]);
+  return outcome.timedOut
+    ? failed('timeout', joinLines(outcome.output, `It took more than ${timeoutMs / 1000} s.`))
+    : failed(prepareFailure(outcome.output), outcome.output);
 }
 
-interface GitCommand {
-  args: string[];
-  cwd: string;
-}
-
-function commandsFor(
-  { url, branch, newBranch, identity }: RepositoryPlan,
-  parent: string,
-  temporary: string,
-): GitCommand[] {
-  const inside = (...args: string[]): GitCommand => ({ args, cwd: temporary });
-  const configure =
-    identity === null
-      ? []
-      : [
-          inside('config', '--local', 'user.name', identity.name),
-          inside('config', '--local', 'user.email', identity.email),
-        ];
-  if (url === null) {
-    const init = ['init', '--quiet', '--initial-branch', newBranch ?? branch ?? 'main', temporary];
-    return [{ args: init, cwd: parent }, ...configure];
-  }
-  const branchOption = branch === null ? [] : ['--branch', branch];
-  const clone = ['clone', '--no-progress', ...branchOption, '--', url, temporary];
-  const checkout = newBranch === null ? [] : [inside('checkout', '--quiet', '-b', newBranch)];
-  return [{ args: clone, cwd: parent }, ...checkout, ...configure];
-}
-
-async function git(
+async function cloneRepository(
   plan: RepositoryPlan,
-  { environment }: GitEnvironment,
-  args: string[],
-  cwd: string,
+  url: string,
+  { view, privateFolder: folder }: PreparationPlace,
 ): Promise<GitOutcome> {
-  return await trustedGit({
-    args,
-    cwd,
-    environment,
-    credentials: plan.credentials,
-    timeoutMs: plan.timeoutMs,
-    ...(plan.signal && { signal: plan.signal }),
+  const { credentials, timeoutMs, signal } = plan;
+  const limits = { timeoutMs, ...(signal && { signal }) };
+  const transfer = { folder, environment: view.environment, credentials, ...limits };
+  return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
+    const content = await describeClone(cloned, plan.branch);
+    const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
+    if (content === null) {
+      const problem = `fatal: Remote branch ${plan.branch} not found in upstream origin`;
+      return { ok: false, timedOut: false, output: joinLines(said, problem) };
+    }
+    await cloned.packRefs(content.refs);
+    const { format, branch, commit, defaultBranch } = content;
+    const texts = [format, branch, commit, defaultBranch, plan.newBranch].map((text) => text ?? '');
+    const created = await handOver(cloned, ['objects', 'packed-refs'], view, {
+      script: CREATE_REPOSITORY,
+      args: [plan.folder, url, ...texts, ...who(plan)],
+      ...limits,
+    });
+    return { ...created, output: joinLines(said, created.output) };
   });
+}
+
+/** How git begins; the folder is not the one that the user knows. */
+const BARE_CLONE = /^Cloning into bare repository '[^'\n]*'/m;
+
+/** What a private clone brought; null where there is none. */
+interface CloneContent {
+  /** As the agent's repository has them. */
+  refs: Refs;
+  /** Of its object ids, unless that is git's default. */
+  format: string | null;
+  defaultBranch: string | null;
+  /** To be checked out; null: a tag is. */
+  branch: string | null;
+  /** Null: there is nothing to be checked out. */
+  commit: string | null;
+}
+
+/**
+ * A bare clone has the server's branches as its own; whoever works with them has remote ones.
+ *
+ * @param asked a branch or a tag; null: the server's default branch
+ * @returns null without that branch
+ */
+async function describeClone(cloned: PrivateRepository, asked: string | null): Promise<CloneContent | null> {
+  const [refs, head, format] = await Promise.all([
+    cloned.refs('refs/heads', 'refs/tags'),
+    cloned.ask('symbolic-ref', '--quiet', 'HEAD'),
+    cloned.ask('rev-parse', '--show-object-format'),
+  ]);
+  const defaultBranch = head?.trim().replace(LOCAL_BRANCH, '') ?? null;
+  const name = asked ?? defaultBranch;
+  const isBranch = name !== null && (asked === null || refs.has(`refs/heads/${name}`));
+  const ref = name === null ? 'HEAD' : `refs/${isBranch ? 'heads' : 'tags'}/${name}`;
+  if (asked !== null && !refs.has(ref)) {
+    return null;
+  }
+  const commit = await cloned.ask('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`);
+  const remote = [...refs].map(
+    ([full, id]) => [full.replace(LOCAL_BRANCH, 'refs/remotes/origin/'), id] as const,
+  );
+  return {
+    refs: new Map(remote),
+    format: format?.trim() === 'sha256' ? 'sha256' : null,
+    defaultBranch: refs.has(`refs/heads/${defaultBranch}`) ? defaultBranch : null,
+    branch: isBranch ? name : null,
+    commit: commit?.trim() ?? null,
+  };
+}
+
+const LOCAL_BRANCH = /^refs\/heads\//;
+
+/** Who commits: name and address. */
+function who({ identity }: RepositoryPlan): [string, string] {
+  return [identity?.name ?? '', identity?.email ?? ''];
+}
+
+function joinLines(...texts: string[]): string {
+  return texts.filter((text) => text !== '').join('\n');
+}
+
+async function inView(
+  { timeoutMs, signal }: Pick<RepositoryPlan, 'timeoutMs' | 'signal'>,
+  { view }: PreparationPlace,
+  script: string,
+  args: readonly string[],
+): Promise<GitOutcome> {
+  return await runInView(view, { script, args, timeoutMs, ...(signal && { signal }) });
 }
 
 async function succeeded(
   folder: string,
-  { environment, wrapper }: GitEnvironment,
+  { view }: PreparationPlace,
   output: string,
 ): Promise<GitPrepareResponse> {
   const ask = async (...args: string[]): Promise<string | null> =>
-    (await runGit({ cwd: folder, environment, wrapper }, args))?.trim() || null;
+    (await runGit(view, folder, args))?.trim() || null;
   const [head, branch] = await Promise.all([
     ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
     ask('symbolic-ref', '--quiet', '--short', 'HEAD'),
@@ -198,21 +306,6 @@ async function succeeded(
 
 function failed(failure: GitPrepareFailure, output: string): GitPrepareResponse {
   return { ok: false, failure, output, head: null, branch: null };
-}
-
-async function exists(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => null)) !== null;
-}
-
-async function isEmpty(folder: string): Promise<boolean> {
-  try {
-    return (await readdir(folder)).length === 0;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return true;
-    }
-    throw error;
-  }
 }
 
 /** What git, curl and the large git servers write; the first match counts. */

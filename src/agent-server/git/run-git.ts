@@ -3,40 +3,26 @@ import type { GitServerCredential } from '../../agent-protocol/git.js';
 import { errorCode } from '../../common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
+import { inFolder, type ToolView, VIEW_START } from '../tool-view.js';
 import { gitVariables } from './git-credentials.js';
 
 const TIMEOUT_MS = 30_000;
 const MAX_OUTPUT = 20_000_000;
+const QUIET_GIT = ['git', '-c', 'safe.directory=*', '-c', 'core.fsmonitor=false', '--no-pager'];
 
-interface GitContext {
-  cwd: string;
-  environment: Record<string, string>;
-  /** Program and arguments put before git. */
-  wrapper: readonly string[];
-}
-
-/** Runs git in a folder without hooks, pager or editor, and returns its standard output; null when git fails. */
-export async function runGit(
-  { cwd, environment, wrapper }: GitContext,
-  args: string[],
-): Promise<string | null> {
+/**
+ * Runs git in a folder as tools would, for questions: without hooks, pager or editor, and without any credentials.
+ * Returns its standard output; null when git fails, or there is no such folder.
+ */
+export async function runGit(view: ToolView, folder: string, args: string[]): Promise<string | null> {
   const output: string[] = [];
   let size = 0;
   const aborter = new AbortController();
   const { exitCode } = await runCommand({
     // The workspace may belong to another user than the agent server.
-    command: [
-      ...wrapper,
-      'git',
-      '-c',
-      'safe.directory=*',
-      '-c',
-      'core.fsmonitor=false',
-      '--no-pager',
-      ...args,
-    ],
-    cwd,
-    env: { ...environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
+    command: inFolder(view, folder, [...QUIET_GIT, ...args]),
+    cwd: VIEW_START,
+    env: { ...view.environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
     timeoutMs: TIMEOUT_MS,
     signal: aborter.signal,
     onOutput: (stream, text) => {
@@ -61,10 +47,13 @@ const TRUSTED_SETTINGS: [string, string][] = [
   ['core.askPass', ''],
   ['gc.auto', '0'],
   ['maintenance.auto', 'false'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
 ];
 
 interface TrustedGitOptions {
   args: readonly string[];
+  /** Private, and the home of git as well: no tool writes there. */
   cwd: string;
   /** Variables of any program; no secrets. */
   environment: Record<string, string>;
@@ -85,20 +74,23 @@ export interface GitOutcome {
 
 /**
  * Runs git with credentials, where tools cannot see it. Nothing that an agent can write decides what it does: it reads
- * no configuration from the user's home, runs no hook and speaks only http(s). Callers must not run it in a repository
- * that an agent has configured.
+ * no configuration of the machine or of a home, runs no hook, looks into no submodule and speaks only http(s). Callers
+ * must not run it in a repository that an agent has configured, nor have it check out anything.
  *
  * @throws Error when git is not installed
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
   const output = new OutputWindow(MAX_TRUSTED_OUTPUT);
+  // Of all programs only git has a variable of its own for them.
+  const certificates = git.environment['SSL_CERT_FILE'];
   const { exitCode, timedOut } = await runCommand({
     command: ['git', '--no-pager', ...git.args],
     cwd: git.cwd,
     env: {
       ...git.environment,
+      ...ownConfiguration(git.cwd),
+      ...(certificates && { GIT_SSL_CAINFO: certificates }),
       GIT_TERMINAL_PROMPT: '0',
-      GIT_CONFIG_GLOBAL: '/dev/null',
       GIT_ALLOW_PROTOCOL: 'http:https',
       // We parse its messages.
       LC_ALL: 'C',
@@ -112,6 +104,20 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
     throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
   });
   return { ok: exitCode === 0, timedOut, output: output.text().trim() };
+}
+
+/**
+ * Variables that keep git from every configuration but a repository's own.
+ *
+ * @param home a private folder. One of tools has more than configuration: `.netrc`, for one.
+ */
+export function ownConfiguration(home: string): Record<string, string> {
+  return {
+    HOME: home,
+    XDG_CONFIG_HOME: home,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+  };
 }
 
 /** Node.js reports a missing program and a missing folder with the same error. */

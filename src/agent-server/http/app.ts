@@ -8,8 +8,8 @@ import { bashRoutes } from '../bash/bash-routes.js';
 import { conversationRoutes } from '../conversations/conversation-routes.js';
 import type { Conversations } from '../conversations/conversations.js';
 import { eventRoutes } from '../conversations/event-routes.js';
-import type { AllowedPaths } from '../files/allowed-paths.js';
 import { fileRoutes } from '../files/file-routes.js';
+import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { gitRoutes } from '../git/git-routes.js';
 import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
@@ -29,7 +29,7 @@ const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 export interface HttpAppOptions {
   conversations: Conversations;
   commands: BashCommands;
-  paths: AllowedPaths;
+  files: WorkspaceFiles;
   git: GitWorkspace;
   preparation: RepositoryPreparation;
   keys: SessionKeys;
@@ -83,7 +83,7 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   app.use('/api/conversations', conversationRoutes(options.conversations));
   app.use('/api/bash', bashRoutes(options.commands));
-  app.use('/api/file', fileRoutes(options.paths, options.maxUploadBytes));
+  app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes));
   app.use('/api/git', gitRoutes(options));
   app.use('/api', capabilityRoutes());
   app.use((_request, response) => {

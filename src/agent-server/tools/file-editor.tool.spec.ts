@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toolEnvironment } from '../tool-environment.js';
 import { FileEditorTool } from './file-editor.tool.js';
 
 let outer: string;
@@ -12,7 +13,7 @@ beforeEach(async () => {
   outer = await mkdtemp(join(tmpdir(), 'editor-'));
   folder = join(outer, 'work');
   await mkdir(folder);
-  tool = new FileEditorTool();
+  tool = new FileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] });
 });
 
 afterEach(async () => {

@@ -1,15 +1,18 @@
-import { rm, stat } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { FileEditorAction, FileEditorObservation, ToolDefinition } from '../../agent-protocol/events.js';
-import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import { clipText } from '../clipped-text.js';
+import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import type { ToolView } from '../tool-view.js';
 import { SchemaTool } from './schema-tool.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
 import { type ToolContext, ToolInputError } from './tool.js';
-import { listFolder, readTextFile, workspacePath, writeTextFile } from './workspace-files.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
+/** Larger files are for the terminal. */
+const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
 
 const schema = z.object({
   command: z.enum(['view', 'create', 'str_replace', 'insert', 'undo_edit']),
@@ -32,6 +35,8 @@ const schema = z.object({
 type Input = z.output<typeof schema>;
 
 interface Outcome {
+  /** Without links. */
+  path: string;
   text: string;
   before: string | null;
   after: string | null;
@@ -46,7 +51,13 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
     'text after a line, `undo_edit` takes the last edit of a file back.';
   readonly needsConfirmation = true;
   readonly schema = schema;
+  readonly #view: ToolView;
   readonly #history = new EditHistory();
+
+  constructor(view: ToolView) {
+    super();
+    this.#view = view;
+  }
 
   toAction(input: Input): FileEditorAction {
     return { kind: 'FileEditorAction', ...input };
@@ -54,8 +65,8 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
 
   async run(input: Input, { workingDir }: ToolContext): Promise<FileEditorObservation> {
     try {
-      const path = await workspacePath(workingDir, input.path);
-      const { text, before, after } = await this.#execute(input, path);
+      const file = new TextFile(this.#view, workingDir, input.path);
+      const { path, text, before, after } = await this.#execute(input, file);
       const changed = input.command !== 'view';
       return {
         ...observe(input, path, clipText(text), false),
@@ -64,8 +75,8 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
         new_content: changed ? unlessTooLong(after) : null,
       };
     } catch (error) {
-      if (error instanceof ToolInputError || errorCode(error) !== undefined) {
-        return observe(input, input.path, errorMessage(error), true);
+      if (error instanceof ToolInputError || error instanceof WorkspaceFileError) {
+        return observe(input, input.path, describe(error, workingDir), true);
       }
       throw error;
     }
@@ -81,73 +92,136 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
     };
   }
 
-  async #execute(input: Input, path: string): Promise<Outcome> {
+  async #execute(input: Input, file: TextFile): Promise<Outcome> {
     switch (input.command) {
       case 'view':
-        return await view(path, input.view_range ?? null);
+        return await file.view(input.view_range ?? null);
       case 'create':
-        return await this.#write(path, await readTextFile(path), required(input.file_text, 'file_text'));
+        return await this.#write(file, await file.read(), required(input.file_text, 'file_text'));
       case 'str_replace': {
-        const content = await existing(path);
+        const content = await file.existing();
         const old = required(input.old_str, 'old_str');
-        return await this.#write(path, content, replaceUnique(content, old, input.new_str ?? ''));
+        return await this.#write(file, content, replaceUnique(content, old, input.new_str ?? ''));
       }
       case 'insert': {
-        const content = await existing(path);
+        const content = await file.existing();
         const line = required(input.insert_line, 'insert_line');
         return await this.#write(
-          path,
+          file,
           content,
           insertAfter(content, line, required(input.new_str, 'new_str')),
         );
       }
       default:
-        return await this.#undo(path);
+        return await this.#undo(file);
     }
   }
 
-  async #write(path: string, before: string | null, after: string): Promise<Outcome> {
-    await writeTextFile(path, after);
+  async #write(file: TextFile, before: string | null, after: string): Promise<Outcome> {
+    const path = await file.write(after);
     this.#history.add({ path, before, after });
     const text = before === null ? `Created ${path}.` : `Edited ${path}:\n${changedLines(before, after)}`;
-    return { text, before, after };
+    return { path, text, before, after };
   }
 
   /** Reverts the last edit of this tool, provided that nobody has changed the file since. */
-  async #undo(path: string): Promise<Outcome> {
+  async #undo(file: TextFile): Promise<Outcome> {
+    const path = await file.resolve();
     const edit = this.#history.last(path);
     if (edit === null) {
       throw new ToolInputError(`There is no edit of ${path} to take back.`);
     }
-    const current = await readTextFile(path);
+    const current = await file.read();
     if (current !== edit.after) {
       throw new ToolInputError(`${path} was changed since its last edit; nothing was taken back.`);
     }
     if (edit.before === null) {
-      await rm(path);
+      await file.remove();
     } else {
-      await writeTextFile(path, edit.before);
+      await file.write(edit.before);
     }
     this.#history.remove(edit);
     const text = edit.before === null ? `Removed ${path} again.` : `Took the last edit of ${path} back.`;
-    return { text, before: current, after: edit.before };
+    return { path, text, before: current, after: edit.before };
   }
 }
 
-async function view(path: string, range: number[] | null): Promise<Outcome> {
-  const stats = await stat(path).catch(() => null);
-  if (stats?.isDirectory()) {
-    return { text: await listFolder(path), before: null, after: null };
+/** A text file of the workspace, as tools see it. */
+class TextFile {
+  readonly #path: string;
+  readonly #files: WorkspaceFiles;
+
+  /** @param path absolute, or relative to the workspace */
+  constructor(view: ToolView, workspace: string, path: string) {
+    this.#path = isAbsolute(path) ? path : join(workspace, path);
+    this.#files = new WorkspaceFiles(view, [workspace]);
   }
-  return { text: numberedLines(await existing(path), range), before: null, after: null };
+
+  async resolve(): Promise<string> {
+    return await this.#files.resolve(this.#path);
+  }
+
+  async view(range: number[] | null): Promise<Outcome> {
+    const found = await this.#files.view(this.#path, MAX_TEXT_FILE_BYTES);
+    const { path } = found;
+    if (found.kind === 'file') {
+      return { path, text: numberedLines(decode(path, found.content), range), before: null, after: null };
+    }
+    const lines = [...found.names, ...(found.isCut ? ['[... more entries left out ...]'] : [])];
+    return { path, text: lines.join('\n'), before: null, after: null };
+  }
+
+  /** Null if it does not exist. */
+  async read(): Promise<string | null> {
+    try {
+      return await this.existing();
+    } catch (error) {
+      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  async existing(): Promise<string> {
+    return decode(this.#path, await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
+  }
+
+  /** @returns the path without links */
+  async write(content: string): Promise<string> {
+    return await this.#files.write(this.#path, Readable.from([Buffer.from(content)]));
+  }
+
+  async remove(): Promise<void> {
+    await this.#files.remove(this.#path);
+  }
 }
 
-async function existing(path: string): Promise<string> {
-  const content = await readTextFile(path);
-  if (content === null) {
-    throw new ToolInputError(`${path} does not exist.`);
+/** @throws ToolInputError when it is no text */
+function decode(path: string, bytes: Uint8Array): string {
+  if (bytes.includes(0)) {
+    throw new ToolInputError(`${path} is a binary file.`);
   }
-  return content;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new ToolInputError(`${path} is not UTF-8 text; use the terminal for it.`);
+  }
+}
+
+/** Written for the model. */
+function describe(error: WorkspaceFileError | ToolInputError, workspace: string): string {
+  if (!(error instanceof WorkspaceFileError)) {
+    return error.message;
+  }
+  switch (error.failure) {
+    case 'outside':
+      return `${error.message} ${workspace}.`;
+    case 'large':
+      return `${error.file} has ${error.size} bytes, more than the ${MAX_TEXT_FILE_BYTES} that this tool reads; use the terminal.`;
+    default:
+      return `${error.message}.`;
+  }
 }
 
 function observe(input: Input, path: string, text: string, isError: boolean): FileEditorObservation {

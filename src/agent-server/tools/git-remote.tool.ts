@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { z } from 'zod';
 import type { MCPToolObservation } from '../../agent-protocol/events.js';
 import { branchSchema } from '../git/git-schemas.js';
@@ -5,7 +6,8 @@ import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
 import { McpSchemaTool } from './schema-tool.js';
 import { type ToolContext, ToolInputError } from './tool.js';
-import { workspacePath } from './workspace-files.js';
+import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import type { ToolView } from '../tool-view.js';
 
 const schema = z.object({
   operation: z.enum(['fetch', 'push', 'clone']),
@@ -29,12 +31,14 @@ export class GitRemoteTool extends McpSchemaTool<typeof schema> {
   readonly needsConfirmation = true;
   readonly schema = schema;
   readonly #access: RemoteAccess;
+  readonly #view: ToolView;
   readonly #currentDir: () => string;
 
   /** @param currentDir a folder inside the repository */
-  constructor(access: RemoteAccess, currentDir: () => string) {
+  constructor(access: RemoteAccess, view: ToolView, currentDir: () => string) {
     super();
     this.#access = access;
+    this.#view = view;
     this.#currentDir = currentDir;
   }
 
@@ -51,8 +55,13 @@ export class GitRemoteTool extends McpSchemaTool<typeof schema> {
       case 'push':
         return await this.#access.push(this.#currentDir(), required(input.branch, 'branch'), signal);
       default: {
-        const folder = await workspacePath(workingDir, required(input.folder, 'folder'));
-        return await this.#access.clone(required(input.url, 'url'), folder, signal);
+        const url = required(input.url, 'url');
+        const files = new WorkspaceFiles(this.#view, [workingDir]);
+        const given = path.resolve(workingDir, required(input.folder, 'folder'));
+        const folder = await files.resolve(given).catch((error: unknown) => {
+          throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
+        });
+        return await this.#access.clone(url, folder, signal);
       }
     }
   }

@@ -43,8 +43,7 @@ function tool(): CreatePullRequestTool {
     conversationId: 'c1',
   });
   const access = new RemoteAccess({
-    environment: toolEnvironment(process.env),
-    wrapper: [],
+    view: { environment: toolEnvironment(process.env), wrapper: [] },
     privateFolder: join(folder, 'private'),
     credentials: () => [],
   });

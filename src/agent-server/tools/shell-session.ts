@@ -161,7 +161,7 @@ function exportChanges(before: Record<string, string>, after: Record<string, str
   const changed = Object.entries(after).filter(
     ([name, value]) => before[name] !== value && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
   );
-  const removed = Object.keys(before).filter((name) => !(name in after));
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [
     ...changed.map(([name, value]) => `export ${name}=${quoteForShell(value)}`),
     ...removed.map((name) => `unset ${name}`),

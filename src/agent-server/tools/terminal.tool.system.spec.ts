@@ -50,6 +50,13 @@ describe('the terminal', () => {
     expect(result.text).toBe(`out\nerr\n[Exit code 4, folder ${folder}]`);
   });
 
+  it.each(['__proto__', 'constructor'])('sets and removes a variable named %s', async (name) => {
+    await run('true');
+    const env = Object.fromEntries([[name, 'of the user']]);
+    expect((await run(`printenv ${name}`, { env })).text).toContain('of the user');
+    expect((await run(`printenv ${name}`)).text).not.toContain('of the user');
+  });
+
   it('keeps folder, variables, functions and background jobs', async () => {
     await mkdir(join(folder, 'sub dir'));
     await run('cd "sub dir" && A=1 && f() { echo "f $A"; } && export B=2');

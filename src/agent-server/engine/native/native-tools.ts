@@ -12,11 +12,12 @@ import { ThinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
 import { WebSearchTool } from '../../tools/web-search.tool.js';
 import { toolEnvironment } from '../../tool-environment.js';
+import type { ToolView } from '../../tool-view.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
 
 export interface NativeToolsOptions {
-  /** Put before the terminal's shell and before tool servers that are child processes. */
-  shellWrapper: readonly string[];
+  /** Of the terminal's shell, of tool servers that are child processes, and of files. */
+  view: ToolView;
   /** null: the tool that opens pull requests is not offered. */
   pullRequests: PullRequestOptions | null;
   /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
@@ -35,11 +36,11 @@ export class NativeTools {
   constructor(host: EngineHost, options: NativeToolsOptions) {
     this.#options = options;
     this.#host = host;
-    const shell = new ShellSession(host.settings.workingDir, options.shellWrapper);
+    const shell = new ShellSession(host.settings.workingDir, options.view.wrapper);
     this.#shell = shell;
     this.#builtIn = [
       new TerminalTool(shell),
-      new FileEditorTool(),
+      new FileEditorTool(options.view),
       new TaskTrackerTool(() => lastPlan(host.events())),
       new ThinkTool(),
       new FinishTool(),
@@ -57,7 +58,7 @@ export class NativeTools {
       workingDir,
       // A tool server gets only the secrets that its own configuration names.
       environment: toolEnvironment(this.#host.toolEnvironment()),
-      wrapper: this.#options.shellWrapper,
+      wrapper: this.#options.view.wrapper,
       checkUrl: async ({ href }) => addresses.problem(href),
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
     });
@@ -68,7 +69,8 @@ export class NativeTools {
     const search =
       searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
-    const remote = access === null ? [] : [new GitRemoteTool(access, () => this.#shell.workingDir)];
+    const remote =
+      access === null ? [] : [new GitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
     const ours = [...this.#builtIn, ...remote, ...search];
     const all = [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
     return new Map(all.map((tool) => [tool.name, tool]));

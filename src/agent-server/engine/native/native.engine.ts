@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { privateFolder } from '../../git/private-repository.js';
 import { RemoteAccess } from '../../git/remote-access.js';
+import { toolEnvironment } from '../../tool-environment.js';
 import { postPullRequest } from '../../tools/pull-request.tool.js';
 import {
   AgentEngine,
@@ -23,7 +25,7 @@ interface NativeEngineOptions extends NativeToolsOptions {
 }
 
 const DEFAULTS: NativeEngineOptions = {
-  shellWrapper: [],
+  view: { environment: toolEnvironment({}), wrapper: [] },
   pullRequests: null,
   remoteAccess: () => null,
   mcpConnectTimeoutMs: 30_000,
@@ -116,14 +118,14 @@ export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
   { webhook, sessionKeys: [sessionKey], toolWrapper, environment, conversationsPath }: EngineServerOptions,
 ): NativeEngine {
+  const view = { environment, wrapper: toolWrapper };
   const access = new RemoteAccess({
-    environment,
-    wrapper: toolWrapper,
-    privateFolder: conversationsPath,
+    view,
+    privateFolder: privateFolder(conversationsPath),
     credentials: () => gitAccess()?.credentials ?? [],
   });
   return new NativeEngine({
-    shellWrapper: toolWrapper,
+    view,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests:
       webhook === null || sessionKey === undefined

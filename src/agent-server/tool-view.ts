@@ -1,0 +1,28 @@
+/**
+ * How programs are run that see what tools see, and nothing else: for whatever opens a path of the workspace or reads
+ * what tools have written there. A path that is checked here and opened there may have become another one in between;
+ * what the whole program cannot see, it cannot be led to.
+ */
+export interface ToolView {
+  /** Variables of every program; no secret of the agent server. */
+  environment: Record<string, string>;
+  /** Program and arguments put before every other, which isolate it. Empty: tools see what the agent server sees. */
+  wrapper: readonly string[];
+}
+
+/** Where programs of the view start: a folder that is in all views. */
+export const VIEW_START = '/';
+
+const NO_FOLDER = 126;
+/** `-p`: no variable makes the shell read further files. */
+const ENTER_FOLDER = ['bash', '-pc', `cd -- "$1" || exit ${NO_FOLDER}; shift; exec "$@"`, 'enter'];
+
+/** The command that runs another one in a folder of the view, to be started in `VIEW_START`. */
+export function inFolder({ wrapper }: ToolView, folder: string, command: readonly string[]): string[] {
+  return [...wrapper, ...ENTER_FOLDER, folder, ...command];
+}
+
+/** The command that runs a script of bash in the view, to be started in `VIEW_START`. */
+export function scriptInView({ wrapper }: ToolView, script: string, args: readonly string[]): string[] {
+  return [...wrapper, 'bash', '-pc', script, 'script', ...args];
+}
