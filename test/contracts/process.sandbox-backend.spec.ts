@@ -175,7 +175,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('starts nothing on a full disk', async () => {
-    const fileLimits = { logBytes: 1000, minFreeBytes: Number.MAX_SAFE_INTEGER };
+    const fileLimits = { ...harness.options.fileLimits, minFreeBytes: Number.MAX_SAFE_INTEGER };
     const backend = await harness.reopen({ fileLimits });
     await expect(backend.start(harness.launch(), SIGNAL)).rejects.toThrow(/has \d+ MB free/);
     expect(await backend.list()).toEqual([]);

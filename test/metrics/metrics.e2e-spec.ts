@@ -71,7 +71,7 @@ describe('metrics', () => {
     const aboutDisk = async () =>
       (await lines()).filter((line) => line.startsWith('slipway_sandbox_disk_bytes{'));
     expect(await aboutDisk()).toEqual([]);
-    backend.space = { freeBytes: 30, totalBytes: 100 };
+    backend.space = { freeBytes: 30, totalBytes: 100, freeFiles: null };
 
     expect(await aboutDisk()).toEqual([
       'slipway_sandbox_disk_bytes{state="free"} 30',

@@ -2,8 +2,10 @@ import { statfs } from 'node:fs/promises';
 import { jsonText } from '../../../common/json-access.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** No sandbox starts with less free space: its own files, and everything else on the disk, need some. */
-export const MIN_FREE_BYTES = 200 * MEBIBYTE;
+/** What sandboxes leave free unless configured. With less none starts, and one that fills the disk is ended. */
+export const MIN_FREE_BYTES = 512 * MEBIBYTE;
+/** Room for this many more files is kept. */
+const MIN_FREE_FILES = 10_000;
 /** The folder does not exist, or we may not enter it. */
 const INVISIBLE = new Set(['ENOENT', 'ENOTDIR', 'EACCES']);
 
@@ -12,13 +14,17 @@ export interface DiskSpace {
   /** What users other than root may still write. */
   freeBytes: number;
   totalBytes: number;
+  /** How many more files can be made, however small; null where nothing limits them. */
+  freeFiles: number | null;
 }
 
 /** The disk that holds a folder; null when the folder cannot be seen from here. */
 export async function diskSpace(folder: string): Promise<DiskSpace | null> {
   try {
-    const { bavail, blocks, bsize } = await statfs(folder);
-    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    const { bavail, blocks, bsize, files, ffree } = await statfs(folder);
+    // File systems without a fixed number of files report none at all.
+    const freeFiles = files > 0 ? ffree : null;
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeFiles };
   } catch (error) {
     if (INVISIBLE.has(jsonText(error, 'code') ?? '')) {
       return null;
@@ -27,14 +33,22 @@ export async function diskSpace(folder: string): Promise<DiskSpace | null> {
   }
 }
 
+/** Whether nearly no more files can be made: the disk is out of inodes. */
+export function lacksFiles({ freeFiles }: DiskSpace): boolean {
+  return freeFiles !== null && freeFiles < MIN_FREE_FILES;
+}
+
 /**
  * Why a nearly full disk prevents a start; null when it does not, or when nothing is known about the disk.
  *
  * @param disk what users call it: "the disk of DATA_DIR"
  */
 export function spaceProblem(space: DiskSpace | null, minFreeBytes: number, disk: string): string | null {
-  if (space === null || space.freeBytes >= minFreeBytes) {
+  if (space === null || (space.freeBytes >= minFreeBytes && !lacksFiles(space))) {
     return null;
+  }
+  if (lacksFiles(space)) {
+    return `The sandbox cannot be started: ${disk} has no room for more files. Remove sandboxes or delete files.`;
   }
   const [free, needed] = [space.freeBytes, minFreeBytes].map((bytes) => Math.floor(bytes / MEBIBYTE));
   return `The sandbox cannot be started: ${disk} has ${free} MB free and ${needed} MB are needed. Remove sandboxes or free some space.`;

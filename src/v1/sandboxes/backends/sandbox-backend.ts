@@ -60,6 +60,8 @@ export interface SandboxExit {
   code: number | null;
   signal: string | null;
   outOfMemory: boolean;
+  /** Set where the backend itself ended the program: a sentence for its owner. */
+  cause?: string;
 }
 
 /** What a backend actually has. */
@@ -165,7 +167,7 @@ export abstract class SandboxBackend {
   abstract disk(): Promise<DiskSpace | null>;
 
   /**
-   * Does what nobody asks for: removes what earlier removals left. Called again and again while the service runs; long work
+   * Does what nobody asks for: removes what earlier removals left, and ends what fills the disk. Called again and again while the service runs; long work
    * goes on after it has returned.
    */
   async sweep(): Promise<BackendSweep> {

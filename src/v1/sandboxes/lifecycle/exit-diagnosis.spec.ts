@@ -28,6 +28,16 @@ describe('failure texts', () => {
     [endedByItself(stopped(null, 'SIGKILL')), 'signal SIGKILL'],
     [endedByItself(stopped(null)), 'exit code unknown'],
     [
+      endedByItself({
+        ...stopped(null),
+        facts: {
+          state: 'stopped',
+          exit: { code: null, signal: 'SIGKILL', outOfMemory: false, cause: 'It was too big.' },
+        },
+      }),
+      'It was too big.',
+    ],
+    [
       endedByItself({ facts: { state: 'stopped', exit: null }, log: '', sessionKey: KEY }),
       'exit code unknown',
     ],

@@ -72,8 +72,12 @@ export function neverAnswered(
   return withLog(`${where} within ${seconds} s.`, failure);
 }
 
-/** It was RUNNING, and exited although nobody stopped it. */
+/** It was RUNNING, and exited although nobody asked for it. */
 export function endedByItself(failure: FailureFacts): string {
+  const cause = failure.facts.exit?.cause;
+  if (cause !== undefined) {
+    return cause;
+  }
   return withLog(
     failure.facts.state === 'missing'
       ? 'It vanished while it ran: something else removed it.'

@@ -50,8 +50,10 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
   fileLimits: {
     /** Size above which a sandbox's log is rotated. */
     logBytes: number;
-    /** No sandbox starts with less free space. */
+    /** With less free space no sandbox starts, and one that fills the disk is ended. */
     minFreeBytes: number;
+    /** What the files of one sandbox may take; 0: any amount. */
+    sandboxBytes: number;
   };
 }
 
@@ -60,5 +62,5 @@ export const PROCESS_BACKEND_DEFAULTS = {
   // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
   graceMs: 10_000,
   limits: { processes: 512, cpu: 2, memoryMb: 4096, openFiles: 16_384, fileMb: 10_240 },
-  fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: MIN_FREE_BYTES },
+  fileLimits: { logBytes: 10 * 1024 * 1024, minFreeBytes: MIN_FREE_BYTES, sandboxBytes: 0 },
 } satisfies Partial<ProcessBackendOptions>;

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '../../../../common/async.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
+import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
   type BackendSweep,
@@ -9,6 +10,7 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '../sandbox-backend.js';
+import { GuardedPrograms } from './guarded-programs.js';
 import { Leftovers } from './leftovers.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
@@ -35,6 +37,7 @@ import { detachNetwork, isNetworkAttached } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 const GROUPS_EVERY_MS = 60_000;
+const UNKNOWN_EXIT = { code: null, signal: 'SIGKILL', outOfMemory: false };
 
 interface PreparedBackend {
   isolation: ProcessIsolation;
@@ -50,6 +53,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly #options: ProcessBackendOptions;
   readonly #leftovers: Leftovers;
+  readonly #guarded: GuardedPrograms;
+  readonly #guard: DiskGuard;
   /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   /** Programs that this process started, until their exit is written down. */
@@ -65,6 +70,14 @@ export class ProcessSandboxBackend extends SandboxBackend {
     super();
     this.#options = options;
     this.#leftovers = new Leftovers(options.folder);
+    this.#guarded = new GuardedPrograms(
+      options,
+      async (id, { run }) => (await this.#prepared?.limits.members(id, run)) ?? null,
+      async (id) => await this.#queue.run(id, async () => await this.#terminate(id, 0)),
+    );
+    const { minFreeBytes: reserveBytes, sandboxBytes } = options.fileLimits;
+    const disk = 'the disk of DATA_DIR';
+    this.#guard = new DiskGuard({ disk, reserveBytes, sandboxBytes }, this.#guarded);
   }
 
   /**
@@ -91,6 +104,9 @@ export class ProcessSandboxBackend extends SandboxBackend {
       limits,
       launcher: new ProgramLauncher(this.#options, platform, limits),
     };
+    // A service that died while it measured them may have left them standing still.
+    const running = await this.#guarded.running();
+    await Promise.all(running.map(async (id) => await this.#guarded.thaw(id)));
     return [notice, ...notices];
   }
 
@@ -132,7 +148,13 @@ export class ProcessSandboxBackend extends SandboxBackend {
       parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
       parseExit(await readIfExists(files.paths.exit), record);
     const explained = (await this.#prepared?.limits.explain(id, record.run, exit)) ?? exit;
-    return { ...nothing, state: 'stopped', exit: explained, createdAt };
+    const cause = await this.#guarded.causeOf(files.paths, id, record);
+    return {
+      ...nothing,
+      state: 'stopped',
+      exit: cause === null ? explained : { ...(explained ?? UNKNOWN_EXIT), cause },
+      createdAt,
+    };
   }
 
   async logTail(id: string): Promise<string> {
@@ -147,6 +169,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     await this.#queue.run(id, async () => {
       await this.#terminate(id, 0);
       await this.#files(id).discard();
+      this.#guarded.forget(id);
       await this.#leftovers.remove(id);
     });
   }
@@ -167,6 +190,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   override async sweep(): Promise<BackendSweep> {
+    await this.#guard.check(await this.disk());
     await this.#leftovers.retry();
     await this.#removeStaleGroups();
     return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };

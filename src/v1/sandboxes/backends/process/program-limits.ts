@@ -96,6 +96,11 @@ export class ProgramLimits {
     return kills > 0 ? { ...exit, outOfMemory: true } : exit;
   }
 
+  /** Pids of everything in a sandbox; null where the kernel keeps no list. */
+  async members(id: string, run: string): Promise<number[] | null> {
+    return this.#cgroups.hierarchies.length === 0 ? null : await this.#cgroups.members(groupName(id, run));
+  }
+
   /** Lets nothing in a sandbox start another process, so that all of them can be ended. */
   async seal(id: string): Promise<void> {
     const names = await this.#groupsOf(id);

@@ -13,6 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
+import { errorCode } from '../../../../common/errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './program-record.js';
@@ -236,7 +237,14 @@ export async function readLogTail(file: string): Promise<string> {
  */
 export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
-    await copyFile(file, `${file}.1`);
+    try {
+      await copyFile(file, `${file}.1`);
+    } catch (error) {
+      // On a full disk the log goes, so that there is room for what matters more.
+      if (errorCode(error) !== 'ENOSPC') {
+        throw error;
+      }
+    }
     await truncate(file);
   }
 }

@@ -1,0 +1,219 @@
+import pLimit from 'p-limit';
+import { type DiskSpace, lacksFiles } from './disk-space.js';
+
+const MEBIBYTE = 1024 * 1024;
+/** Growth below this is a log or a cache, not what fills a disk. */
+const NOTABLE_BYTES = 16 * MEBIBYTE;
+const NOTABLE_FILES = 1000;
+const MEASURES_AT_ONCE = 4;
+/** Between two measurements while the disk has room, and of one sandbox. */
+const PAUSE_MS = 5_000;
+const REPEAT_MS = 60_000;
+/** So long its owner has to delete files after a resume. */
+const EXCUSE_MS = 10 * 60_000;
+
+/** What the guard may do with sandboxes of this host. */
+export interface GuardedSandboxes {
+  /** Ids of those that run. */
+  running(): Promise<string[]>;
+  /** Bytes on the disk; null when that takes too long to find out. */
+  measure(id: string): Promise<number | null>;
+  /** How many files it has; null likewise. */
+  countFiles(id: string): Promise<number | null>;
+  /** Lets nothing in it go on for now. */
+  freeze(id: string): Promise<void>;
+  thaw(id: string): Promise<void>;
+  /**
+   * Ends its program at once.
+   *
+   * @param cause a sentence for its owner
+   */
+  end(id: string, cause: string): Promise<void>;
+}
+
+export interface DiskGuardOptions {
+  /** What users call the disk: "the disk of DATA_DIR". */
+  disk: string;
+  /** Free bytes that sandboxes must leave to everything else on the disk. */
+  reserveBytes: number;
+  /** What one sandbox may have on the disk; 0: any amount. */
+  sandboxBytes: number;
+}
+
+const COUNTLESS = 'it has too many files to count';
+
+interface Measure {
+  bytes: number;
+  at: number;
+}
+
+/**
+ * Keeps sandboxes from filling the disk that they share with the database. Cheap while there is room: one call of statfs(2),
+ * and one sandbox measured now and then. When the reserve is touched, all sandboxes stand still until it is known which one
+ * has grown most since it was last measured; that one is ended, and the others go on.
+ */
+export class DiskGuard {
+  readonly #measured = new Map<string, Measure>();
+  /** Sandboxes that were ended for their size, and may run for a while so that files can be deleted. */
+  readonly #excused = new Map<string, { until: number; bytes: number }>();
+  readonly #limit = pLimit(MEASURES_AT_ONCE);
+  #measuring = false;
+  #nextAt = 0;
+  /** What was free at the last action; null while there is room. */
+  #low: DiskSpace | null = null;
+
+  constructor(
+    private readonly options: DiskGuardOptions,
+    private readonly sandboxes: GuardedSandboxes,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** Looks, and acts when that is necessary. To be called about twice a second. */
+  async check(space: DiskSpace | null): Promise<void> {
+    if (space === null) {
+      return;
+    }
+    if (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space)) {
+      this.#low = null;
+      this.#measureNext();
+      return;
+    }
+    if (this.#low === null || hasShrunk(this.#low, space)) {
+      await this.#relieve(space);
+      this.#low = space;
+    }
+  }
+
+  async #relieve(space: DiskSpace): Promise<void> {
+    const ids = await this.sandboxes.running();
+    await Promise.all(ids.map(async (id) => await this.sandboxes.freeze(id)));
+    try {
+      const found = await (lacksFiles(space) ? this.#findCrowded(ids) : this.#findGrown(ids));
+      if (found !== null) {
+        await this.sandboxes.end(found.id, this.#fullDisk(space, found.size));
+      }
+    } finally {
+      await Promise.all(ids.map(async (id) => await this.sandboxes.thaw(id)));
+    }
+  }
+
+  /** The sandbox that has grown most; null when none has. */
+  async #findGrown(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
+    const grown = await this.#ofAll(ids, async (id) => ({ id, ...(await this.#growth(id)) }));
+    const [first] = grown.toSorted((one, other) => other.growth - one.growth || other.bytes - one.bytes);
+    return first === undefined || first.growth < NOTABLE_BYTES
+      ? null
+      : {
+          id: first.id,
+          size: Number.isFinite(first.bytes) ? `its files take ${megabytes(first.bytes)}` : COUNTLESS,
+        };
+  }
+
+  /** The sandbox with the most files; null when none has many. */
+  async #findCrowded(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
+    const counted = await this.#ofAll(ids, async (id) => ({
+      id,
+      files: (await this.sandboxes.countFiles(id)) ?? Number.POSITIVE_INFINITY,
+    }));
+    const [first] = counted.toSorted((one, other) => other.files - one.files);
+    return first === undefined || first.files < NOTABLE_FILES
+      ? null
+      : { id: first.id, size: Number.isFinite(first.files) ? `it has ${first.files} files` : COUNTLESS };
+  }
+
+  async #ofAll<T>(ids: readonly string[], look: (id: string) => Promise<T>): Promise<T[]> {
+    return await Promise.all(ids.map(async (id) => await this.#limit(async () => await look(id))));
+  }
+
+  #fullDisk(space: DiskSpace, size: string): string {
+    const { disk, reserveBytes } = this.options;
+    const state = lacksFiles(space)
+      ? `${disk} has no room for more files`
+      : `${disk} has ${megabytes(space.freeBytes)} free, and ${megabytes(reserveBytes)} are kept for the service`;
+    return `It was stopped because it was filling the disk: ${state}; ${size}. Delete the sandbox, or resume it when there is room again and delete files.`;
+  }
+
+  /** How much a sandbox has grown since it was last measured. One that cannot be measured has grown beyond measure. */
+  async #growth(id: string): Promise<{ growth: number; bytes: number }> {
+    const before = this.#measured.get(id)?.bytes ?? 0;
+    const bytes = (await this.sandboxes.measure(id)) ?? Number.POSITIVE_INFINITY;
+    this.#measured.set(id, { bytes, at: this.now() });
+    return { growth: bytes - before, bytes };
+  }
+
+  /** Measures, in the background, the sandbox that was not measured for longest. */
+  #measureNext(): void {
+    if (this.#measuring || this.now() < this.#nextAt) {
+      return;
+    }
+    this.#measuring = true;
+    this.#nextAt = this.now() + PAUSE_MS;
+    this.#measureOldest()
+      // The next one is tried after the pause.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#measuring = false;
+      });
+  }
+
+  async #measureOldest(): Promise<void> {
+    const ids = await this.sandboxes.running();
+    this.#forget(new Set(ids));
+    const [oldest] = ids.toSorted((one, other) => this.#measuredAt(one) - this.#measuredAt(other));
+    if (oldest === undefined || this.#measuredAt(oldest) > this.now() - REPEAT_MS) {
+      return;
+    }
+    const bytes = await this.sandboxes.measure(oldest);
+    if (bytes === null) {
+      this.#measured.set(oldest, { bytes: this.#measured.get(oldest)?.bytes ?? 0, at: this.now() });
+      return;
+    }
+    this.#measured.set(oldest, { bytes, at: this.now() });
+    await this.#enforce(oldest, bytes);
+  }
+
+  async #enforce(id: string, bytes: number): Promise<void> {
+    const { sandboxBytes } = this.options;
+    if (sandboxBytes === 0 || bytes <= sandboxBytes) {
+      this.#excused.delete(id);
+      return;
+    }
+    const excuse = this.#excused.get(id);
+    if (excuse !== undefined && this.now() < excuse.until && bytes <= excuse.bytes + NOTABLE_BYTES) {
+      return;
+    }
+    await this.sandboxes.end(
+      id,
+      `It was stopped because its files take ${megabytes(bytes)} and ${megabytes(sandboxBytes)} are allowed. Delete it, or resume it and delete files within ${EXCUSE_MS / 60_000} minutes.`,
+    );
+    this.#excused.set(id, { until: this.now() + EXCUSE_MS, bytes });
+  }
+
+  #measuredAt(id: string): number {
+    return this.#measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
+  }
+
+  #forget(running: ReadonlySet<string>): void {
+    for (const id of this.#measured.keys()) {
+      if (!running.has(id)) {
+        this.#measured.delete(id);
+      }
+    }
+    for (const [id, { until }] of this.#excused) {
+      if (this.now() >= until && !running.has(id)) {
+        this.#excused.delete(id);
+      }
+    }
+  }
+}
+
+function hasShrunk(before: DiskSpace, now: DiskSpace): boolean {
+  return (
+    now.freeBytes < before.freeBytes - NOTABLE_BYTES ||
+    (now.freeFiles ?? 0) < (before.freeFiles ?? 0) - NOTABLE_FILES
+  );
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.floor(bytes / MEBIBYTE)} MB`;
+}

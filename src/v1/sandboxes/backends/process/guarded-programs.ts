@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { jsonText, parseJson } from '../../../../common/json-access.js';
+import { sendSignal, viewTree } from '../../../../common/processes/end-processes.js';
+import type { GuardedSandboxes } from '../disk-guard.js';
+import type { ProcessBackendOptions } from './process-options.js';
+import { sandboxMarker } from './program-command.js';
+import { isProgramAlive, type ProgramRecord } from './program-record.js';
+import { readIfExists, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
+
+const run = promisify(execFile);
+/** Longer than a tree of ordinary size takes on a slow disk. */
+const MEASURE_TIMEOUT_MS = 10_000;
+const KIBIBYTE = 1024;
+/** A process that is just being made may slip through the first rounds. */
+const FREEZE_ROUNDS = 3;
+
+/** What the guard of the disk may do with process sandboxes. */
+export class GuardedPrograms implements GuardedSandboxes {
+  /** By sandbox. */
+  readonly #causes = new Map<string, { run: string; cause: string }>();
+
+  /**
+   * @param members pids of a running program and all that it started, where the kernel keeps a list; null: it does not
+   * @param terminate ends a program at once
+   */
+  constructor(
+    private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId' | 'hostId'>,
+    private readonly members: (id: string, record: ProgramRecord) => Promise<number[] | null>,
+    private readonly terminate: (id: string) => Promise<void>,
+  ) {}
+
+  async running(): Promise<string[]> {
+    const { folder, instanceId, hostId } = this.options;
+    const ids = await sandboxIds(folder);
+    const found = ids.map(async (id) => {
+      const files = new SandboxFiles(folder, id);
+      const [label, record] = await Promise.all([files.label(), files.program()]);
+      const isOurs = label?.instanceId === instanceId && label.hostId === hostId;
+      return isOurs && record !== null && isProgramAlive(record) ? [id] : [];
+    });
+    return (await Promise.all(found)).flat();
+  }
+
+  /** By coreutils' du: it goes down by descriptors, so that no nesting is too deep for it, and blocks nobody here. */
+  async measure(id: string): Promise<number | null> {
+    const kibibytes = await this.#sum(id, '-k');
+    return kibibytes === null ? null : kibibytes * KIBIBYTE;
+  }
+
+  async countFiles(id: string): Promise<number | null> {
+    return await this.#sum(id, '--inodes');
+  }
+
+  async #sum(id: string, unit: '-k' | '--inodes'): Promise<number | null> {
+    const { root } = new SandboxFiles(this.options.folder, id).paths;
+    const output = await run('du', ['-s', unit, '-x', '--', root], {
+      timeout: MEASURE_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    })
+      .then(({ stdout }) => stdout)
+      // It fails, and prints the sum all the same, when something vanishes while it looks.
+      .catch((error: unknown) => jsonText(error, 'stdout') ?? '');
+    const sum = /^(\d+)\s/.exec(output)?.[1];
+    return sum === undefined ? null : Number(sum);
+  }
+
+  async freeze(id: string): Promise<void> {
+    const seen = new Set<number>();
+    for (let round = 0; round < FREEZE_ROUNDS; round += 1) {
+      const found = (await this.#pids(id)).filter((pid) => !seen.has(pid));
+      found.forEach((pid) => {
+        sendSignal(pid, 'SIGSTOP');
+        seen.add(pid);
+      });
+      if (found.length === 0) {
+        return;
+      }
+    }
+  }
+
+  async thaw(id: string): Promise<void> {
+    (await this.#pids(id)).forEach((pid) => sendSignal(pid, 'SIGCONT'));
+  }
+
+  /** The cause is kept in memory as well: the disk may be so full that it cannot be written. */
+  async end(id: string, cause: string): Promise<void> {
+    const files = new SandboxFiles(this.options.folder, id);
+    const record = await files.program();
+    if (record === null) {
+      return;
+    }
+    this.#causes.set(id, { run: record.run, cause });
+    await this.terminate(id);
+    await writeFile(causeFile(files.paths), JSON.stringify({ run: record.run, cause }), {
+      mode: 0o600,
+    }).catch(() => undefined);
+  }
+
+  /** Why this run of a program was ended; null when it was not ended here. */
+  async causeOf(paths: SandboxPaths, id: string, { run: current }: ProgramRecord): Promise<string | null> {
+    const known = this.#causes.get(id);
+    if (known?.run === current) {
+      return known.cause;
+    }
+    const written = parseJson(await readIfExists(causeFile(paths)));
+    return jsonText(written, 'run') === current ? jsonText(written, 'cause') : null;
+  }
+
+  forget(id: string): void {
+    this.#causes.delete(id);
+  }
+
+  async #pids(id: string): Promise<number[]> {
+    const record = await new SandboxFiles(this.options.folder, id).program();
+    if (record === null || !isProgramAlive(record)) {
+      return [];
+    }
+    const marker = sandboxMarker(this.options.instanceId, id);
+    return (
+      (await this.members(id, record)) ??
+      viewTree({ root: record.pid, marker, user: null })?.members.map(({ pid }) => pid) ??
+      []
+    );
+  }
+}
+
+function causeFile({ root }: Pick<SandboxPaths, 'root'>): string {
+  return `${root}/cause.json`;
+}
