@@ -78,6 +78,8 @@ async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promi
   process.stdout.write(`\n== ${backend}: ${mine.length} attacks\n`);
   const results: Result[] = [];
   let world = await HostileWorld.open(backend);
+  // An attack that was given up may still throw: it has its verdict.
+  process.on('unhandledRejection', ignoreStray);
   try {
     for (const attack of mine) {
       const before = performance.now();
@@ -87,41 +89,56 @@ async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promi
         `${result.verdict.padEnd(6)} ${attack.name} (${result.seconds} s): ${result.seen}\n`,
       );
       results.push(result);
-      world = await mended(world);
+      world = await mended(world, sighting instanceof NeverEnded);
     }
   } finally {
+    process.off('unhandledRejection', ignoreStray);
     await world.close();
   }
   return results;
 }
+
+function ignoreStray(): void {
+  // While an attack runs, `attempt` listens as well.
+}
+
+/** The attack may still be at work on its world. */
+class NeverEnded extends Error {}
 
 /** An attack that fails or never ends has shown nothing. */
 async function attempt(attack: Attack, world: HostileWorld): Promise<Sighting | Error> {
   const timeoutMs = attack.timeoutMs ?? ATTACK_TIMEOUT_MS;
   const stopped = new AbortController();
   const late = wait(timeoutMs, null, { signal: stopped.signal }).then(
-    () => new Error(`the attack has not ended after ${timeoutMs / 1000} s`),
-    () => new Error('the attack has ended'),
+    () => new NeverEnded(`it has not ended after ${timeoutMs / 1000} s`),
+    () => new Error('it has ended'),
   );
+  const stray = Promise.withResolvers<Error>();
+  const onStray = (reason: unknown) =>
+    stray.resolve(new NeverEnded(`it left an error to nobody: ${errorMessage(reason)}`, { cause: reason }));
+  process.once('unhandledRejection', onStray);
   try {
-    return await Promise.race([attack.run(world), late]);
+    return await Promise.race([attack.run(world), late, stray.promise]);
   } catch (error) {
     return new Error(errorMessage(error), { cause: error });
   } finally {
     stopped.abort();
+    process.off('unhandledRejection', onStray);
   }
 }
 
 /** The world as it was before the attack; another one where that cannot be had. */
-async function mended(world: HostileWorld): Promise<HostileWorld> {
-  try {
-    await world.mend();
-    return world;
-  } catch (error) {
-    process.stdout.write(`the world was not to be mended (${errorMessage(error)}); here is another one\n`);
-    await world.close();
-    return HostileWorld.open(world.backend);
+async function mended(world: HostileWorld, isAttacked: boolean): Promise<HostileWorld> {
+  if (!isAttacked) {
+    try {
+      await world.mend();
+      return world;
+    } catch (error) {
+      process.stdout.write(`the world was not to be mended: ${errorMessage(error)}\n`);
+    }
   }
+  await world.close();
+  return HostileWorld.open(world.backend);
 }
 
 async function loadAttacks(): Promise<Attack[]> {

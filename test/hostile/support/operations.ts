@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { namedValues } from '../../../src/common/validation/named-values.js';
 
 /** What belongs to one tenant, or to nobody. */
 export interface Ids {
@@ -24,7 +25,7 @@ const schema = z.object({
   type: z.unknown().optional(),
   $ref: z.string().optional(),
   allOf: z.array(z.object({ $ref: z.string().optional() })).optional(),
-  properties: z.record(z.string(), z.unknown()).optional(),
+  properties: namedValues(z.string(), z.unknown()).optional(),
 });
 const operation = z.object({
   parameters: z
@@ -32,20 +33,20 @@ const operation = z.object({
     .default([]),
   requestBody: z
     .object({
-      content: z.record(
+      content: namedValues(
         z.string(),
         z.object({
           schema,
           example: z.unknown().optional(),
-          examples: z.record(z.string(), z.object({ value: z.unknown() })).optional(),
+          examples: namedValues(z.string(), z.object({ value: z.unknown() })).optional(),
         }),
       ),
     })
     .optional(),
 });
 const document = z.object({
-  paths: z.record(z.string(), z.record(z.string(), operation)),
-  components: z.object({ schemas: z.record(z.string(), schema) }),
+  paths: namedValues(z.string(), namedValues(z.string(), operation)),
+  components: z.object({ schemas: namedValues(z.string(), schema) }),
 });
 type Document = z.infer<typeof document>;
 type Operation = z.infer<typeof operation>;
