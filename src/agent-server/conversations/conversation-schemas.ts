@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Content } from '../../agent-protocol/events.js';
+import { namedValues } from '../../common/validation/named-values.js';
 import { gitAccessSchema } from '../git/git-schemas.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
@@ -23,9 +24,9 @@ export const messageSchema = z.object({
 /** A validated message. */
 export type IncomingMessage = z.infer<typeof messageSchema>;
 
-const texts = z.record(z.string(), z.string());
+const texts = namedValues(z.string(), z.string());
 
-const mcpServers = z.record(
+const mcpServers = namedValues(
   z.string(),
   z.object({
     command: z.string().optional(),
@@ -57,7 +58,7 @@ const secretSource = z.union([
 ]);
 
 /** Names become environment variables of the tools. */
-export const secretsSchema = z.record(
+export const secretsSchema = namedValues(
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'A name has letters, digits and underscores'),
   secretSource,
 );
@@ -99,7 +100,7 @@ const extension = z.object({
   language: z.string().nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
-  model_prices: z.record(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
+  model_prices: namedValues(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
   git: gitAccessSchema.nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
 });

@@ -22,7 +22,9 @@ export async function lookUpSecrets(
         return [[name, await fetchSecret(secret.url, secret.headers ?? {})] as const];
       } catch (error) {
         log('warn', 'failed to look up secret', { name, error: errorName(error) });
-        return last[name] === undefined ? [] : [[name, last[name]] as const];
+        // `last` has inherited members as well, such as `constructor`.
+        const known = Object.hasOwn(last, name) ? last[name] : undefined;
+        return known === undefined ? [] : [[name, known] as const];
       }
     }),
   );

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { namedValues } from '../../common/validation/named-values.js';
 import { flag, knownFlag, list, number, object, requiredText, text } from '../response-schema.js';
 
 /** Keys and slugs become parts of addresses, so only harmless characters pass. */
@@ -41,7 +42,7 @@ export const pullRequestPageSchema = object({ values: list(pullRequestSchema), i
 export const repositoryPageSchema = object({ values: list(repositorySchema), isLastPage: knownFlag });
 
 /** Numbers of builds by commit. Commits without builds are left out. */
-export const buildStatsSchema = z.record(z.string(), object({ failed: number })).catch({});
+export const buildStatsSchema = namedValues(z.string(), object({ failed: number })).catch({});
 export type DataCenterBuildStats = z.output<typeof buildStatsSchema>;
 
 /** `/browse` of a folder. */

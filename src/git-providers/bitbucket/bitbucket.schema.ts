@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { namedValues } from '../../common/validation/named-values.js';
 import {
   flag,
   instant,
@@ -151,7 +152,7 @@ export const refusalSchema = object({
   error: object({
     message: text,
     detail: text,
-    fields: z.record(z.string(), z.unknown()).catch({}),
+    fields: namedValues(z.string(), z.unknown()).catch({}),
   }),
 });
 export type BitbucketRefusal = z.output<typeof refusalSchema>;

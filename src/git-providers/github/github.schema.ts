@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { namedValues } from '../../common/validation/named-values.js';
 import {
   flag,
   list,
@@ -101,7 +102,7 @@ export type GithubGraphqlError = z.output<typeof graphqlErrorSchema>;
 /** What octokit throws for a response with `errors`, stripped of the request that it holds too. */
 export const graphqlFailureSchema = z.object({
   response: z.object({ data: z.unknown().optional(), errors: list(graphqlErrorSchema) }),
-  headers: z.record(z.string(), z.union([z.string(), z.number()])).catch({}),
+  headers: namedValues(z.string(), z.union([z.string(), z.number()])).catch({}),
 });
 
 /** `GET /user`. */

@@ -1,6 +1,7 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { errorMessage } from '../../common/errors/error-message.js';
+import { namedValues } from '../../common/validation/named-values.js';
 import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
@@ -23,7 +24,7 @@ const entrySchema = z
     image: text.optional(),
     command: z.union([text, z.array(text).min(1)]).optional(),
     args: z.array(z.string().max(1000)).optional(),
-    env: z.record(z.string().regex(/^[A-Za-z_]\w*$/, 'must be a variable name'), z.string()).optional(),
+    env: namedValues(z.string().regex(/^[A-Za-z_]\w*$/, 'must be a variable name'), z.string()).optional(),
     working_dir: text.optional(),
     start_timeout_seconds: z.number().int().min(1).max(MAX_START_TIMEOUT_SECONDS).optional(),
     resources: z
@@ -34,11 +35,10 @@ const entrySchema = z
       .optional(),
     runtime: text.optional(),
     network: text.optional(),
-    ports: z
-      .record(
-        z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
-        z.number().int().min(MIN_PORT).max(65_535),
-      )
+    ports: namedValues(
+      z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
+      z.number().int().min(MIN_PORT).max(65_535),
+    )
       .refine((ports) => Object.keys(ports).length <= MAX_PORTS, `must be at most ${MAX_PORTS} ports`)
       .refine(
         (ports) => new Set([AGENT_PORT, ...Object.values(ports)]).size > Object.keys(ports).length,

@@ -211,6 +211,24 @@ describe('toAgentRequest', () => {
     });
   });
 
+  it('sends names that people chose as they are, whatever every object has already', () => {
+    const name = '__proto__';
+    const { secrets, agent } = toAgentRequest({
+      ...START,
+      secrets: new Map([[name, { value: 'of the user', description: null }]]),
+      mcpConfig: {
+        sseServers: [],
+        shttpServers: [],
+        stdioServers: [{ name, command: 'npx', args: [], env: new Map([[name, 'k']]) }],
+      },
+    });
+
+    expect(JSON.stringify(secrets)).toBe('{"__proto__":{"kind":"StaticSecret","value":"of the user"}}');
+    expect(JSON.stringify(agent.mcp_config)).toBe(
+      '{"mcpServers":{"__proto__":{"command":"npx","args":[],"env":{"__proto__":"k"}}}}',
+    );
+  });
+
   it('sends a stock agent server only what its schema knows', () => {
     const request = toAgentRequest(
       withSettings({ language: 'fr', search_api_key: 'tvly' }, { dialect: 'stock' }),

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { errorMessage } from '../../../common/errors/error-message.js';
+import { namedValues } from '../../../common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
 
 /** What a model costs, USD per million tokens. */
@@ -10,7 +11,7 @@ export interface ModelPrice {
   output: number;
 }
 
-const fileSchema = z.record(
+const fileSchema = namedValues(
   z.string().min(1),
   z.strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() }),
 );
