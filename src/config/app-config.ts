@@ -276,6 +276,31 @@ export class SandboxConfig {
   @SecondsVariable('SANDBOX_ORPHAN_GRACE_SECONDS', '60')
   orphanGraceSeconds: number;
 
+  /** Processes and threads in one sandbox. */
+  @IntegerVariable('SANDBOX_PROCESSES', {
+    default: '512',
+    minimum: 32,
+    maximum: 1_000_000,
+    message: 'must be a whole number from 32 to 1000000',
+  })
+  processes: number;
+
+  /** What the files of one process sandbox may take, mebibytes; 0: any amount. */
+  @IntegerVariable('SANDBOX_DISK_MB', {
+    default: '10240',
+    minimum: 0,
+    message: 'must be a whole number of megabytes, 0 for no limit',
+  })
+  diskMb: number;
+
+  /** What sandboxes leave free on their disk, mebibytes. */
+  @IntegerVariable('SANDBOX_DISK_RESERVE_MB', {
+    default: '512',
+    minimum: 0,
+    message: 'must be a whole number of megabytes',
+  })
+  diskReserveMb: number;
+
   /** Variables of the service itself that programs of process sandboxes need as well: paths, language, proxies, CAs. */
   environment: Readonly<Record<string, string>>;
 }

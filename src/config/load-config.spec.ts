@@ -64,6 +64,9 @@ describe('parseConfig', () => {
       retentionSeconds: 0,
       waitSeconds: 600,
       orphanGraceSeconds: 60,
+      processes: 512,
+      diskMb: 10_240,
+      diskReserveMb: 512,
     });
     expect(parseConfig({}, false).log.format).toBe('json');
   });

@@ -10,7 +10,7 @@ import type { SandboxBackend } from './backends/sandbox-backend.js';
 const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server');
 /** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
-const MAX_PROCESSES = 512;
+const MEBIBYTE = 1024 * 1024;
 /** Known to be public: no start has to resolve them. */
 const PUBLIC_HOSTS = /(^|\.)(github\.com|gitlab\.com|bitbucket\.org):443$/;
 
@@ -25,16 +25,15 @@ export async function createSandboxBackend(
   if (sandboxes.backend === 'docker') {
     const { DockerSandboxBackend } = await import('./backends/docker/docker.backend.js');
     const { DEFAULT_AGENT_IMAGE } = await import('./backends/docker/docker-options.js');
-    const { MIN_FREE_BYTES } = await import('./backends/disk-space.js');
     return new DockerSandboxBackend({
       dockerHost: sandboxes.dockerHost,
       instanceId,
       listenAddress: sandboxes.address,
       defaultImage: DEFAULT_AGENT_IMAGE,
       network: sandboxes.dockerNetwork,
-      pidsLimit: MAX_PROCESSES,
+      pidsLimit: sandboxes.processes,
       ...SANDBOX_DEFAULTS,
-      minFreeBytes: MIN_FREE_BYTES,
+      minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,
       environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });
@@ -48,6 +47,18 @@ export async function createSandboxBackend(
     hostId,
     listenAddress: sandboxes.address,
     isolation: sandboxes.isolation,
+    limits: {
+      ...PROCESS_BACKEND_DEFAULTS.limits,
+      ...SANDBOX_DEFAULTS,
+      processes: sandboxes.processes,
+      // One file alone must not take more than all files may.
+      fileMb: sandboxes.diskMb,
+    },
+    fileLimits: {
+      ...PROCESS_BACKEND_DEFAULTS.fileLimits,
+      minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,
+      sandboxBytes: sandboxes.diskMb * MEBIBYTE,
+    },
     hiddenPaths: [
       dataDir,
       homedir(),

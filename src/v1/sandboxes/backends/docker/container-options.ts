@@ -31,6 +31,8 @@ export const AGENT_SERVER_COMMAND = [
 ];
 
 const MEBIBYTE = 1024 * 1024;
+/** Of one process. */
+const OPEN_FILES = 16_384;
 const NANO = 1e9;
 /** The user of the agent image; in other images this number is nobody's. */
 const USER = '10001:10001';
@@ -164,6 +166,10 @@ export function containerOptions(
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
       Mounts: [{ Type: 'volume', Source: sandboxName(launch.id), Target: layout.folder }],
       PidsLimit: options.pidsLimit,
+      Ulimits: [
+        { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
+        { Name: 'core', Soft: 0, Hard: 0 },
+      ],
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(Math.min(launch.cpu ?? options.cpu, engine.processors) * NANO),
