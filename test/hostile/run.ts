@@ -18,6 +18,9 @@ const USAGE = `npm run hostile -- [options]: attacks a running service as one of
 const ATTACK_TIMEOUT_MS = 60_000;
 const SUFFIX = '.attack.ts';
 
+/** The attack may still be at work on its world. */
+class NeverEnded extends Error {}
+
 const { values } = parseArgs({
   options: {
     backend: { type: 'string', multiple: true, default: [] },
@@ -101,9 +104,6 @@ async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promi
 function ignoreStray(): void {
   // While an attack runs, `attempt` listens as well.
 }
-
-/** The attack may still be at work on its world. */
-class NeverEnded extends Error {}
 
 /** An attack that fails or never ends has shown nothing. */
 async function attempt(attack: Attack, world: HostileWorld): Promise<Sighting | Error> {
