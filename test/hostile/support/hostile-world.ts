@@ -144,6 +144,17 @@ export class HostileWorld {
     this.current = await this.journey.start(this.environment, this.nodeArgs);
   }
 
+  /** One more replica on the same database and folder, which ends with the world. Tenants keep speaking to the first. */
+  async replica({ environment = {}, nodeArgs = [] }: ApartOptions = {}): Promise<ServiceProcess> {
+    const { url } = this.journey;
+    const service = await this.journey.start({ ...this.environment, ...environment }, [
+      ...this.nodeArgs,
+      ...nodeArgs,
+    ]);
+    this.journey.url = url;
+    return service;
+  }
+
   /** Starts a service with a database and two tenants of its own, and removes it afterwards. */
   async apart<T>(options: ApartOptions, use: (world: HostileWorld) => Promise<T>): Promise<T> {
     const other = await HostileWorld.open(this.backend, {

@@ -1,0 +1,91 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { jsonText } from '../../../src/common/json-access.js';
+import { type Attack, held } from '../attack.js';
+import type { HostileWorld } from '../support/hostile-world.js';
+
+/** Room for the database with its reserve, for sandboxes, and for what Bob writes until he is stopped. */
+const DISK = '900m';
+const ATTACK_MS = 60_000;
+const ENOUGH_SUCCESSES = 10;
+const PAUSE_MS = 100;
+
+export const fullDisk: Attack = {
+  name: 'full-disk',
+  finding: 11,
+  what: 'Bob fills the disk that the database is on, to the last byte, and goes on writing.',
+  expected: {
+    process: held('Alice goes on writing, or is told what is wrong until she can'),
+    unwrapped: held('Alice goes on writing, or is told what is wrong until she can'),
+  },
+  timeoutMs: 240_000,
+  run: async (world) => {
+    if (process.getuid?.() !== 0) {
+      throw new Error('only root can mount a disk of a known size');
+    }
+    const disk = mkdtempSync(path.join(tmpdir(), 'hostile-disk-'));
+    const before = process.env['TMPDIR'];
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK},mode=1777`, 'hostile-disk', disk]);
+    // The service's folder is made below it.
+    process.env['TMPDIR'] = disk;
+    try {
+      return await world.apart({}, fillAndWrite);
+    } finally {
+      if (before === undefined) {
+        delete process.env['TMPDIR'];
+      } else {
+        process.env['TMPDIR'] = before;
+      }
+      execFileSync('umount', ['--lazy', disk]);
+      rmSync(disk, { recursive: true, force: true });
+    }
+  },
+};
+
+async function fillAndWrite(world: HostileWorld): Promise<{ held: boolean; seen: string }> {
+  const { alice, bob } = world;
+  await bob.client.agentServer(bob.sandboxId, 'POST', '/api/bash/start_bash_command', {
+    command: 'while :; do dd if=/dev/zero of="$HOME/$RANDOM$RANDOM" bs=1M; done',
+    timeout: 600,
+  });
+  const seen = new Map<string, number>();
+  const began = performance.now();
+  let successes = 0;
+  let fullSeen = false;
+  let longestMs = 0;
+  let lastSuccess = began;
+  // Until the disk has been full and Alice writes again, or Bob was stopped before it was.
+  while (
+    performance.now() - began < ATTACK_MS &&
+    !(successes >= ENOUGH_SUCCESSES && (fullSeen || (await stopped(world))))
+  ) {
+    const { status, body } = await alice.send('POST', '/api/secrets', {
+      name: `W${Math.round(performance.now())}`,
+      value: 'x'.repeat(2_000),
+    });
+    const outcome = status < 300 ? 'stored' : `${status} ${jsonText(body, 'code') ?? ''}`;
+    seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
+    if (status < 300) {
+      successes += 1;
+      longestMs = Math.max(longestMs, performance.now() - lastSuccess);
+      lastSuccess = performance.now();
+    } else {
+      successes = 0;
+      fullSeen = true;
+    }
+    await wait(PAUSE_MS);
+  }
+  const counts = [...seen].map(([outcome, count]) => `${outcome}: ${count}`).join(', ');
+  const unreachable = seen.get('503 unavailable') ?? 0;
+  return {
+    held: successes >= ENOUGH_SUCCESSES && unreachable === 0 && world.service.isRunning(),
+    seen: `${counts}; at most ${Math.round(longestMs / 100) / 10} s without a write; Bob ${(await stopped(world)) ? 'was stopped' : 'still runs'}`,
+  };
+}
+
+async function stopped({ bob }: HostileWorld): Promise<boolean> {
+  return jsonText(await bob.sandbox(), 'status') !== 'RUNNING';
+}
