@@ -176,6 +176,20 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(slow.ids).toEqual(numbers(1, 60));
   });
 
+  it('is there 32 times for a user, and once more when one is closed', async () => {
+    const streams = await Promise.all(Array.from({ length: 32 }, () => listen()));
+    const refused = await fetch(address(), { headers: service.user.headers });
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
+    streams[0]?.close();
+    await until(async () => {
+      const next = new AbortController();
+      const { status } = await fetch(address(), { headers: service.user.headers, signal: next.signal });
+      next.abort();
+      return status === 200;
+    });
+  });
+
   it('ends when the conversation is removed', async () => {
     const stream = await listen();
     await service.dataSource.transaction((manager) =>

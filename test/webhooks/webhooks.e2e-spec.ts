@@ -66,6 +66,16 @@ describe('webhooks of agent servers', () => {
     await until(async () => (await count()) === 2);
   }, 10_000);
 
+  it('are merged when there are many, and the last one counts', async () => {
+    const before = agent.reads.length;
+    const answers = await Promise.all(Array.from({ length: 300 }, () => post(`events/${id}`, [])));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    agent.append(id);
+    expect(await post(`events/${id}`, [])).toEqual(ACCEPTED);
+    await until(async () => (await count()) === 1);
+    expect(agent.reads.length - before).toBeLessThan(150);
+  }, 10_000);
+
   it('accept conversations that the service does not know', async () => {
     const unknown = randomUUID();
 

@@ -229,6 +229,25 @@ describe('SandboxForwarder', () => {
     expect(received).toHaveLength(1);
   });
 
+  it('lets one program hold no more than its share of connections', async () => {
+    await startProgram(() => undefined);
+    const waiting = Array.from({ length: 256 }, () => {
+      const socket = connect(portOf(service), '127.0.0.1');
+      socket.on('error', () => socket.destroy());
+      socket.write(get());
+      return socket;
+    });
+    await until(() => received.length === 256);
+    expect(await raw(get())).toContain('256 requests to this program of the sandbox are under way');
+    expect(
+      await raw('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'),
+    ).toMatch(/^HTTP\/1\.1 429 /);
+    waiting.forEach((socket) => socket.destroy());
+    await until(() => programs.every(({ closed }) => closed));
+    void raw(get());
+    await until(() => received.length === 257);
+  });
+
   it('adds the client to what earlier proxies said', async () => {
     await startProgram((socket) => socket.end(OK));
     await raw(

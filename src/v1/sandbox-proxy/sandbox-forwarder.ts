@@ -9,6 +9,7 @@ import {
   validateHeaderValue,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -24,6 +25,8 @@ const KEEP_ALIVE_MS = 30_000;
 /** How long one end of a WebSocket may still send after the other has closed. */
 const LINGER_MS = 5_000;
 const REFUSED_LINGER_MS = 1_000;
+/** Requests and WebSockets to one program at the same time: each has two connections, which nobody else can use. */
+const MAX_PER_PROGRAM = 256;
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 
@@ -76,6 +79,8 @@ interface ProgramResponse {
 export class SandboxForwarder {
   readonly #unreachable: string;
   readonly #sockets = new Set<Socket>();
+  /** Requests and WebSockets under way, by the address of the program. */
+  readonly #underWay = new Map<string, number>();
   #isStopping = false;
 
   /** @param unreachable one sentence for when the program does not answer */
@@ -86,12 +91,21 @@ export class SandboxForwarder {
   /**
    * Resolves when the response has been sent, or broken off at either end.
    *
-   * @throws DomainError bad_gateway when there is no response that can be forwarded
+   * @throws DomainError bad_gateway when there is no response that can be forwarded; rate_limited when too many requests
+   *   to the program are under way
    */
   async forwardRequest(request: Request, response: Response, proxied: ProxiedRequest): Promise<void> {
     if (response.destroyed) {
       // The client has left; nothing would end an outgoing request.
       return;
+    }
+    if (!this.#begin(proxied.target, response)) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `${MAX_PER_PROGRAM} requests to this program of the sandbox are under way, the most allowed; wait until one has ended.`,
+        { retryAfterSeconds: 1 },
+      );
     }
     const outgoing = openRequest(request, proxied, framingHeaders(request), RESPONSE_TIMEOUT_MS);
     response.once('close', () => outgoing.destroy());
@@ -139,6 +153,10 @@ export class SandboxForwarder {
       refuseUpgrade(socket, '503 Service Unavailable');
       return;
     }
+    if (!this.#begin(proxied.target, socket)) {
+      refuseUpgrade(socket, '429 Too Many Requests');
+      return;
+    }
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const outgoing = openRequest(request, proxied, headers, HANDSHAKE_TIMEOUT_MS);
     socket.once('close', () => outgoing.destroy());
@@ -165,6 +183,24 @@ export class SandboxForwarder {
     for (const socket of this.#sockets) {
       socket.destroy();
     }
+  }
+
+  /** Counts a request to a program until the client's end closes; false when there are too many. */
+  #begin(target: string, client: Writable): boolean {
+    const count = this.#underWay.get(target) ?? 0;
+    if (count >= MAX_PER_PROGRAM) {
+      return false;
+    }
+    this.#underWay.set(target, count + 1);
+    client.once('close', () => {
+      const left = (this.#underWay.get(target) ?? 1) - 1;
+      if (left === 0) {
+        this.#underWay.delete(target);
+      } else {
+        this.#underWay.set(target, left);
+      }
+    });
+    return true;
   }
 
   #join(client: SocketEnd, program: SocketEnd, onClientData?: () => void): void {

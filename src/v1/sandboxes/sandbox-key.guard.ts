@@ -22,18 +22,31 @@ interface SandboxRequest extends Request {
 /** Accepts requests with the key of a sandbox, whatever its status; see `@SandboxAuthenticated()`. */
 @Injectable()
 class SandboxKeyGuard implements CanActivate {
+  /** Look-ups under way by key. Requests with one key share them, so a flood of them is one query at a time. */
+  private readonly lookUps = new Map<string, Promise<SandboxKeyHolder | null>>();
+
   constructor(private readonly keys: SandboxKeyQueries) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<SandboxRequest>();
     const key = presentedKey(request.headers);
-    const sandbox = key === null ? null : await this.keys.find(key);
+    const sandbox = key === null ? null : await this.find(key);
     if (!sandbox) {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
     }
     request.sandbox = sandbox;
     noteCaller(sandbox.userId, sandbox.sandboxId);
     return true;
+  }
+
+  private async find(key: string): Promise<SandboxKeyHolder | null> {
+    const underWay = this.lookUps.get(key);
+    if (underWay) {
+      return underWay;
+    }
+    const lookUp = this.keys.find(key).finally(() => this.lookUps.delete(key));
+    this.lookUps.set(key, lookUp);
+    return lookUp;
   }
 }
 

@@ -1,11 +1,15 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
 import type { BodyKind } from '../../common/requests/json-body.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+
+/** Reports about one conversation within this time are one: a flood of them costs the database no more. */
+const MERGED_MS = 25;
 
 /**
  * What agent servers report about themselves. A report is only a hint: what happened is read from the agent server,
@@ -16,6 +20,10 @@ import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
  */
 @Injectable()
 export class AgentServerWebhooksService {
+  private readonly logger = new Logger(AgentServerWebhooksService.name);
+  /** Conversations with a report a moment ago, and whether another one has come since. */
+  private readonly recent = new Map<string, { again: boolean }>();
+
   constructor(
     private readonly conversations: FollowedConversationRepository,
     private readonly syncRequests: SyncRequests,
@@ -53,11 +61,40 @@ export class AgentServerWebhooksService {
     await this.requestSync(sandbox, conversationId);
   }
 
-  private async requestSync({ sandboxId }: SandboxKeyHolder, conversationId: string): Promise<void> {
+  private async requestSync(
+    { sandboxId }: Pick<SandboxKeyHolder, 'sandboxId'>,
+    conversationId: string,
+  ): Promise<void> {
     const id = parseHexId(conversationId);
     if (id === null) {
       throw new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
     }
+    const name = `${sandboxId} ${id}`;
+    const before = this.recent.get(name);
+    if (before) {
+      before.again = true;
+      return;
+    }
+    this.recent.set(name, { again: false });
+    try {
+      await this.requestSyncOnce(sandboxId, id);
+    } finally {
+      setTimeout(() => this.endMerging(sandboxId, id), MERGED_MS).unref();
+    }
+  }
+
+  private endMerging(sandboxId: string, id: string): void {
+    const name = `${sandboxId} ${id}`;
+    const report = this.recent.get(name);
+    this.recent.delete(name);
+    if (report?.again) {
+      this.requestSync({ sandboxId }, id).catch((error: unknown) =>
+        this.logger.warn('failed to request sync', { conversation_id: id, error: errorMessage(error) }),
+      );
+    }
+  }
+
+  private async requestSyncOnce(sandboxId: string, id: string): Promise<void> {
     if ((await this.conversations.sandboxId(id)) === sandboxId) {
       this.syncRequests.requestSync(id);
     }

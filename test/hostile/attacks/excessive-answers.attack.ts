@@ -55,7 +55,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
   const id = jsonText(sandbox, 'id') ?? '';
   await bob.client.sandboxIn(id, 'RUNNING');
   const during = Vitals.watch(world);
-  await bob.client.start({ sandbox_id: id });
+  await bob.client.started({ sandbox_id: id });
   const failed = await bob.client.sandboxIn(id, 'ERROR');
   await wait(3_000);
   const first = await during.end(300);

@@ -18,6 +18,8 @@ import { EVENTS_CHANNEL } from '../store/event.repository.js';
 import { EventStream } from './event-stream.js';
 
 const CHECK_MS = 5_000;
+/** Open streams of one user: each may hold a page of events until its client takes them. */
+const MAX_PER_USER = 32;
 
 /** Where a client wants its stream to begin. */
 export interface StreamStart {
@@ -31,7 +33,7 @@ export interface StreamStart {
 
 /** The open streams of one conversation. */
 interface Audience {
-  streams: Map<EventStream, { keyId: string }>;
+  streams: Map<EventStream, { keyId: string; userId: string }>;
   /** How often the streams were woken: a read from before a wake-up may miss what the wake-up was about. */
   wakes: number;
   reads: Map<string, Promise<StoredEvent[]>>;
@@ -75,7 +77,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   /**
    * Sends a conversation's events until the client disconnects.
    *
-   * @throws DomainError not_found; unavailable while the service stops
+   * @throws DomainError not_found; rate_limited when the user has too many streams; unavailable while the service stops
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
   async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
@@ -85,6 +87,14 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       throw new DomainError('unavailable', 'unavailable', 'The service is stopping; connect again.', {
         retryAfterSeconds: 1,
       });
+    }
+    if (this.countOf(user.id) >= MAX_PER_USER) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `You have ${MAX_PER_USER} open event streams, the most allowed; close one first.`,
+        { retryAfterSeconds: 5 },
+      );
     }
     const stream = new EventStream({
       response,
@@ -96,7 +106,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     }
     const audience = this.audiences.get(id) ?? { streams: new Map(), wakes: 0, reads: new Map() };
     this.audiences.set(id, audience);
-    audience.streams.set(stream, { keyId: user.keyId });
+    audience.streams.set(stream, { keyId: user.keyId, userId: user.id });
     try {
       await stream.run();
     } catch (error) {
@@ -111,6 +121,16 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
         this.audiences.delete(id);
       }
     }
+  }
+
+  private countOf(userId: string): number {
+    let count = 0;
+    for (const { streams } of this.audiences.values()) {
+      for (const owner of streams.values()) {
+        count += owner.userId === userId ? 1 : 0;
+      }
+    }
+    return count;
   }
 
   /** Streams at the same position share one read. */
