@@ -14,8 +14,9 @@ export interface ToolView {
 export const VIEW_START = '/';
 
 const NO_FOLDER = 126;
-/** `-p`: no variable makes the shell read further files. */
-const ENTER_FOLDER = ['bash', '-pc', `cd -- "$1" || exit ${NO_FOLDER}; shift; exec "$@"`, 'enter'];
+/** Neither a variable nor a home makes the shell read further files; it would where its standard input is a socket. */
+const SHELL = ['bash', '--noprofile', '--norc', '-pc'];
+const ENTER_FOLDER = [...SHELL, `cd -- "$1" || exit ${NO_FOLDER}; shift; exec "$@"`, 'enter'];
 
 /** The command that runs another one in a folder of the view, to be started in `VIEW_START`. */
 export function inFolder({ wrapper }: ToolView, folder: string, command: readonly string[]): string[] {
@@ -24,5 +25,5 @@ export function inFolder({ wrapper }: ToolView, folder: string, command: readonl
 
 /** The command that runs a script of bash in the view, to be started in `VIEW_START`. */
 export function scriptInView({ wrapper }: ToolView, script: string, args: readonly string[]): string[] {
-  return [...wrapper, 'bash', '-pc', script, 'script', ...args];
+  return [...wrapper, ...SHELL, script, 'script', ...args];
 }

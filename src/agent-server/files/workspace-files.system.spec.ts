@@ -97,6 +97,13 @@ describe('paths', () => {
 });
 
 describe('writing', () => {
+  it('runs nothing that a home or a variable names', async () => {
+    await writeFile(path.join(folder, '.bashrc'), `touch ${folder}/trap`);
+    const environment = { ...toolEnvironment(process.env), HOME: folder, BASH_ENV: `${folder}/.bashrc` };
+    await new WorkspaceFiles({ environment, wrapper: [] }, [workspace]).write(`${workspace}/a`, text('x'));
+    expect(await readdir(folder)).not.toContain('trap');
+  });
+
   it('replaces a file in one step, keeps its mode, and makes the folders above a new one', async () => {
     const file = path.join(workspace, 'new/deep/a.sh');
     expect(await files.write(file, text('one', 'two'))).toBe(file);

@@ -194,9 +194,12 @@ interface Reply {
 }
 
 async function readReply(stdout: Readable | null, file: string): Promise<Reply> {
-  const chunks = stdout?.iterator({ destroyOnReturn: false });
+  if (stdout === null) {
+    throw new TypeError('the script has no output');
+  }
+  const chunks = stdout.iterator({ destroyOnReturn: false });
   let header = Buffer.alloc(0);
-  while (chunks !== undefined && header.length <= MAX_HEADER_BYTES) {
+  while (header.length <= MAX_HEADER_BYTES) {
     const { value, done }: IteratorResult<Buffer> = await chunks.next();
     if (done) {
       break;

@@ -28,6 +28,25 @@ describe('EndMarkScanner', () => {
     });
   });
 
+  it('takes no mark for an end that nothing follows but more output', () => {
+    const scanner = new EndMarkScanner(MARK);
+    const flood = Buffer.alloc(64 * 1024, 'x');
+    let passed = scanner.scan(Buffer.from(`\0${MARK}\0`)).output.length;
+    for (let round = 0; round < 100; round += 1) {
+      passed += scanner.scan(flood).output.length;
+    }
+    // The shell's variables are the command's: it can write the mark itself, and must not have the rest kept for it.
+    expect(passed).toBeGreaterThan(99 * flood.length);
+    expect(scanner.scan(Buffer.from(`\0${MARK}\x000\0/a\0`)).end).toEqual({ exitCode: 0, workingDir: '/a' });
+  });
+
+  it.each([`\0${MARK}\0x\0/a\0`, `\0${MARK}\x003\0a\0`, `\0${MARK}\x00-1\0/a\0`])(
+    'takes %j for output: no shell ends a command like that',
+    (text) => {
+      expect(scan(text, 1000)).toEqual({ output: text, end: null });
+    },
+  );
+
   it.each([1, 5, 1000])('passes similar bytes through in chunks of %d', (size) => {
     const text = `a\0b\0${MARK.slice(0, 3)}\0 ${MARK} \0`;
     expect(scan(text, size)).toEqual({ output: text, end: null });

@@ -100,6 +100,9 @@ export class ShellProcess {
   }
 }
 
+/** Of an exit code and a folder: Linux has no longer paths. */
+const MAX_END_BYTES = 4 + 4096 + 1;
+
 /** What the shell reports at the end of a command. */
 export interface CommandEnd {
   exitCode: number;
@@ -118,23 +121,29 @@ export class EndMarkScanner {
   /** The output that cannot belong to the mark, and the end once it is complete. */
   scan(chunk: Uint8Array): { output: Uint8Array; end: CommandEnd | null } {
     const bytes = Buffer.concat([this.#rest, chunk]);
-    const at = bytes.indexOf(this.#mark);
-    if (at === -1) {
-      // The chunk may end with the beginning of the mark.
-      const keep = Math.min(bytes.length, this.#mark.length - 1);
-      this.#rest = bytes.subarray(bytes.length - keep);
-      return { output: bytes.subarray(0, bytes.length - keep), end: null };
-    }
-    const [exitCode, workingDir, closed] = bytes
-      .subarray(at + this.#mark.length)
-      .toString('utf8')
-      .split('\0');
-    if (exitCode === undefined || workingDir === undefined || closed === undefined) {
-      this.#rest = bytes.subarray(at);
-      return { output: bytes.subarray(0, at), end: null };
-    }
     this.#rest = Buffer.alloc(0);
-    return { output: bytes.subarray(0, at), end: { exitCode: Number(exitCode), workingDir } };
+    // Commands see the shell's variables, the mark among them: what only looks like an end is output.
+    for (let from = 0; ;) {
+      const at = bytes.indexOf(this.#mark, from);
+      if (at === -1) {
+        // The chunk may end with the beginning of the mark.
+        return this.#hold(bytes, Math.max(from, bytes.length - this.#mark.length + 1));
+      }
+      const after = bytes.subarray(at + this.#mark.length, at + this.#mark.length + MAX_END_BYTES);
+      const [status = '', workingDir, closed] = after.toString('utf8').split('\0');
+      if (closed === undefined && after.length < MAX_END_BYTES) {
+        return this.#hold(bytes, at);
+      }
+      if (closed !== undefined && /^\d{1,3}$/.test(status) && workingDir?.startsWith('/')) {
+        return { output: bytes.subarray(0, at), end: { exitCode: Number(status), workingDir } };
+      }
+      from = at + this.#mark.length;
+    }
+  }
+
+  #hold(bytes: Buffer, from: number): { output: Uint8Array; end: null } {
+    this.#rest = bytes.subarray(from);
+    return { output: bytes.subarray(0, from), end: null };
   }
 
   /** The bytes held back, for when no end will follow. */

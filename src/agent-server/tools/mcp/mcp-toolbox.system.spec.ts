@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { RemoteMcpServer } from '../../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../test/support/until.js';
 import type { McpServers } from '../../../agent-protocol/conversation.js';
+import { MARKER_VARIABLE } from '../../process-tree.js';
 import type { Tool, ToolContext } from '../tool.js';
 import type { McpConnectionOptions } from './mcp-connection.js';
 import { McpToolbox } from './mcp-toolbox.js';
@@ -135,6 +136,29 @@ describe('tool servers', () => {
     await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
     expect(await toolbox.connect(stdio(), options())).toEqual([]);
     expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
+  });
+
+  it('that write an endless line are ended instead of being kept in memory', async () => {
+    const flood = { command: 'bash', args: ['-c', 'head -c 50000000 /dev/zero | tr "\\0" x; sleep 1000'] };
+    const [failure] = await toolbox.connect({ flood }, options());
+    expect(failure?.server).toBe('flood');
+    expect(failure?.reason).not.toContain('no response within');
+  });
+
+  it('run where tools do, and have no variables but their own', async () => {
+    process.env['LLM_API_KEY'] = 'a key of the agent server';
+    const seen = join(folder, 'seen');
+    const script = `echo "$0" > ${seen}; env >> ${seen}; exit 1`;
+    const servers: McpServers = {
+      local: { command: 'sh', args: ['-c', script], env: { OWN: 'of-its-own' } },
+    };
+    await toolbox.connect(servers, options({ wrapper: ['env', 'WRAPPED=yes'] }));
+    delete process.env['LLM_API_KEY'];
+    const names = (await readFile(seen, 'utf8')).split('\n').map((line) => line.split('=', 1)[0] ?? '');
+    expect(names).toEqual(expect.arrayContaining(['OWN', 'WRAPPED', 'PATH']));
+    const shells = ['', 'sh', 'PWD', 'SHLVL', '_', 'OLDPWD'];
+    const known = new Set([...shells, 'OWN', 'WRAPPED', 'PATH', MARKER_VARIABLE]);
+    expect(names.filter((name) => !known.has(name))).toEqual([]);
   });
 
   it('end together with what they started', async () => {

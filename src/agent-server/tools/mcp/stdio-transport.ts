@@ -1,8 +1,10 @@
 import type { JSONRPCMessage, MCPTransport } from '@ai-sdk/mcp';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { createInterface } from 'node:readline';
 import { killTree, MARKER_VARIABLE } from '../../process-tree.js';
+
+/** Of one message, in and out. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export interface StdioTransportOptions {
   command: string;
@@ -46,7 +48,17 @@ export class StdioTransport implements MCPTransport {
     child.once('exit', () => this.onclose?.());
     child.stdin?.on('error', (error) => this.onerror?.(error));
     if (child.stdout !== null) {
-      createInterface({ input: child.stdout }).on('line', (line) => this.#receive(line));
+      const lines = new LineSplitter(MAX_LINE_BYTES);
+      child.stdout.on('data', (chunk: Buffer) => {
+        const complete = lines.push(chunk);
+        if (complete === null) {
+          child.stdout?.destroy();
+          this.onerror?.(new Error('the tool server wrote a line without an end'));
+          void this.close();
+          return;
+        }
+        complete.forEach((line) => this.#receive(line));
+      });
     }
   }
 
@@ -76,5 +88,31 @@ export class StdioTransport implements MCPTransport {
     } catch {
       this.onerror?.(new Error('the tool server wrote a line that is not a message'));
     }
+  }
+}
+
+/** Splits a stream into lines, and keeps no more of it than the longest line that is allowed. */
+class LineSplitter {
+  readonly #maxBytes: number;
+  #waiting: Buffer[] = [];
+  #size = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The lines that end in the chunk; null when one is too long. */
+  push(chunk: Buffer): string[] | null {
+    const lines: string[] = [];
+    let from = 0;
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+      lines.push(Buffer.concat([...this.#waiting, chunk.subarray(from, at)]).toString('utf8'));
+      this.#waiting = [];
+      this.#size = 0;
+      from = at + 1;
+    }
+    this.#waiting.push(chunk.subarray(from));
+    this.#size += chunk.length - from;
+    return this.#size > this.#maxBytes ? null : lines;
   }
 }
