@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { readdir, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -37,6 +37,13 @@ describe('withStartLock', () => {
   it('is free again when the work fails', async () => {
     await expect(withStartLock(base, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
     expect(await withStartLock(base, () => Promise.resolve('done'))).toBe('done');
+  });
+
+  it('is free again when the disk has no room to say so', async () => {
+    // In the way of the mark, as a full disk is.
+    mkdirSync(path.join(base, '1.free'));
+    expect(await withStartLock(base, () => Promise.resolve('first'))).toBe('first');
+    expect(await withStartLock(base, () => Promise.resolve('second'), 1_000)).toBe('second');
   });
 
   it.each([

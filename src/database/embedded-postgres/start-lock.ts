@@ -42,9 +42,22 @@ export async function withStartLock<T>(
   try {
     return await work();
   } finally {
-    const released = path.join(folder, `${number}.${RELEASED}`);
+    await release(folder, number);
+  }
+}
+
+/**
+ * On a disk without room for the mark, the acquisition is taken back. Nobody can have built on its number, since whoever
+ * wants to has to find it finished.
+ */
+async function release(folder: string, number: number): Promise<void> {
+  const file = path.join(folder, `${number}`);
+  try {
+    const released = `${file}.${RELEASED}`;
     await symlink(RELEASED, released);
-    await rename(released, path.join(folder, `${number}`));
+    await rename(released, file);
+  } catch {
+    await rm(file, { force: true });
   }
 }
 
