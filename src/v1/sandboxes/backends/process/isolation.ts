@@ -23,6 +23,7 @@ export type Platform = {
 
 /** What gives each sandbox a network of its own; the programs by their absolute paths. */
 export interface IsolatedNetwork {
+  bwrap: string;
   slirp4netns: string;
   /** iproute2's. */
   ip: string;

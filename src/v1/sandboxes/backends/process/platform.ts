@@ -80,6 +80,7 @@ async function detectNetwork(
     ...(unshare && platform.setpriv !== null ? [] : ['util-linux']),
   ];
   const found = {
+    bwrap: platform.programs.bwrap,
     slirp4netns: slirp4netns ?? '',
     ip: ip ?? '',
     unshare: unshare ?? '',

@@ -1,18 +1,19 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { readlink, rename, rm, writeFile } from 'node:fs/promises';
+import { readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { addAbortSignal, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
+import { isBare } from '../../../../common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import type { IsolatedNetwork } from './isolation.js';
 import { identifyProcess, isProgramAlive, type ProcessIdentity } from './program-record.js';
 import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
 
 const READY_TIMEOUT_MS = 10_000;
-const POLL_MS = 2;
+const POLL_MS = 1;
 /** The kernel takes at most this long to end what was killed. */
 const KILL_TIMEOUT_MS = 5_000;
 /** The largest packets that slirp4netns takes; small ones cost a system call each. */
@@ -50,7 +51,7 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
   if (known?.run === run && isProgramAlive(known)) {
     return;
   }
-  await namespaceCreated(input);
+  await namespaceReady(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
   const [name = '', value = ''] = input.marker.split(/=(.*)/s);
   const child = spawn(input.network.slirp4netns, slirpArguments(input), {
@@ -94,7 +95,9 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
   const record = await readRecord(paths);
   if (record !== null && (run === null || record.run === run)) {
     const deadline = performance.now() + KILL_TIMEOUT_MS;
-    while (isProgramAlive(record) && performance.now() < deadline) {
+    // A process that has no arguments any more has been ended. That the kernel then removes its network interface takes
+    // tens of milliseconds, for which nobody has to wait.
+    while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
       sendSignal(record.pid, 'SIGKILL');
       await delay(POLL_MS);
     }
@@ -124,16 +127,19 @@ function slirpArguments({ network, pid }: AttachInput): string[] {
   ].flat();
 }
 
-/** Waits until the process has left this machine's network. */
-async function namespaceCreated({ pid, signal }: AttachInput): Promise<void> {
+/**
+ * Waits until the process has created the namespace and applied its rules, after which it becomes bubblewrap. Until then
+ * nothing may be connected: slirp4netns would configure the namespace at the same time.
+ */
+async function namespaceReady({ pid, signal, network }: AttachInput): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
-  const own = await readlink('/proc/self/ns/net');
+  const bubblewrap = await realpath(network.bwrap);
   for (;;) {
-    const found = await readlink(`/proc/${pid}/ns/net`).catch(() => null);
-    if (found === null) {
+    const program = await readlink(`/proc/${pid}/exe`).catch(() => null);
+    if (program === null) {
       throw new SandboxBackendError('The sandbox cannot be started: its program ended at once.');
     }
-    if (found !== own) {
+    if (program === bubblewrap) {
       return;
     }
     await delay(POLL_MS, undefined, { signal: deadline });
