@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -87,6 +87,51 @@ describe('EventLog', () => {
     const second = await open();
     expect(texts(second)).toEqual(['a']);
     await second.close();
+  });
+
+  it('is the same whatever the length of its lines, and skips one that is too long to be an event', async () => {
+    const first = await open();
+    const lengths = [1, 1_048_500, 1_048_576, 3_000_000, 10];
+    for (const length of lengths) {
+      await add(first, 'ä'.repeat(length));
+    }
+    await expect(add(first, 'x'.repeat(33 * 1_048_576))).rejects.toThrow('at most 32 MiB');
+    await first.close();
+    await appendFile(file, `{"id":"${'x'.repeat(40 * 1_048_576)}"}\n{"id":"torn`);
+    const second = await open();
+    await add(second, 'last');
+    await second.close();
+    const third = await open();
+    expect(texts(third).map(({ length }) => length)).toEqual([...lengths, 4]);
+    await third.close();
+  });
+
+  it('is no longer than its limit, and says so', async () => {
+    const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
+    await add(first, 'x'.repeat(500));
+    await expect(add(first, 'x'.repeat(500))).rejects.toThrow('the most allowed');
+    await add(first, 'small');
+    expect(first.entries).toHaveLength(2);
+    await first.close();
+    await expect(EventLog.open(file, isNote, { maxBytes: 100 })).rejects.toThrow('the most allowed');
+  });
+
+  it('begins again when it is full, where that is wanted', async () => {
+    const limits = { maxBytes: 1_000, whenFull: 'clear' } as const;
+    const first = await EventLog.open(file, isNote, limits);
+    await add(first, 'x'.repeat(500));
+    await add(first, 'y'.repeat(500));
+    expect(texts(first)).toEqual(['y'.repeat(500)]);
+    await first.close();
+    const second = await EventLog.open(file, isNote, { ...limits, maxBytes: 100 });
+    expect(texts(second)).toEqual([]);
+    await second.close();
+  });
+
+  it('of a gigabyte is refused without being read', async () => {
+    await (await open()).close();
+    await truncate(file, 1024 * 1024 * 1024);
+    await expect(open()).rejects.toThrow('256 MiB');
   });
 
   it('continues after a failed write', async () => {

@@ -7,6 +7,29 @@ import { jsonText, parseJson } from '../common/json-access.js';
 import { log } from './log.js';
 
 const LINE_BREAK = 0x0a;
+const MIB = 1024 * 1024;
+const READ_BYTES = MIB;
+/** A message with pictures is large; a longer line is damage. */
+const MAX_LINE_BYTES = 32 * MIB;
+/** In memory, a log takes some three times as much. */
+const MAX_LOG_BYTES = 256 * MIB;
+
+interface EventLogLimits {
+  /** Of the file. */
+  maxBytes: number;
+  /** What becomes of a log that has no room for another entry: it takes none, or begins again without the old ones. */
+  whenFull: 'refuse' | 'clear';
+}
+
+/** A log is as large as it may be. */
+export class EventLogFullError extends Error {
+  constructor(maxBytes: number) {
+    super(
+      `the event log has its ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
+    );
+    this.name = 'EventLogFullError';
+  }
+}
 
 /** The members that the log assigns to every entry. */
 export interface EventIdentity {
@@ -23,6 +46,7 @@ export interface EventIdentity {
  */
 export class EventLog<E extends EventIdentity> {
   readonly #file: FileHandle;
+  readonly #limits: EventLogLimits;
   readonly #entries: E[];
   readonly #positions = new Map<string, number>();
   readonly #listeners = new Set<(entry: E) => void>();
@@ -30,8 +54,9 @@ export class EventLog<E extends EventIdentity> {
   #size: number;
   #tail: Promise<unknown> = Promise.resolve();
 
-  private constructor(file: FileHandle, entries: E[], size: number) {
+  private constructor(file: FileHandle, entries: E[], size: number, limits: EventLogLimits) {
     this.#file = file;
+    this.#limits = limits;
     this.#entries = entries;
     this.#size = size;
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
@@ -41,29 +66,30 @@ export class EventLog<E extends EventIdentity> {
    * Opens or creates the file. An incomplete last line, left by a process that was killed, is removed.
    *
    * @param isEntry whether a line is intact; nobody else writes the file, so damage is all that can be wrong with it
+   * @throws EventLogFullError when it is too large to be held in memory, unless it is cleared then
    */
   static async open<E extends EventIdentity>(
     file: string,
     isEntry: (value: unknown) => value is E,
+    { maxBytes = MAX_LOG_BYTES, whenFull = 'refuse' }: Partial<EventLogLimits> = {},
   ): Promise<EventLog<E>> {
     await mkdir(path.dirname(file), { recursive: true });
     // 'a+' would ignore the position and always write at the end.
     const handle = await open(file, 'r+').catch(() => open(file, 'wx+', 0o600));
-    const content = await handle.readFile();
-    const size = content.lastIndexOf(LINE_BREAK) + 1;
-    if (size < content.length) {
-      await handle.truncate(size);
-    }
-    const lines = content.toString('utf8', 0, size).split('\n').slice(0, -1);
-    const entries = lines.flatMap((line, index) => {
-      const entry = parseJson(line);
-      if (!isEntry(entry)) {
-        log('warn', 'failed to parse event log line', { file, line: index + 1 });
-        return [];
+    try {
+      if ((await handle.stat()).size > maxBytes) {
+        if (whenFull === 'refuse') {
+          throw new EventLogFullError(maxBytes);
+        }
+        await handle.truncate(0);
       }
-      return [entry];
-    });
-    return new EventLog(handle, entries, size);
+      const { entries, size } = await readLines(handle, file, isEntry);
+      await handle.truncate(size);
+      return new EventLog(handle, entries, size, { maxBytes, whenFull });
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
   }
 
   /** Oldest first. */
@@ -83,13 +109,20 @@ export class EventLog<E extends EventIdentity> {
   /**
    * Writes an entry, then notifies the listeners.
    *
-   * @throws Error when the file cannot be written; the log is unchanged then
+   * @throws Error when the file cannot be written or the entry is too large, EventLogFullError when there is no room; the
+   *   log is unchanged then
    */
   async append(make: (identity: EventIdentity) => E): Promise<E> {
     return await this.#enqueue(async () => {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
+      if (line.length > MAX_LINE_BYTES) {
+        throw new Error(`an event may have at most ${MAX_LINE_BYTES / MIB} MiB`);
+      }
+      if (this.#size + line.length > this.#limits.maxBytes) {
+        await this.#makeRoom();
+      }
       await writeAll(this.#file, line, this.#size);
       this.#size += line.length;
       this.#positions.set(entry.id, this.#entries.push(entry) - 1);
@@ -113,12 +146,7 @@ export class EventLog<E extends EventIdentity> {
 
   /** Removes all entries and returns their number. */
   async clear(): Promise<number> {
-    return await this.#enqueue(async () => {
-      await this.#file.truncate(0);
-      this.#size = 0;
-      this.#positions.clear();
-      return this.#entries.splice(0).length;
-    });
+    return await this.#enqueue(() => this.#removeAll());
   }
 
   async close(): Promise<void> {
@@ -126,6 +154,21 @@ export class EventLog<E extends EventIdentity> {
       await this.#file.datasync();
       await this.#file.close();
     });
+  }
+
+  async #makeRoom(): Promise<void> {
+    if (this.#limits.whenFull === 'refuse') {
+      throw new EventLogFullError(this.#limits.maxBytes);
+    }
+    log('warn', 'event log cleared, because it was full', { bytes: this.#size });
+    await this.#removeAll();
+  }
+
+  async #removeAll(): Promise<number> {
+    await this.#file.truncate(0);
+    this.#size = 0;
+    this.#positions.clear();
+    return this.#entries.splice(0).length;
   }
 
   async #enqueue<T>(work: () => Promise<T>): Promise<T> {
@@ -215,6 +258,57 @@ function format(microseconds: number): string {
 
 function toMicroseconds(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
+}
+
+/**
+ * Reads the complete lines of a log, piece by piece: no more than one line is in memory besides the entries.
+ *
+ * @returns the intact entries, and where the last complete line ends
+ */
+async function readLines<E>(
+  handle: FileHandle,
+  file: string,
+  isEntry: (value: unknown) => value is E,
+): Promise<{ entries: E[]; size: number }> {
+  const entries: E[] = [];
+  let lines = 0;
+  let size = 0;
+  let position = 0;
+  let begun: Buffer[] = [];
+  let begunBytes = 0;
+  const take = (rest: Buffer): void => {
+    const bytes = begunBytes + rest.length;
+    const entry =
+      bytes > MAX_LINE_BYTES ? undefined : parseJson(Buffer.concat([...begun, rest]).toString('utf8'));
+    lines += 1;
+    size += bytes + 1;
+    begun = [];
+    begunBytes = 0;
+    if (isEntry(entry)) {
+      entries.push(entry);
+    } else {
+      log('warn', 'failed to parse event log line', { file, line: lines });
+    }
+  };
+  for (;;) {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position);
+    if (bytesRead === 0) {
+      return { entries, size };
+    }
+    position += bytesRead;
+    let begin = 0;
+    for (let end = buffer.indexOf(LINE_BREAK); end !== -1 && end < bytesRead;) {
+      take(buffer.subarray(begin, end));
+      begin = end + 1;
+      end = buffer.indexOf(LINE_BREAK, begin);
+    }
+    begunBytes += bytesRead - begin;
+    if (begunBytes <= MAX_LINE_BYTES) {
+      begun.push(buffer.subarray(begin, bytesRead));
+    } else {
+      begun = [];
+    }
+  }
 }
 
 async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise<void> {

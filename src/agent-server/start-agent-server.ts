@@ -43,7 +43,9 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     maxConcurrentRuns: options.maxConcurrentRuns,
   });
   const commands = new BashCommands({
-    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent),
+    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
+      whenFull: 'clear',
+    }),
     workspace,
     environment,
     wrapper,
