@@ -84,7 +84,8 @@ export class PostmasterSupervisor {
         this.report('error', 'failed to restart embedded database', {
           attempt,
           retry_ms: retryMs,
-          free_bytes: await this.reserve.freeBytes(),
+          // A disk that cannot be asked must not end the attempts.
+          free_bytes: await this.reserve.freeBytes().catch(() => null),
           error: errorMessage(error),
         });
         await pause(retryMs, signal);
