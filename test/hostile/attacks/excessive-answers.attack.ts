@@ -28,7 +28,9 @@ require('http').createServer((request, response) => {
     let body = {};
     try { body = JSON.parse(Buffer.concat(chunks)); } catch {}
     const [, id] = /conversations\\/([0-9a-f-]{36})/.exec(request.url) || [];
-    response.end(JSON.stringify({ id: id || body.conversation_id, execution_status: 'idle', items: [] }));
+    const output = { kind: 'BashOutput', order: 0, exit_code: 0, stdout: '/tmp' };
+    const answer = { id: id || body.conversation_id || 'c', execution_status: 'idle', items: [output] };
+    response.end(JSON.stringify(answer));
   });
 }).listen(Number(process.env.PORT), process.argv[1]);
 `;
