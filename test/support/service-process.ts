@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,8 @@ const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 const LINES_SHOWN = 50;
+/** A descriptor that whoever starts the service has left open, as careless scripts do. No sandbox may get it. */
+export const LEFT_OPEN = 40;
 
 /** The built service, running as a process of its own. */
 export interface ServiceProcess {
@@ -40,6 +43,7 @@ export interface ServiceProcessOptions {
  * @throws Error with the last lines that it printed when it ends before that
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const leftOpen = openSync(ENTRY, 'r');
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ENTRY], {
     cwd: options.cwd,
     env: {
@@ -49,10 +53,13 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
       LOG_FORMAT: 'json',
       ...options.environment,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: Array.from({ length: LEFT_OPEN + 1 }, (_, number) =>
+      number === LEFT_OPEN ? leftOpen : number === 1 || number === 2 ? 'pipe' : 'ignore',
+    ),
     // Away from the terminal's process group: Ctrl-C is for us, and we stop the service once.
     detached: true,
   });
+  closeSync(leftOpen);
   const killChild = () => child.kill();
   process.once('exit', killChild);
   const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
