@@ -26,6 +26,8 @@ const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [fl
   ? describe
   : describe.skip;
 
+const itWithAddress = ownAddresses().length > 0 ? it : it.skip;
+
 describeNetwork('the network of a process sandbox', () => {
   let harness: ProcessHarness;
   let closed: Server;
@@ -51,10 +53,7 @@ describeNetwork('the network of a process sandbox', () => {
 
   it('leads neither to services of this machine nor to private addresses', async () => {
     const client = await started();
-    const own = Object.values(networkInterfaces())
-      .flatMap((list) => list ?? [])
-      .filter(({ family }) => family === 'IPv4');
-    const machine = [...own.map(({ address }) => address), '10.0.2.2', '10.0.2.3'];
+    const machine = ['127.0.0.1', ...ownAddresses(), '10.0.2.2', '10.0.2.3'];
     const targets = [
       ...machine.map((host) => `${host}/${portOf(closed)}`),
       '169.254.169.254/80',
@@ -70,6 +69,23 @@ describeNetwork('the network of a process sandbox', () => {
     expect(await openOnes(client, [`127.0.0.1/${portOf(opened)}`])).toHaveLength(1);
   });
 
+  itWithAddress(
+    'leads to a port of an address of this machine that the operator opened, and to no other one',
+    async () => {
+      const [address = ''] = ownAddresses();
+      const backend = await harness.reopen({
+        network: { mode: 'isolated', allow: [`${address}:${portOf(closed)}`] },
+      });
+      const other = await serve('0.0.0.0');
+      const launch = harness.launch();
+      await backend.start(launch, SIGNAL);
+      const client = await sandboxAnswers(backend, launch);
+      const targets = [closed, other].map((server) => `${address}/${portOf(server)}`);
+      expect(await openOnes(client, targets)).toEqual(targets.slice(0, 1));
+      other.close();
+    },
+  );
+
   it('has a way out, and its own name servers', async () => {
     const { stdout } = await (await started()).run('cat /proc/net/route /etc/resolv.conf');
     expect(stdout).toMatch(/^tap0\t00000000\t0202000A\t/m);
@@ -79,7 +95,7 @@ describeNetwork('the network of a process sandbox', () => {
   it('shows a tool no socket of this machine, and lets it change no route', async () => {
     const client = await started();
     const { stdout } = await client.run(
-      'cat /proc/net/tcp; ip route del 10.0.0.0/8; unshare -r ip route del prohibit 10.0.0.0/8; unshare -rn true',
+      'cat /proc/net/tcp; ip rule del pref 200; ip route flush table 77; unshare -r ip rule del pref 200; unshare -rn true',
     );
     expect(stdout).not.toContain(portOf(closed).toString(16).toUpperCase());
     expect(await openOnes(client, ['10.0.0.1/80'])).toEqual([]);
@@ -127,6 +143,12 @@ describeNetwork('the network of a process sandbox', () => {
     await expect(harness.reopen({ network, isolation: 'none' })).rejects.toThrow(/SANDBOX_NETWORK=isolated/);
   });
 });
+
+/** This machine's IPv4 addresses besides loopback. */
+function ownAddresses(): string[] {
+  const found = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return found.flatMap(({ family, internal, address }) => (family === 'IPv4' && !internal ? [address] : []));
+}
 
 async function serve(host: string): Promise<Server> {
   const server = createServer((_, response) => response.end('here'));

@@ -18,53 +18,51 @@ const resolve = async (hostname: string) => {
 const rules = async (allow: string[], own: string[] = []) => await networkRules(allow, own, resolve);
 
 describe('networkRules', () => {
-  it('blocks everything that is not public, and the addresses of the machine', async () => {
-    const { blocked, loopbackPorts } = await rules([], ['127.0.0.1', '203.0.113.9', '10.1.1.1', 'fe80::1']);
-    expect(blocked).toEqual(
-      expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16', '203.0.113.9/32']),
+  it('closes everything that is not public, and the addresses of the machine', async () => {
+    const { closed, opened, loopbackPorts } = await rules([], ['127.0.0.1', '203.0.113.9', 'fe80::1']);
+    expect(closed).toEqual(
+      expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16', '203.0.113.9']),
     );
-    expect(blocked.some((range) => range.includes(':') || range.startsWith('127.'))).toBe(false);
-    expect(loopbackPorts).toEqual([]);
-  });
-
-  it('opens a range by blocking what surrounds it', async () => {
-    const { blocked } = await rules(['172.16.0.0/14']);
-    expect(blocked.filter((range) => range.startsWith('172.'))).toEqual(['172.20.0.0/14', '172.24.0.0/13']);
+    expect(closed.some((range) => range.includes(':') || range.startsWith('127.'))).toBe(false);
+    expect({ opened, loopbackPorts }).toEqual({ opened: [], loopbackPorts: [] });
   });
 
   it.each([
-    ['a whole block', ['10.0.0.0/8'], []],
-    ['more than a block', ['0.0.0.0/0'], []],
-    ['a range whose address has bits behind its prefix', ['10.255.255.255/8'], []],
-  ])('opens %s', async (_, allow, expected) => {
-    expect((await rules(allow)).blocked.filter((range) => range.startsWith('10.'))).toEqual(expected);
+    ['a range', '172.16.0.0/14', [{ range: '172.16.0.0/14', port: null }]],
+    ['a range whose address has bits behind its prefix', '10.1.2.3/8', [{ range: '10.0.0.0/8', port: null }]],
+    ['an address', '10.1.2.3', [{ range: '10.1.2.3', port: null }]],
+    ['a port of a name', 'git.corp.example.com:8443', [{ range: '10.20.0.7', port: 8443 }]],
+    ['a name without an address', 'unknown.example.com', []],
+  ])('opens %s', async (_, entry, opened) => {
+    expect((await rules([entry])).opened).toEqual(opened);
   });
 
-  it('opens the private addresses of a name, and one port of the loopback', async () => {
-    const { blocked, loopbackPorts } = await rules([
-      'git.corp.example.com:8443',
-      'localhost:11434',
-      'proxy.example.com:3128',
-      '127.0.0.1:5',
-      'unknown.example.com',
-      'www.example.com:443',
-    ]);
-    expect(loopbackPorts).toEqual([5, 3128, 11434]);
-    const around = blocked.filter((range) => range.startsWith('10.20.0.'));
-    expect(around).toContain('10.20.0.6/32');
-    expect(around).not.toContain('10.20.0.7/32');
-    expect(around).toHaveLength(8);
+  it('opens single ports of the loopback', async () => {
+    const allow = ['localhost:11434', 'proxy.example.com:3128', '127.0.0.1:5', '127.0.0.1:11434'];
+    expect(await rules(allow)).toMatchObject({ opened: [], loopbackPorts: [11_434, 3128, 5] });
   });
 });
 
-it('routingCommands block ranges first, and open ports before the gateway is closed', () => {
-  expect(routingCommands({ blocked: ['10.0.0.0/8'], loopbackPorts: [11434] }).split('\n')).toEqual([
+it('routingCommands open what they open before they close what they close', () => {
+  const given = {
+    closed: ['10.0.0.0/8'],
+    opened: [
+      { range: '10.20.0.0/16', port: null },
+      { range: '10.1.2.3', port: 8443 },
+    ],
+    loopbackPorts: [11_434],
+  };
+  expect(routingCommands(given).split('\n')).toEqual([
     'link set lo up',
-    'route add prohibit 10.0.0.0/8',
+    'route add prohibit 10.0.0.0/8 table 77',
+    'rule add pref 100 to 10.0.2.3 ipproto tcp dport 53 lookup main',
+    'rule add pref 100 to 10.0.2.3 ipproto udp dport 53 lookup main',
     'rule add pref 100 to 10.0.2.2 ipproto tcp dport 11434 lookup main',
-    'rule add pref 200 to 10.0.2.2 ipproto tcp prohibit',
-    'rule add pref 200 to 10.0.2.2 ipproto udp prohibit',
-    'rule add pref 200 to 10.0.2.2 ipproto icmp prohibit',
+    'rule add pref 100 to 10.20.0.0/16 lookup main',
+    'rule add pref 100 to 10.1.2.3 ipproto tcp dport 8443 lookup main',
+    'rule add pref 200 ipproto tcp lookup 77',
+    'rule add pref 200 ipproto udp lookup 77',
+    'rule add pref 200 ipproto icmp lookup 77',
   ]);
 });
 

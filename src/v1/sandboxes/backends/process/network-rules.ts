@@ -20,76 +20,73 @@ const NOT_PUBLIC = [
   '224.0.0.0/4',
   '240.0.0.0/4',
 ];
-const MAX_PREFIX = 32;
+/** The routing table of destinations that are closed; any number but those that the kernel uses (ip-route(8)). */
+const CLOSED_TABLE = 77;
+/** Before the closed ones; the kernel's own rules follow from 32766 on (ip-rule(8)). */
+const OPEN_PREFERENCE = 100;
+const CLOSED_PREFERENCE = 200;
+/** All that slirp4netns forwards. Its own set-up, which comes later, names no protocol and is not affected. */
+const PROTOCOLS = ['tcp', 'udp', 'icmp'];
 
 /** Which destinations a sandbox reaches besides public addresses. */
 export interface NetworkRules {
   /** IPv4 ranges that it does not reach. */
-  blocked: readonly string[];
+  closed: readonly string[];
+  /** Exceptions. */
+  opened: readonly OpenedDestination[];
   /** TCP ports of this machine's loopback that it reaches at its own. */
   loopbackPorts: readonly number[];
 }
 
-/** An IPv4 range: the address as a number, and the length of its prefix. */
-interface Range {
-  base: number;
-  prefix: number;
+interface OpenedDestination {
+  /** IPv4 address or range. */
+  range: string;
+  /** TCP; null: everything. */
+  port: number | null;
 }
 
 /**
- * What a sandbox may reach. Entries that lead to this machine's loopback open one port; other private addresses are
- * opened whole. Names are resolved now, and those that cannot be resolved open nothing.
+ * What a sandbox may reach. Names are resolved now; those that cannot be resolved open nothing.
  *
  * @param allow entries as `parseDestination` reads them
  * @param ownAddresses this machine's, which a sandbox does not reach either
+ * @throws RangeError for an entry that is none
  */
 export async function networkRules(
   allow: readonly string[],
   ownAddresses: readonly string[],
   resolve: (hostname: string) => Promise<readonly LookupAddress[]>,
 ): Promise<NetworkRules> {
-  const ranges: Range[] = [];
-  const loopbackPorts = new Set<number>();
-  const open = async (entry: string): Promise<void> => {
-    const destination = parseDestination(entry);
-    if (destination === null) {
-      throw new RangeError(`${entry} is no destination`);
-    }
-    if (destination.kind === 'range') {
-      ranges.push(toRange(destination.range));
-      return;
-    }
-    const { host, port } = destination;
-    for (const address of await addressesOf(host, resolve)) {
-      if (!address.startsWith('127.')) {
-        ranges.push(toRange(`${address}/${MAX_PREFIX}`));
-      } else if (port !== null) {
-        loopbackPorts.add(port);
-      }
-    }
-  };
-  await Promise.all(allow.map(open));
-  const own = ownAddresses.filter((address) => ipaddr.IPv4.isValid(address) && !address.startsWith('127.'));
-  const blocked = [...NOT_PUBLIC, ...own.map((address) => `${address}/${MAX_PREFIX}`)].flatMap((range) =>
-    without(toRange(range), ranges),
-  );
+  const opened = (await Promise.all(allow.map(async (entry) => await openedBy(entry, resolve)))).flat();
+  const own = ownAddresses.filter((address) => ipaddr.IPv4.isValid(address) && !isLoopback(address));
   return {
-    blocked: [...new Set(blocked.map(toText))],
-    loopbackPorts: [...loopbackPorts].toSorted((a, b) => a - b),
+    closed: [...NOT_PUBLIC, ...own],
+    opened: opened.filter(({ range }) => !isLoopback(range)),
+    loopbackPorts: [
+      ...new Set(opened.flatMap(({ range, port }) => (isLoopback(range) && port !== null ? [port] : []))),
+    ],
   };
 }
 
 /**
  * Commands for `ip -batch` that apply the rules inside a network namespace, before it is connected. The gateway stands
- * for this machine's loopback, so only the opened ports of it may be addressed.
+ * for this machine's loopback and is closed like every private address.
  */
-export function routingCommands({ blocked, loopbackPorts }: NetworkRules): string {
-  const gateway = `to ${HOST_LOOPBACK}`;
+export function routingCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
+  const exceptions = [
+    ...['tcp', 'udp'].map((protocol) => `to ${NAME_SERVER} ipproto ${protocol} dport 53`),
+    ...loopbackPorts.map((port) => `to ${HOST_LOOPBACK} ipproto tcp dport ${port}`),
+    ...opened.map(({ range, port }) => `to ${range}${port === null ? '' : ` ipproto tcp dport ${port}`}`),
+  ];
   return [
     'link set lo up',
-    ...blocked.map((range) => `route add prohibit ${range}`),
-    ...loopbackPorts.map((port) => `rule add pref 100 ${gateway} ipproto tcp dport ${port} lookup main`),
-    ...['tcp', 'udp', 'icmp'].map((protocol) => `rule add pref 200 ${gateway} ipproto ${protocol} prohibit`),
+    ...closed.map((range) => `route add prohibit ${range} table ${CLOSED_TABLE}`),
+    ...[...new Set(exceptions)].map(
+      (exception) => `rule add pref ${OPEN_PREFERENCE} ${exception} lookup main`,
+    ),
+    ...PROTOCOLS.map(
+      (protocol) => `rule add pref ${CLOSED_PREFERENCE} ipproto ${protocol} lookup ${CLOSED_TABLE}`,
+    ),
   ].join('\n');
 }
 
@@ -99,44 +96,36 @@ export function resolverConfiguration(machine: string): string {
   return [...kept, `nameserver ${NAME_SERVER}`, ''].join('\n');
 }
 
+async function openedBy(
+  entry: string,
+  resolve: (hostname: string) => Promise<readonly LookupAddress[]>,
+): Promise<OpenedDestination[]> {
+  const destination = parseDestination(entry);
+  if (destination === null) {
+    throw new RangeError(`${entry} is no destination`);
+  }
+  if (destination.kind === 'range') {
+    const range = ipaddr.IPv4.networkAddressFromCIDR(destination.range).toString();
+    return [{ range: `${range}/${destination.range.split('/')[1]}`, port: null }];
+  }
+  const { host, port } = destination;
+  return (await addressesOf(host, resolve)).map((range) => ({ range, port }));
+}
+
 async function addressesOf(
   host: string,
   resolve: (hostname: string) => Promise<readonly LookupAddress[]>,
 ): Promise<string[]> {
-  if (host === 'localhost' || ipaddr.IPv4.isValidFourPartDecimal(host)) {
-    return [host === 'localhost' ? '127.0.0.1' : host];
+  if (host === 'localhost') {
+    return ['127.0.0.1'];
+  }
+  if (ipaddr.IPv4.isValidFourPartDecimal(host)) {
+    return [host];
   }
   const found = await resolve(host).catch(() => []);
   return found.flatMap(({ address, family }) => (family === 4 ? [address] : []));
 }
 
-function toRange(text: string): Range {
-  const [address, prefix] = ipaddr.IPv4.parseCIDR(text);
-  const number = address.octets.reduce((sum, octet) => sum * 256 + octet, 0);
-  const size = 2 ** (MAX_PREFIX - prefix);
-  return { base: number - (number % size), prefix };
-}
-
-function toText({ base, prefix }: Range): string {
-  const octets = [24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256);
-  return `${octets.join('.')}/${prefix}`;
-}
-
-/** What is left of a range without the holes, halved until each piece is inside a hole or touches none. */
-function without(range: Range, holes: readonly Range[]): Range[] {
-  if (holes.some((hole) => contains(hole, range))) {
-    return [];
-  }
-  const inside = holes.filter((hole) => contains(range, hole));
-  if (inside.length === 0) {
-    return [range];
-  }
-  const prefix = range.prefix + 1;
-  const upper = range.base + 2 ** (MAX_PREFIX - prefix);
-  return [range.base, upper].flatMap((base) => without({ base, prefix }, inside));
-}
-
-function contains(outer: Range, inner: Range): boolean {
-  const end = outer.base + 2 ** (MAX_PREFIX - outer.prefix);
-  return outer.prefix <= inner.prefix && outer.base <= inner.base && inner.base < end;
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.');
 }

@@ -47,7 +47,7 @@ const REST = {
   port: null,
   rules: null,
 };
-const RULES = { blocked: ['10.0.0.0/8'], loopbackPorts: [3000] };
+const RULES = { closed: ['10.0.0.0/8'], opened: [], loopbackPorts: [3000] };
 
 describe('programCommand', () => {
   it('runs our agent server, with its key on standard input', () => {
