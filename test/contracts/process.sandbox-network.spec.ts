@@ -26,8 +26,6 @@ const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [fl
   ? describe
   : describe.skip;
 
-const itWithAddress = ownAddresses().length > 0 ? it : it.skip;
-
 describeNetwork('the network of a process sandbox', () => {
   let harness: ProcessHarness;
   let closed: Server;
@@ -72,9 +70,9 @@ describeNetwork('the network of a process sandbox', () => {
   itWithAddress(
     'leads to a port of an address of this machine that the operator opened, and to no other one',
     async () => {
-      const [address = ''] = ownAddresses();
+      const addresses = ownAddresses();
       const backend = await harness.reopen({
-        network: { mode: 'isolated', allow: [`${address}:${portOf(closed)}`] },
+        network: { mode: 'isolated', allow: addresses.map((address) => `${address}:${portOf(closed)}`) },
       });
       const other = await serve('0.0.0.0');
       const launch = harness.launch();
