@@ -31,6 +31,7 @@ export interface CgroupSources {
   membership: string;
 }
 
+const MAX_ATTEMPTS = 5;
 const PERIOD_US = 100_000;
 /** Of the processor time that is left; a group has 1024 (v1) or 100 (v2) by default, so that the service goes first. */
 const SHARES = { 1: '512', 2: '50' } as const;
@@ -58,9 +59,10 @@ export class Cgroups {
    */
   async create(name: string, limits: CgroupLimits): Promise<string[]> {
     return await Promise.all(
-      this.hierarchies.map(async ({ version, resources, folder }) => {
+      this.hierarchies.map(async (hierarchy) => {
+        const { version, resources, folder } = hierarchy;
         const group = path.join(folder, name);
-        await mkdir(group, { recursive: true });
+        await makeGroup(hierarchy, group);
         for (const [file, text, required] of resources.flatMap((resource) =>
           settings[version](resource, limits),
         )) {
@@ -114,14 +116,19 @@ export class Cgroups {
     return [...new Set(found.flat().flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))];
   }
 
-  /** Removes a group, and what its processes made below it. A group with processes stays. */
+  /** Removes a group, and what its processes made below it. A group with processes stays; the last one takes our folder along. */
   async remove(name: string): Promise<void> {
-    await Promise.all(this.hierarchies.map(async ({ folder }) => await removeGroup(path.join(folder, name))));
+    await Promise.all(
+      this.hierarchies.map(async ({ folder }) => {
+        await removeGroup(path.join(folder, name));
+        await rmdir(folder).catch(ignoreGone);
+      }),
+    );
   }
 }
 
 /**
- * Finds the control groups that can be written, and makes the folder of our sandboxes there.
+ * Finds the control groups that can be written, by making the folder of our sandboxes there. It comes and goes with them.
  *
  * @param owner groups of the same owner are found again
  * @returns what can be used, and why nothing else can, in words for the log
@@ -143,6 +150,7 @@ export async function findCgroups(
     try {
       const hierarchy = await (place.version === 1 ? openFirst(place, name) : openSecond(place, name));
       hierarchies.push(...(hierarchy.resources.length === 0 ? [] : [hierarchy]));
+      await rmdir(hierarchy.folder).catch(ignoreGone);
     } catch (error) {
       problems.push(errorMessage(error));
     }
@@ -295,6 +303,24 @@ function quota(cpu: number): string {
   return String(Math.max(1000, Math.round(cpu * PERIOD_US)));
 }
 
+/** Another process of this host may remove our folder with its last group in just this moment. */
+async function makeGroup({ version, resources, folder }: Hierarchy, group: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const made = await mkdir(folder, { recursive: true });
+    try {
+      if (made !== undefined && version === 2) {
+        await delegate(folder, resources);
+      }
+      await mkdir(group);
+      return;
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) {
+        throw error;
+      }
+    }
+  }
+}
+
 async function removeGroup(group: string): Promise<void> {
   for (const entry of await readdir(group, { withFileTypes: true }).catch(() => [])) {
     if (entry.isDirectory()) {
@@ -306,7 +332,7 @@ async function removeGroup(group: string): Promise<void> {
 
 /** Processes that are about to end still count for a moment: such a group is removed with a later sweep. */
 function ignoreGone(error: unknown): void {
-  if (!['ENOENT', 'ESRCH', 'EBUSY', 'ENODEV'].includes(errorCode(error) ?? '')) {
+  if (!['ENOENT', 'ESRCH', 'EBUSY', 'ENOTEMPTY', 'ENODEV'].includes(errorCode(error) ?? '')) {
     throw error;
   }
 }
