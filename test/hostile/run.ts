@@ -81,6 +81,11 @@ async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promi
   process.stdout.write(`\n== ${backend}: ${mine.length} attacks\n`);
   const results: Result[] = [];
   let world = await HostileWorld.open(backend);
+  const onSignal = () => {
+    // Sandboxes outlive the service, and would outlive this program.
+    void world.close().finally(() => process.exit(130));
+  };
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   // An attack that was given up may still throw: it has its verdict.
   process.on('unhandledRejection', ignoreStray);
   try {
@@ -95,7 +100,7 @@ async function attackBackend(backend: AttackedBackend, attacks: Attack[]): Promi
       world = await mended(world, sighting instanceof NeverEnded);
     }
   } finally {
-    process.off('unhandledRejection', ignoreStray);
+    process.off('unhandledRejection', ignoreStray).off('SIGINT', onSignal).off('SIGTERM', onSignal);
     await world.close();
   }
   return results;
