@@ -33,6 +33,22 @@ const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
 
+/** Of one user. Each key has a rate limit of its own, so that more of them would be no limit at all. */
+export const MAX_KEYS = 50;
+/** Revoked and expired ones are kept for the record. */
+const MAX_ENDED = 100;
+
+const LOCK_OWNER = 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE';
+
+const COUNT_VALID = `
+  SELECT count(*)::integer AS count FROM api_keys
+  WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
+
+const FORGET_ENDED = `
+  DELETE FROM api_keys WHERE id IN (
+    SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+    ORDER BY created_at DESC OFFSET $3)`;
+
 /** Any constant: replicas that start together take turns on it. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
 
@@ -72,12 +88,26 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
+  /**
+   * Stores a key, and forgets what the user has beyond the newest keys that have ended. Requests of one user take turns.
+   *
+   * @returns null when the user has as many keys as may be
+   */
   async add(
     { id, secretHash }: ParsedApiKey,
     key: Pick<ApiKey, 'userId' | 'name' | 'expiresAt'>,
-  ): Promise<ApiKey> {
-    await this.insert({ id, secretHash, ...key });
-    return this.findOneByOrFail({ id });
+    now: Date,
+  ): Promise<ApiKey | null> {
+    return this.manager.transaction(async (manager) => {
+      await manager.query(LOCK_OWNER, [key.userId]);
+      const [found] = await manager.query<{ count: number }[]>(COUNT_VALID, [key.userId, now]);
+      if ((found?.count ?? 0) >= MAX_KEYS) {
+        return null;
+      }
+      await manager.query(FORGET_ENDED, [key.userId, now, MAX_ENDED]);
+      await manager.insert(ApiKey, { id, secretHash, ...key });
+      return manager.findOneByOrFail(ApiKey, { id });
+    });
   }
 
   /** Revoking a key again changes nothing. */

@@ -34,6 +34,12 @@ export function CreateApiKeyOperation(): MethodDecorator & ClassDecorator {
     ApiProblems(
       NOT_YOURS,
       NO_SUCH_USER,
+      {
+        status: 409,
+        code: 'conflict',
+        detail: 'A user may have 50 keys; revoke one first.',
+        description: 'As many keys as may be',
+      },
       413,
       415,
       invalidInput(

@@ -3,7 +3,7 @@ import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
 import type { ApiKey } from './api-key.entity.js';
-import { ApiKeyRepository } from './api-key.repository.js';
+import { ApiKeyRepository, MAX_KEYS } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
 import { userIsGone, UserRepository } from './user.repository.js';
@@ -27,7 +27,7 @@ export class ApiKeysService {
   /**
    * Issues a key on behalf of `actor`; only administrators issue keys for somebody else.
    *
-   * @throws DomainError unauthorized or not_found when the owner has been removed meanwhile
+   * @throws DomainError unauthorized or not_found when the owner has been removed meanwhile, conflict as `issue` does
    */
   async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
@@ -43,14 +43,22 @@ export class ApiKeysService {
     }
   }
 
-  /** Issues a key to a user, without asking who may. */
+  /**
+   * Issues a key to a user, without asking who may.
+   *
+   * @throws DomainError conflict when the user has as many keys as may be
+   */
   async issue(userId: string, name: string, expiresAt: Date | null): Promise<IssuedKey> {
     const key = generateApiKey();
     const parsed = parseApiKey(key);
     if (!parsed) {
       throw new Error('a generated API key has the wrong format');
     }
-    return { key, record: await this.keys.add(parsed, { userId, name, expiresAt }) };
+    const record = await this.keys.add(parsed, { userId, name, expiresAt }, new Date(this.clock.now()));
+    if (record === null) {
+      throw new DomainError('conflict', 'conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
+    }
+    return { key, record };
   }
 
   /** Keys of `actor`, or of another user for administrators; newest first. */
