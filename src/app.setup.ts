@@ -8,7 +8,7 @@ import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
 import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
 import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
-import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
+import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
@@ -78,7 +78,7 @@ export function configureApp(app: NestExpressApplication): void {
   }
   app.get(WebSocketRouter).attach(server, hosts);
   app.use(app.get(AgentServerProxy).middleware());
-  app.useGlobalInterceptors(new JsonBodyInterceptor());
+  new JsonBodyGuard().protect(app);
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter());
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {

@@ -39,7 +39,7 @@ export class ApiKeyVerifier {
     const now = this.clock.now();
     const cacheKey = `${parsed.id}.${parsed.secretHash.toString('base64')}`;
     const cached = this.verified.get(cacheKey);
-    if (cached && now - cached.verifiedAt < CACHE_MS && now < cached.expiresAt) {
+    if (cached && isFresh(cached, now)) {
       return cached.user;
     }
     const stored = await this.keys.findWithOwner(parsed.id);
@@ -82,4 +82,9 @@ export class ApiKeyVerifier {
       });
     });
   }
+}
+
+/** A time before the verification shows that a clock was set back: how long ago it was is not known any more. */
+function isFresh({ verifiedAt, expiresAt }: VerifiedKey, now: number): boolean {
+  return now >= verifiedAt && now - verifiedAt < CACHE_MS && now < expiresAt;
 }

@@ -10,6 +10,7 @@ import { ApiKeysController } from './api-keys.controller.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthGuard, KeyRateLimitGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
+import { RateLimitStorage } from './rate-limit.storage.js';
 import { User } from './user.entity.js';
 import { UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
@@ -26,6 +27,7 @@ const MINUTE_MS = 60_000;
       useFactory: ({ http: { rateLimitPerMinute } }: AppConfig) => ({
         throttlers: [{ ttl: MINUTE_MS, limit: Math.max(1, rateLimitPerMinute) }],
         skipIf: () => rateLimitPerMinute === 0,
+        storage: new RateLimitStorage(),
       }),
     }),
   ],

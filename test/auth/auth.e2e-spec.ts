@@ -268,6 +268,39 @@ describe('API keys and users', () => {
   });
 });
 
+describe('a clock that is set', () => {
+  it('back keeps no revoked key alive', async () => {
+    const app = await createTestApp();
+    try {
+      const headers = app.user.headers;
+      await request(app.url).get(KEYS).set(headers).expect(200);
+      await app.dataSource.query('UPDATE api_keys SET revoked_at = now()');
+      app.clock.advance(-3_600_000);
+
+      await request(app.url).get(KEYS).set(headers).expect(401);
+    } finally {
+      await app.close();
+    }
+  });
+
+  it('back refuses nobody for longer than the minute of the rate limit', async () => {
+    const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '2' });
+    const { now } = Date;
+    try {
+      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      Date.now = () => now() - 3_600_000;
+      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      const limited = await request(app.url).get(KEYS).set(app.user.headers);
+
+      expect(limited.status).toBe(429);
+      expect(Number(limited.headers['retry-after'])).toBeLessThanOrEqual(60);
+    } finally {
+      Date.now = now;
+      await app.close();
+    }
+  });
+});
+
 describe('a user who was removed while the key is still cached', () => {
   it('gets no further key', async () => {
     const app = await createTestApp();

@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { SUCCESS, type SuccessDto } from '../../common/openapi/responses.js';
 import type { BodyKind } from '../../common/requests/json-body.js';
-import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
+import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
 import { ConversationPathDto } from '../events/events.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';

@@ -3,24 +3,23 @@ import { createServer, type IncomingMessage, request as httpRequest, type Server
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
-import { firstValueFrom, of } from 'rxjs';
 import { DomainError } from '../errors/domain-error.js';
-import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { JsonBodyGuard } from './json-body.guard.js';
 import { runInRequestContext } from './request-context.js';
 
 const AT_ONCE = 8;
 const MAX_WAITING = 1_000;
 const ABSENT = { body: undefined };
 
-/** Stands in for a handler: responds with what the interceptor made of the body. */
+/** Stands in for a handler: responds with what the guard made of the body. */
 async function respond(
-  interceptor: JsonBodyInterceptor,
+  guard: JsonBodyGuard,
   request: IncomingMessage & { body?: unknown },
   response: ServerResponse,
 ): Promise<void> {
   const context = new ExecutionContextHost([request, response], Object, () => undefined);
   try {
-    await firstValueFrom(await interceptor.intercept(context, { handle: () => of(null) }));
+    await guard.canActivate(context);
     response.end(JSON.stringify(request.body ?? ABSENT));
   } catch (error) {
     response.statusCode = error instanceof DomainError ? 429 : 500;
@@ -28,14 +27,14 @@ async function respond(
   }
 }
 
-describe('JsonBodyInterceptor', () => {
-  const interceptor = new JsonBodyInterceptor({ deadlineMs: 60_000 });
+describe('JsonBodyGuard', () => {
+  const guard = new JsonBodyGuard({ deadlineMs: 60_000 });
   const arrived = new Set<IncomingMessage>();
   const server = createServer((request, response) => {
     const caller = String(request.headers['x-caller']);
     runInRequestContext({ requestId: 'test', userId: caller, caller }, () => {
       arrived.add(request);
-      void respond(interceptor, request, response);
+      void respond(guard, request, response);
     });
   });
 
