@@ -1,4 +1,5 @@
 import { benchConversations } from './conversations.bench.js';
+import { benchDownloads } from './downloads.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
@@ -12,6 +13,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   settings: benchSettings,
   sandboxes: benchSandboxes,
   conversations: benchConversations,
+  downloads: benchDownloads,
 };
 
 const [wanted] = process.argv.slice(2);
