@@ -1,5 +1,6 @@
 import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import {
+  type BackendSweep,
   SandboxBackendError,
   SandboxBackend,
   type SandboxFacts,
@@ -11,6 +12,8 @@ export class EmptySandboxBackend extends SandboxBackend {
   readonly isolation = 'container';
   /** How full its disk is. */
   space: DiskSpace | null = null;
+  /** Removed sandboxes with files left, as a sweep finds them. */
+  leftovers = 0;
 
   override async prepare(): Promise<string[]> {
     return [];
@@ -42,5 +45,9 @@ export class EmptySandboxBackend extends SandboxBackend {
 
   override async disk(): Promise<DiskSpace | null> {
     return this.space;
+  }
+
+  override async sweep(): Promise<BackendSweep> {
+    return { leftovers: this.leftovers, notices: [] };
   }
 }

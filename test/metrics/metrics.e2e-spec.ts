@@ -67,6 +67,14 @@ describe('metrics', () => {
     expect(await lines()).toContain('slipway_sandboxes{status="RUNNING"} 1');
   });
 
+  it('show how many removed sandboxes have files left', async () => {
+    const line = (count: number) => `slipway_sandbox_leftovers{backend="process"} ${count}`;
+    await until(async () => (await lines()).includes(line(0)));
+    backend.leftovers = 2;
+    await until(async () => !(await lines()).includes(line(0)));
+    expect(await lines()).toContain(line(2));
+  });
+
   it('show how full the disk of sandboxes is, where that is known', async () => {
     const aboutDisk = async () =>
       (await lines()).filter((line) => line.startsWith('slipway_sandbox_disk_bytes{'));

@@ -24,6 +24,7 @@ const ENDLESS = 1_000_000;
  * @throws the first error, after everything else has been removed, when something stays
  */
 export async function removeTree(folder: string): Promise<void> {
+  await permitAccess(Buffer.from(folder)).catch(ignoreChanged);
   const top = await openFolder(folder);
   if (top === null) {
     await unlink(folder).catch(ignoreMissing);
@@ -166,6 +167,12 @@ async function permitAccess(place: Buffer): Promise<void> {
 
 function placeIn(folder: FileHandle, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`/proc/self/fd/${folder.fd}/`), name]);
+}
+
+function ignoreChanged(error: unknown): void {
+  if (!CHANGED.has(errorCode(error) ?? '')) {
+    throw error;
+  }
 }
 
 function ignoreMissing(error: unknown): void {
