@@ -40,8 +40,8 @@ const AWAIT_NETWORK = `
 attempts=0
 until grep -q "$1" /proc/net/dev; do
   attempts=$((attempts + 1))
-  test $attempts -lt 200 || { echo "the interface $1 does not appear" >&2; exit 1; }
-  sleep 0.05
+  test $attempts -lt 1000 || { echo "the interface $1 does not appear" >&2; exit 1; }
+  sleep 0.01
 done
 `;
 
@@ -70,15 +70,20 @@ export async function probeNetwork(
     const marker = sandboxMarker(options.instanceId, path.basename(paths.root));
     const command = [...wrapper, '/bin/sh', '-c', AWAIT_NETWORK, 'await', NETWORK_INTERFACE];
     const { pid, failure } = startProbe(command, { marker });
-    const gone = new AbortController();
-    void failure.then(() => gone.abort());
+    const ended = new AbortController();
+    void failure.then(() => ended.abort());
     try {
       if (pid !== undefined) {
-        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: gone.signal });
+        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: ended.signal });
       }
       return await failure;
     } catch (error) {
-      return (await failure) ?? errorMessage(error instanceof Error ? (error.cause ?? error) : error);
+      if (ended.signal.aborted) {
+        // The program may have seen the interface, and ended, before slirp4netns said that it is done.
+        return await failure;
+      }
+      await endProcesses({ root: null, marker, user: null });
+      return errorMessage(error instanceof Error ? (error.cause ?? error) : error);
     } finally {
       await detachNetwork(paths, PROBE_RUN);
     }

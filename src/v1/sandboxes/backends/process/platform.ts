@@ -34,6 +34,7 @@ export async function detectPlatform(
     const reason =
       missingProgram(bwrap, users === null ? '' : setpriv) ?? (await probeBubblewrap(options, platform));
     if (reason === null) {
+      // Not at the same time: both probes run as the same user, whose processes end with the first one.
       const network = await detectNetwork(options, platform);
       const isolated = `sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`;
       return { platform: { ...platform, network: network.found }, notices: [isolated, network.notice] };
