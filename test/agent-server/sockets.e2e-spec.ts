@@ -59,6 +59,29 @@ describe('sockets of the agent server', () => {
     return { socket, frames, closed };
   }
 
+  it('lets few clients wait without a key, and answers pings of all others', async () => {
+    server = await startTestAgentServer();
+    const waiting = Array.from({ length: 32 }, () => open(`events/${randomUUID()}`));
+    await Promise.all(waiting.map(({ socket }) => once(socket, 'open')));
+    const refused = open(`events/${randomUUID()}`);
+    const [, response] = await once(refused.socket, 'unexpected-response');
+    expect(response.statusCode).toBe(503);
+    const withKey = open('bash-events', WITH_KEY);
+    await once(withKey.socket, 'open');
+    withKey.socket.ping('hello');
+    const [pong] = await once(withKey.socket, 'pong');
+    expect(String(pong)).toBe('hello');
+    waiting.forEach(({ socket }) => socket.terminate());
+    await until(async () => {
+      const next = open(`events/${randomUUID()}`);
+      const isOpen = new Promise<boolean>((resolve) => {
+        next.socket.once('open', () => resolve(true));
+        next.socket.once('unexpected-response', () => resolve(false));
+      });
+      return await isOpen;
+    });
+  });
+
   it('supports three ways to authenticate', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();

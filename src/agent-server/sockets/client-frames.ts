@@ -1,11 +1,14 @@
 import type { WebSocket } from 'ws';
 
 const MAX_QUEUED = 100;
+/** Of frames that wait, apart from the last one. */
+const MAX_QUEUED_CHARACTERS = 1024 * 1024;
 
 /** The frames of one client, read one by one. While too many are queued, the socket is paused. */
 export class ClientFrames {
   readonly #socket: WebSocket;
   readonly #queue: string[] = [];
+  #queuedCharacters = 0;
   #reader: ((frame: string | null) => void) | null = null;
   #closed = false;
 
@@ -21,7 +24,8 @@ export class ClientFrames {
   /** The next frame; null once the socket is closed, or after the timeout. */
   async next(timeoutMs?: number): Promise<string | null> {
     const frame = this.#queue.shift();
-    if (this.#socket.isPaused && this.#queue.length < MAX_QUEUED) {
+    this.#queuedCharacters -= frame?.length ?? 0;
+    if (this.#socket.isPaused && !this.#isFull()) {
       this.#socket.resume();
     }
     if (frame !== undefined || this.#closed) {
@@ -42,9 +46,14 @@ export class ClientFrames {
       return;
     }
     this.#queue.push(frame);
-    if (this.#queue.length >= MAX_QUEUED) {
+    this.#queuedCharacters += frame.length;
+    if (this.#isFull()) {
       this.#socket.pause();
     }
+  }
+
+  #isFull(): boolean {
+    return this.#queue.length >= MAX_QUEUED || this.#queuedCharacters >= MAX_QUEUED_CHARACTERS;
   }
 
   #deliver(frame: string | null): void {

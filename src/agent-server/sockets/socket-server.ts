@@ -20,6 +20,10 @@ import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
+/** Sockets that have not said a key yet: each may hold a frame in memory. */
+const MAX_WITHOUT_KEY = 32;
+/** Bytes that a client did not read, above which its pings get no response. */
+const MAX_UNREAD_BYTES = 64 * 1024;
 /** Key of the subscribers to bash events, beside those of conversations. */
 const BASH_EVENTS = 'bash';
 
@@ -39,7 +43,13 @@ interface FrameReceiver {
 /** Serves the WebSockets `/sockets/events/{id}` and `/sockets/bash-events`. */
 export class SocketServer {
   readonly #options: SocketServerOptions;
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME_BYTES });
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME_BYTES,
+    // One pong per ping would fill the memory when a client sends pings and reads nothing.
+    autoPong: false,
+  });
+  #withoutKey = 0;
   readonly #listeners = new Map<string, Map<WebSocket, FrameReceiver>>();
   /** Clients that have not responded to the last ping. */
   readonly #unresponsive = new WeakSet<WebSocket>();
@@ -81,10 +91,19 @@ export class SocketServer {
       stream.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
+    if (requested.key === undefined && !this.#options.keys.isOpen && this.#withoutKey >= MAX_WITHOUT_KEY) {
+      stream.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
     // Accepted before authentication: browsers learn the reason of a rejection only from a close code.
     this.#server.handleUpgrade(request, stream, head, (socket) => {
       socket.on('error', () => socket.terminate());
       socket.on('pong', () => this.#unresponsive.delete(socket));
+      socket.on('ping', (data) => {
+        if (socket.bufferedAmount < MAX_UNREAD_BYTES) {
+          socket.pong(data);
+        }
+      });
       this.#serve(socket, new ClientFrames(socket), requested).catch((error: unknown) => {
         log('error', 'failed to serve socket', { error: errorMessage(error) });
         socket.close(CLOSE_CODES.FAILED);
@@ -135,7 +154,12 @@ export class SocketServer {
     if (keys.isOpen || key !== undefined) {
       return keys.accepts(key);
     }
-    return keys.accepts(keyInFrame((await frames.next(limits.authTimeoutMs)) ?? ''));
+    this.#withoutKey += 1;
+    try {
+      return keys.accepts(keyInFrame((await frames.next(limits.authTimeoutMs)) ?? ''));
+    } finally {
+      this.#withoutKey -= 1;
+    }
   }
 
   #subscribe<E extends EventIdentity>(

@@ -5,7 +5,7 @@ import type { HostileWorld } from './hostile-world.js';
 const EVERY_MS = 50;
 const MIB = 1024 * 1024;
 /** What others may notice at most on a machine that also runs the attack. */
-const MAX_PULSE_MS = 2_000;
+const MAX_PULSE_MS = 5_000;
 
 /** How a service does while it is attacked: how fast it answers others, and what memory it takes. */
 export class Vitals {
