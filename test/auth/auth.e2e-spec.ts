@@ -287,9 +287,10 @@ describe('a clock that is set', () => {
     const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '2' });
     const { now } = Date;
     try {
-      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+      for (const status of [200, 200, 429]) {
+        await request(app.url).get(KEYS).set(app.user.headers).expect(status);
+      }
       Date.now = () => now() - 3_600_000;
-      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
       const limited = await request(app.url).get(KEYS).set(app.user.headers);
 
       expect(limited.status).toBe(429);
