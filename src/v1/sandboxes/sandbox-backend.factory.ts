@@ -73,7 +73,10 @@ export async function createSandboxBackend(
       relay: path.join(AGENT_SERVER, 'relay.main.js'),
       args: ['--max-semi-space-size=2'],
     },
-    network: { mode: sandboxes.network, allow: [...sandboxes.networkAllow, ...operatorHosts(config)] },
+    network: {
+      mode: sandboxes.network,
+      allow: [...sandboxes.networkAllow, ...configuredDestinations(config)],
+    },
     environment: sandboxes.environment,
   });
 }
@@ -82,7 +85,7 @@ export async function createSandboxBackend(
  * Hosts that the operator's own configuration names, in case they are not public: git servers, what settings may name, and
  * the proxy.
  */
-export function operatorHosts({ git, outbound, sandboxes }: AppConfig): string[] {
+export function configuredDestinations({ git, outbound, sandboxes }: AppConfig): string[] {
   const addresses = [
     git.githubCloneUrl,
     git.gitlabCloneUrl,
