@@ -1,3 +1,4 @@
+import { mkdir, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
@@ -42,7 +43,7 @@ export async function createSandboxBackend(
   const { PROCESS_BACKEND_DEFAULTS } = await import('./backends/process/process-options.js');
   return new ProcessSandboxBackend({
     ...PROCESS_BACKEND_DEFAULTS,
-    folder: path.join(dataDir, 'sandboxes'),
+    folder: await realFolder(path.join(dataDir, 'sandboxes')),
     instanceId,
     hostId,
     listenAddress: sandboxes.address,
@@ -79,6 +80,12 @@ export async function createSandboxBackend(
     },
     environment: sandboxes.environment,
   });
+}
+
+/** Creates the folder; sockets in there are only reached by a path without links. */
+async function realFolder(folder: string): Promise<string> {
+  await mkdir(folder, { recursive: true, mode: 0o711 });
+  return await realpath(folder);
 }
 
 /**

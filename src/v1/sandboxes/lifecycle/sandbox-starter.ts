@@ -94,7 +94,7 @@ export class SandboxStarter {
   ) {}
 
   /**
-   * Starts or resumes the sandbox; one that runs already, because an earlier worker died, is only waited for.
+   * Starts or resumes the sandbox. A first start that an earlier worker began before it died is only waited for.
    *
    * @param signal aborts the start; what has begun is left to the next worker of the row
    * @throws SandboxBackendError with the cause when it cannot be started
@@ -139,10 +139,12 @@ export class SandboxStarter {
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
-    if (state !== 'stopped') {
+    if (state !== 'stopped' && generation === 0) {
       await this.backend.start(launch, signal);
       return launch.sessionKey;
     }
+    // A resume that overtook the pause finds the program of before it, with the key of before it.
+    await this.backend.pause(id);
     const sessionKey = await this.renewKey(sandbox);
     await this.backend.resume({ ...launch, sessionKey }, signal);
     return sessionKey;
