@@ -37,11 +37,13 @@ describe('sandboxes of several processes', () => {
   }
 
   /** As if a process had been killed in the middle of its work: the owner of the lease does not come back. */
-  async function leaveBehind(id: string, status: string): Promise<void> {
+  /** @param generation how many starts of it have succeeded */
+  async function leaveBehind(id: string, status: string, generation = 1): Promise<void> {
     await first.dataSource.query(
-      `UPDATE sandboxes SET status = $2, address = NULL, lease_owner = 'dead', lease_until = now() + interval '15 s'
+      `UPDATE sandboxes SET status = $2, generation = $3, address = NULL, lease_owner = 'dead',
+         lease_until = now() + interval '15 s'
        WHERE id = $1`,
-      [id, status],
+      [id, status, generation],
     );
   }
 
@@ -73,18 +75,23 @@ describe('sandboxes of several processes', () => {
   });
 
   it.each([
-    ['STARTING', 'RUNNING'],
-    ['PAUSING', 'PAUSED'],
-    ['DELETING', 'MISSING'],
-  ])('%s of a dead process goes on when its lease expires', async (left, reached) => {
-    const { id } = await me.running();
-    await leaveBehind(id, left);
-    first.clock.advance(15_001);
+    ['STARTING', 0, 'RUNNING', 1],
+    // Of a resume nobody knows whether the program runs since before it, with the key of before it.
+    ['STARTING', 1, 'RUNNING', 2],
+    ['PAUSING', 1, 'PAUSED', 1],
+    ['DELETING', 1, 'MISSING', 1],
+  ])(
+    '%s of a dead process goes on when its lease expires (start %i)',
+    async (left, generation, reached, starts) => {
+      const { id } = await me.running();
+      await leaveBehind(id, left, generation);
+      first.clock.advance(15_001);
 
-    await me.reach(id, reached);
-    await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
-    expect(backend.boxes.get(id)?.starts ?? 1).toBe(1);
-  });
+      await me.reach(id, reached);
+      await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
+      expect(backend.boxes.get(id)?.starts ?? 1).toBe(starts);
+    },
+  );
 
   it('no process takes what another one works on', async () => {
     const { id } = await me.running();
