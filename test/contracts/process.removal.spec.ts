@@ -77,5 +77,6 @@ describe('the removal of process sandboxes', () => {
     await rename(at('left'), at('.removed-left-1'));
     const { backend } = harness;
     await until(async () => (await backend.sweep()).leftovers === 0 && existing().length === 0);
+    expect(existing()).toEqual([]);
   });
 });
