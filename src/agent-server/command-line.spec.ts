@@ -8,6 +8,8 @@ describe('parseOptions', () => {
       host: '127.0.0.1',
       port: 8000,
       portFile: null,
+      socket: null,
+      relays: [],
       workspace: '/srv/workspace',
       conversationsPath: '/srv/workspace/conversations',
       bashEventsPath: '/srv/workspace/bash_events',

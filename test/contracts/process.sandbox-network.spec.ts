@@ -21,6 +21,16 @@ const NEEDED = [
   ['slirp4netns', '--version'],
   ['ip', '-V'],
 ] as const;
+/** Options of sockets for which Linux looks up no route: SO_BINDTODEVICE, SO_DONTROUTE (socket(7)). */
+const OPTIONS = ['25=tap0', '5=1'];
+/** Connects with an option, and says so. */
+const CONNECT = `
+  my ($option, $host, $port) = @ARGV;
+  socket(my $s, PF_INET, SOCK_STREAM, 0) or die;
+  my ($name, $value) = split(/=/, $option);
+  setsockopt($s, SOL_SOCKET, $name, $value =~ /^\\d+$/ ? pack("i", $value) : "$value\\0") or die if defined $value;
+  print "connected\\n" if connect($s, sockaddr_in($port, inet_aton($host)));
+`;
 /** Where the programs are installed but do not work, the suite fails; where they are not, there is nothing to test. */
 const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
   ? describe
@@ -88,10 +98,20 @@ describeNetwork('the network of a process sandbox', () => {
     expect(stdout).toMatch(/^nameserver 10\.0\.2\.3$/m);
   });
 
-  it('shows a tool no socket of this machine, and lets it change no route', async () => {
+  it('leads no further for sockets that name their device or send no further than the network', async () => {
+    const client = await started();
+    const attempts = [...OPTIONS, 'plain'].map(
+      (option) => `timeout 5 perl -MSocket -e '${CONNECT}' ${option} 10.0.2.2 ${portOf(closed)}`,
+    );
+    const control = `timeout 5 perl -MSocket -e '${CONNECT}' plain 127.0.0.1 ${portOf(opened)}`;
+    const { stdout } = await client.run(`${[...attempts, control].join('; ')}; echo tried`);
+    expect(stdout).toBe('connected\ntried\n');
+  });
+
+  it('shows a tool no socket of this machine, and lets it change no rule', async () => {
     const client = await started();
     const { stdout } = await client.run(
-      'cat /proc/net/tcp; ip rule del pref 200; ip route flush table 77; unshare -r ip rule del pref 200; unshare -rn true',
+      'cat /proc/net/tcp; ip xfrm policy flush; unshare -r ip xfrm policy flush; unshare -rn true; ls /sys',
     );
     expect(stdout).not.toContain(portOf(closed).toString(16).toUpperCase());
     expect(await openOnes(client, ['10.0.0.1/80'])).toEqual([]);

@@ -36,8 +36,13 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
   const found = new Set<number>();
   let isUnsure = false;
   for (const { pid, group, session } of processes) {
-    if (pid === root || group === root || session === root || (user !== null && userOf(pid) === user)) {
+    const owner = user === null ? null : userOf(pid);
+    if (pid === root || group === root || session === root || (user !== null && owner === user)) {
       found.add(pid);
+      continue;
+    }
+    if (user !== null && owner !== 0 && owner !== process.getuid?.()) {
+      // Another user's, whatever it says of itself: only what root or we started can become the tree's own user.
       continue;
     }
     const environment = environmentOf(pid);

@@ -56,7 +56,7 @@ describe('toLlmFailure', () => {
 
   it.each([
     ['loopback', refused('ECONNREFUSED', '127.0.0.1'), true],
-    ['a private address', refused('EACCES', '10.1.2.3'), true],
+    ['a private address', refused('EPERM', '10.1.2.3'), true],
     [
       'both loopbacks',
       new AggregateError([refused('ECONNREFUSED', '::1'), refused('ECONNREFUSED', '127.0.0.1')]),

@@ -30,8 +30,8 @@ export class LlmFailure extends Error {
 }
 
 const MAX_REASON = 1_000;
-/** What `connect` answers where a route prohibits the destination, or where there is none (ip-route(8)). */
-const CLOSED_CODES = ['EACCES', 'EHOSTUNREACH', 'ENETUNREACH'];
+/** What `connect` answers where a policy closes the destination, or where no route leads (connect(2)). */
+const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
 /** Providers share no error code for this; these are the words of the large ones. */
 const CONTEXT_FULL =
   /context[ _-]?(length|window|size)|prompt is too long|too many (input )?tokens|maximum .{0,40}tokens|input is too long/i;

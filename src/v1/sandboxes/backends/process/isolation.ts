@@ -1,6 +1,6 @@
 import { access, lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { type NetworkRules, routingCommands } from './network-rules.js';
+import { type NetworkRules, policyCommands } from './network-rules.js';
 import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
@@ -38,8 +38,8 @@ export interface IsolatedNetwork {
 const STATUS_FD = 3;
 /** Applies the rules of the network, then becomes the rest of the command. */
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
-/** Holds sockets that control the machine: of container engines, of the session's services. */
-const ALWAYS_HIDDEN = ['/run'];
+/** Sockets that control the machine (of container engines, of the session's services), and what others take of it. */
+const ALWAYS_HIDDEN = ['/run', '/sys'];
 /** The parts of it that name resolution may need. */
 const RESOLVER_CONFIGURATION = '/etc/resolv.conf';
 const RESOLVER_FILES = [RESOLVER_CONFIGURATION, '/run/systemd/resolve'];
@@ -93,7 +93,7 @@ export async function programWrapper(
     const network =
       platform.network === null || rules === null
         ? null
-        : { programs: platform.network, commands: routingCommands(rules), resolver };
+        : { programs: platform.network, commands: policyCommands(rules), resolver };
     return bubblewrapCommand({ programs: platform.programs, visible, paths, hasVarTmp, user, network });
   }
   if (user === null || platform.setpriv === null) {
@@ -158,7 +158,7 @@ interface BubblewrapInput {
  * `/dev` whole, because the kernel mounts a new `/proc` only where an unobscured one is visible.
  *
  * A network namespace comes before all of them: it belongs to a user namespace above those that the program may enter, so
- * that no capability in there can change its routes.
+ * that no capability in there can change its rules.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
   const { programs, user, paths, network } = input;
@@ -201,12 +201,15 @@ function asUser(user: number): string[] {
 
 function mountArguments({ visible, paths, hasVarTmp, user, network }: BubblewrapInput): string[] {
   const { hiddenFolders, hiddenFiles, exposed } = visible;
-  const covered = [...hiddenFolders, ...TEMPORARY_FOLDERS];
+  const mountPoints = [...exposed, paths.box, ...(network === null ? [] : [network.resolver])];
+  const anchors = [...new Set(mountPoints.flatMap(anchorOf))];
+  const covered = [...hiddenFolders, ...anchors];
   return [
     ['--ro-bind', '/', '/'],
     hiddenFolders.flatMap((folder) => ['--tmpfs', folder]),
     hiddenFiles.flatMap((file) => ['--ro-bind', '/dev/null', file]),
     ['--bind', paths.tmp, '/tmp', ...(hasVarTmp ? ['--bind', paths.tmp, '/var/tmp'] : [])],
+    anchors.flatMap((folder) => ['--perms', '0755', '--tmpfs', folder]),
     exposed.flatMap((name) => [...parentFolders(name, covered), '--ro-bind', name, name]),
     [...parentFolders(paths.box, covered), '--bind', paths.box, paths.box],
     user === null ? [] : ['--ro-bind', paths.users, '/etc/passwd'],
@@ -214,8 +217,21 @@ function mountArguments({ visible, paths, hasVarTmp, user, network }: Bubblewrap
       ? []
       : [...parentFolders(network.resolver, covered), '--ro-bind', paths.resolver, network.resolver],
     // Last, once the mount points have been created in them.
-    hiddenFolders.flatMap((folder) => ['--remount-ro', folder]),
+    [...hiddenFolders, ...anchors].flatMap((folder) => ['--remount-ro', folder]),
   ].flat();
+}
+
+/**
+ * The topmost folder that leads to a mount point below a temporary one. It is mounted itself: a tool, to which everything in
+ * `/tmp` belongs, could rename an ordinary folder with all that is mounted in it, and put another one there.
+ */
+function anchorOf(mountPoint: string): string[] {
+  const temporary = TEMPORARY_FOLDERS.find((folder) => mountPoint.startsWith(`${folder}/`));
+  if (temporary === undefined) {
+    return [];
+  }
+  const [first = '', ...deeper] = path.relative(temporary, mountPoint).split(path.sep);
+  return deeper.length === 0 ? [] : [path.join(temporary, first)];
 }
 
 /** Creates the parents of a mount point in a covered folder; only their owner could traverse those that bubblewrap creates by itself. */

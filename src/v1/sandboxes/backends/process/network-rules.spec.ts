@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { networkRules, resolverConfiguration, routingCommands } from './network-rules.js';
+import { networkRules, resolverConfiguration, policyCommands } from './network-rules.js';
 
 const NAMES: Record<string, string[]> = {
   'git.corp.example.com': ['10.20.0.7', 'fd00::7'],
@@ -43,7 +43,7 @@ describe('networkRules', () => {
   });
 });
 
-it('routingCommands open what they open before they close what they close', () => {
+it('policyCommands close ranges, but for what they open', () => {
   const given = {
     closed: ['10.0.0.0/8'],
     opened: [
@@ -52,17 +52,14 @@ it('routingCommands open what they open before they close what they close', () =
     ],
     loopbackPorts: [11_434],
   };
-  expect(routingCommands(given).split('\n')).toEqual([
+  expect(policyCommands(given).split('\n')).toEqual([
     'link set lo up',
-    'route add prohibit 10.0.0.0/8 table 77',
-    'rule add pref 100 to 10.0.2.3 ipproto tcp dport 53 lookup main',
-    'rule add pref 100 to 10.0.2.3 ipproto udp dport 53 lookup main',
-    'rule add pref 100 to 10.0.2.2 ipproto tcp dport 11434 lookup main',
-    'rule add pref 100 to 10.20.0.0/16 lookup main',
-    'rule add pref 100 to 10.1.2.3 ipproto tcp dport 8443 lookup main',
-    'rule add pref 200 ipproto tcp lookup 77',
-    'rule add pref 200 ipproto udp lookup 77',
-    'rule add pref 200 ipproto icmp lookup 77',
+    'xfrm policy add dst 10.0.2.3 proto tcp dport 53 dir out priority 100',
+    'xfrm policy add dst 10.0.2.3 proto udp dport 53 dir out priority 100',
+    'xfrm policy add dst 10.0.2.2 proto tcp dport 11434 dir out priority 100',
+    'xfrm policy add dst 10.20.0.0/16 dir out priority 100',
+    'xfrm policy add dst 10.1.2.3 proto tcp dport 8443 dir out priority 100',
+    'xfrm policy add dst 10.0.0.0/8 dir out action block priority 200',
   ]);
 });
 

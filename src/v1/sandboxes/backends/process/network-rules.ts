@@ -20,13 +20,9 @@ const NOT_PUBLIC = [
   '224.0.0.0/4',
   '240.0.0.0/4',
 ];
-/** The routing table of destinations that are closed; any number but those that the kernel uses (ip-route(8)). */
-const CLOSED_TABLE = 77;
-/** Before the closed ones; the kernel's own rules follow from 32766 on (ip-rule(8)). */
-const OPEN_PREFERENCE = 100;
-const CLOSED_PREFERENCE = 200;
-/** All that slirp4netns forwards. Its own set-up, which comes later, names no protocol and is not affected. */
-const PROTOCOLS = ['tcp', 'udp', 'icmp'];
+/** Lower numbers come first. */
+const OPEN_PRIORITY = 100;
+const CLOSED_PRIORITY = 200;
 
 /** Which destinations a sandbox reaches besides public addresses. */
 export interface NetworkRules {
@@ -71,22 +67,22 @@ export async function networkRules(
 /**
  * Commands for `ip -batch` that apply the rules inside a network namespace, before it is connected. The gateway stands
  * for this machine's loopback and is closed like every private address.
+ *
+ * They are policies of IPsec (ip-xfrm(8)), because those apply to whatever leaves: routes are not looked up for a socket
+ * that is bound to a device (SO_BINDTODEVICE), for SO_DONTROUTE and for broadcasts, and a packet filter is on fewer machines.
  */
-export function routingCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
+export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
   const exceptions = [
-    ...['tcp', 'udp'].map((protocol) => `to ${NAME_SERVER} ipproto ${protocol} dport 53`),
-    ...loopbackPorts.map((port) => `to ${HOST_LOOPBACK} ipproto tcp dport ${port}`),
-    ...opened.map(({ range, port }) => `to ${range}${port === null ? '' : ` ipproto tcp dport ${port}`}`),
+    ...['tcp', 'udp'].map((protocol) => `${NAME_SERVER} proto ${protocol} dport 53`),
+    ...loopbackPorts.map((port) => `${HOST_LOOPBACK} proto tcp dport ${port}`),
+    ...opened.map(({ range, port }) => `${range}${port === null ? '' : ` proto tcp dport ${port}`}`),
   ];
   return [
     'link set lo up',
-    ...closed.map((range) => `route add prohibit ${range} table ${CLOSED_TABLE}`),
     ...[...new Set(exceptions)].map(
-      (exception) => `rule add pref ${OPEN_PREFERENCE} ${exception} lookup main`,
+      (exception) => `xfrm policy add dst ${exception} dir out priority ${OPEN_PRIORITY}`,
     ),
-    ...PROTOCOLS.map(
-      (protocol) => `rule add pref ${CLOSED_PREFERENCE} ipproto ${protocol} lookup ${CLOSED_TABLE}`,
-    ),
+    ...closed.map((range) => `xfrm policy add dst ${range} dir out action block priority ${CLOSED_PRIORITY}`),
   ].join('\n');
 }
 

@@ -33,7 +33,7 @@ import {
   SandboxFiles,
   sandboxIds,
 } from './sandbox-files.js';
-import { detachNetwork, isNetworkAttached } from './sandbox-network.js';
+import { detachNetwork, isNetworkLost } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 const GROUPS_EVERY_MS = 60_000;
@@ -131,7 +131,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
     if (isProgramAlive(record)) {
       await rotateLog(files.paths.log, this.#options.fileLimits.logBytes);
-      if (record.networked && !(await isNetworkAttached(files.paths, record.run))) {
+      if (record.networked && (await isNetworkLost(files.paths, record.run))) {
         this.#reconnect(id, files);
       }
       const { listenAddress } = this.#options;

@@ -21,6 +21,9 @@ const MTU = 65_520;
 /** What a sandbox's network is connected by. */
 export const NETWORK_INTERFACE = 'tap0';
 
+/** Bounds what many connections of a sandbox take of the machine: slirp4netns has a socket for each. */
+const LIMIT = 'ulimit -n 1024 && echo 500 > /proc/self/oom_score_adj; exec "$@"';
+
 /** The process that connects a sandbox's network namespace. */
 interface NetworkRecord extends ProcessIdentity {
   /** The start of the sandbox that it belongs to. */
@@ -54,7 +57,8 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
   await namespaceReady(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
   const [name = '', value = ''] = input.marker.split(/=(.*)/s);
-  const child = spawn(input.network.slirp4netns, slirpArguments(input), {
+  const command = ['-c', LIMIT, 'sh', input.network.slirp4netns, ...slirpArguments(input)];
+  const child = spawn('/bin/sh', command, {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [name]: value },
     cwd: '/',
     detached: true,
@@ -80,10 +84,11 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
   }
 }
 
-/** Whether the process that connects this start of the sandbox lives. */
-export async function isNetworkAttached(paths: SandboxPaths, run: string): Promise<boolean> {
+/** Whether the process that connected this start of the sandbox has died. */
+export async function isNetworkLost(paths: SandboxPaths, run: string): Promise<boolean> {
   const record = await readRecord(paths);
-  return record !== null && record.run === run && isProgramAlive(record);
+  // Without a record another process of this host is about to connect it.
+  return record?.run === run && !isProgramAlive(record);
 }
 
 /**
