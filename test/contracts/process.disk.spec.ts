@@ -39,6 +39,7 @@ describe('the disk of process sandboxes', () => {
   it.each([
     ['bytes', 'head -c 1G /dev/zero > big'],
     ['whole files at once', 'for file in $(seq 20); do fallocate -l 20M $file; done'],
+    ['a file that has no name any more', 'exec 9> gone; rm gone; head -c 1G /dev/zero >&9'],
     ['files', 'mkdir -p many; cd many; seq 30000 | xargs touch'],
   ])('ends what fills it with %s, with a cause, and nobody else', async (_, fill) => {
     if (!isSmall) {

@@ -3,8 +3,10 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
+import { isSameKey } from '../sandboxes/session-key.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 /** Credentials for the service, which clients may send out of habit and which programs in a sandbox must not see. */
@@ -62,7 +64,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       refuseUpgrade(socket, '404 Not Found');
       return;
     }
-    await this.forwarder.forwardUpgrade(request, socket, head, proxyToAgentServer(sandbox.address, path));
+    await this.forwarder.forwardUpgrade(request, socket, head, proxyToAgentServer(request, sandbox, path));
   }
 
   beforeApplicationShutdown(): void {
@@ -86,7 +88,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         this.activity.touch(sandboxId);
       }
     });
-    await this.forwarder.forwardRequest(request, response, proxyToAgentServer(sandbox.address, path));
+    await this.forwarder.forwardRequest(request, response, proxyToAgentServer(request, sandbox, path));
   }
 }
 
@@ -100,13 +102,25 @@ export function agentServerPath(address: string): AgentServerPath | null {
   return { sandboxId, rest: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
-function proxyToAgentServer(target: string, { rest }: AgentServerPath): ProxiedRequest {
+function proxyToAgentServer(
+  request: IncomingMessage,
+  { address, sessionKey }: AgentServerTarget,
+  { rest }: AgentServerPath,
+): ProxiedRequest {
   return {
-    target,
+    target: address,
     path: rest,
+    isProven: presentedKeys(request, rest).some((key) => isSameKey(key, sessionKey)),
     rewriteRequestHeaders: (headers) => remove(headers, SERVICE_HEADERS),
     rewriteResponseHeaders: (headers) => remove(headers, FORBIDDEN_RESPONSE_HEADERS),
   };
+}
+
+/** Where agent servers look for a key, besides the first frame of a WebSocket. */
+function presentedKeys(request: IncomingMessage, rest: string): string[] {
+  const header = request.headers['x-session-api-key'];
+  const parameter = URL.parse(rest, 'http://sandbox')?.searchParams.get('session_api_key');
+  return [header, parameter].filter((key): key is string => typeof key === 'string');
 }
 
 function remove(headers: OutgoingHttpHeaders, names: readonly string[]): void {

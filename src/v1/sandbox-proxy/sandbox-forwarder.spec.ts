@@ -106,6 +106,7 @@ describe('SandboxForwarder', () => {
     proxied = {
       target: `http://127.0.0.1:${portOf(server)}`,
       path: '/',
+      isProven: true,
       rewriteRequestHeaders: nothing,
       rewriteResponseHeaders: nothing,
     };
@@ -246,6 +247,23 @@ describe('SandboxForwarder', () => {
     await until(() => programs.every(({ closed }) => closed));
     void raw(get());
     await until(() => received.length === 257);
+  });
+
+  it('keeps places for the owner, however many come without a key', async () => {
+    await startProgram(() => undefined);
+    proxied = { ...proxied, isProven: false };
+    const waiting = Array.from({ length: 64 }, () => {
+      const socket = connect(portOf(service), '127.0.0.1');
+      socket.on('error', () => socket.destroy());
+      socket.write(get());
+      return socket;
+    });
+    await until(() => received.length === 64);
+    expect(await raw(get())).toContain('requests to this program of the sandbox are under way');
+    proxied = { ...proxied, isProven: true };
+    void raw(get());
+    await until(() => received.length === 65);
+    waiting.forEach((socket) => socket.destroy());
   });
 
   it('adds the client to what earlier proxies said', async () => {

@@ -27,6 +27,8 @@ const LINGER_MS = 5_000;
 const REFUSED_LINGER_MS = 1_000;
 /** Requests and WebSockets to one program at the same time: each has two connections, which nobody else can use. */
 const MAX_PER_PROGRAM = 256;
+/** Of these, those of callers who have not shown a key: they cannot keep the owner out. */
+const MAX_UNPROVEN = 64;
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 
@@ -56,6 +58,8 @@ export interface ProxiedRequest {
   rewriteRequestHeaders: (headers: OutgoingHttpHeaders) => void;
   /** Changes the headers that the client gets. */
   rewriteResponseHeaders: (headers: OutgoingHttpHeaders) => void;
+  /** Whether the caller has shown that the sandbox is theirs. */
+  isProven: boolean;
   /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
 }
@@ -99,11 +103,11 @@ export class SandboxForwarder {
       // The client has left; nothing would end an outgoing request.
       return;
     }
-    if (!this.#begin(proxied.target, response)) {
+    if (!this.#begin(proxied, response)) {
       throw new DomainError(
         'rate_limited',
         'rate_limited',
-        `${MAX_PER_PROGRAM} requests to this program of the sandbox are under way, the most allowed; wait until one has ended.`,
+        `${placesOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
         { retryAfterSeconds: 1 },
       );
     }
@@ -153,7 +157,7 @@ export class SandboxForwarder {
       refuseUpgrade(socket, '503 Service Unavailable');
       return;
     }
-    if (!this.#begin(proxied.target, socket)) {
+    if (!this.#begin(proxied, socket)) {
       refuseUpgrade(socket, '429 Too Many Requests');
       return;
     }
@@ -186,18 +190,20 @@ export class SandboxForwarder {
   }
 
   /** Counts a request to a program until the client's end closes; false when there are too many. */
-  #begin(target: string, client: Writable): boolean {
-    const count = this.#underWay.get(target) ?? 0;
-    if (count >= MAX_PER_PROGRAM) {
+  #begin({ target, isProven }: ProxiedRequest, client: Writable): boolean {
+    // An address has no spaces.
+    const callers = isProven ? target : `${target} unproven`;
+    const count = this.#underWay.get(callers) ?? 0;
+    if (count >= placesOf({ isProven })) {
       return false;
     }
-    this.#underWay.set(target, count + 1);
+    this.#underWay.set(callers, count + 1);
     client.once('close', () => {
-      const left = (this.#underWay.get(target) ?? 1) - 1;
+      const left = (this.#underWay.get(callers) ?? 1) - 1;
       if (left === 0) {
-        this.#underWay.delete(target);
+        this.#underWay.delete(callers);
       } else {
-        this.#underWay.set(target, left);
+        this.#underWay.set(callers, left);
       }
     });
     return true;
@@ -237,6 +243,10 @@ export class SandboxForwarder {
     }
     client.socket.pipe(program.socket).pipe(client.socket);
   }
+}
+
+function placesOf({ isProven }: Pick<ProxiedRequest, 'isProven'>): number {
+  return isProven ? MAX_PER_PROGRAM : MAX_UNPROVEN;
 }
 
 /** Refuses a WebSocket with a plain HTTP status (RFC 6455, 4.2.2), and makes sure that the socket closes. */

@@ -50,7 +50,10 @@ export function portToken(sessionKey: string): string {
 
 /** Whether a client presents the token, or the session key itself. Compares in constant time. */
 export function opensPorts(presented: string, sessionKey: string): boolean {
-  return [portToken(sessionKey), sessionKey].some((secret) =>
-    timingSafeEqual(hash('sha256', presented, 'buffer'), hash('sha256', secret, 'buffer')),
-  );
+  return [portToken(sessionKey), sessionKey].some((secret) => isSameKey(presented, secret));
+}
+
+/** Whether two keys are the same. Compares in constant time. */
+export function isSameKey(presented: string, key: string): boolean {
+  return timingSafeEqual(hash('sha256', presented, 'buffer'), hash('sha256', key, 'buffer'));
 }

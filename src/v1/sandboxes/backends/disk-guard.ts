@@ -3,6 +3,8 @@ import { type DiskSpace, lacksFiles } from './disk-space.js';
 
 const MEBIBYTE = 1024 * 1024;
 /** Growth below this is a log or a cache, not what fills a disk. */
+/** Sandboxes whose last size is kept. */
+const MAX_MEASURED = 10_000;
 const NOTABLE_BYTES = 16 * MEBIBYTE;
 const NOTABLE_FILES = 1000;
 const MEASURES_AT_ONCE = 4;
@@ -193,8 +195,12 @@ export class DiskGuard {
     return this.#measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
   }
 
+  /** What a paused sandbox had is kept: after its resume it has not grown by all that it has. */
   #forget(running: ReadonlySet<string>): void {
     for (const id of this.#measured.keys()) {
+      if (this.#measured.size <= MAX_MEASURED) {
+        break;
+      }
       if (!running.has(id)) {
         this.#measured.delete(id);
       }

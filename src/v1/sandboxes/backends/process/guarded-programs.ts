@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readdir, stat, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { jsonText, parseJson } from '../../../../common/json-access.js';
 import { sendSignal, viewTree } from '../../../../common/processes/end-processes.js';
@@ -13,6 +13,10 @@ const run = promisify(execFile);
 /** Longer than a tree of ordinary size takes on a slow disk. */
 const MEASURE_TIMEOUT_MS = 10_000;
 const KIBIBYTE = 1024;
+/** The unit of `st_blocks` (inode(7)). */
+const BLOCK_BYTES = 512;
+/** Descriptors that one measurement looks at. */
+const MAX_DESCRIPTORS = 20_000;
 /** A process that is just being made may slip through the first rounds. */
 const FREEZE_ROUNDS = 3;
 
@@ -43,10 +47,10 @@ export class GuardedPrograms implements GuardedSandboxes {
     return (await Promise.all(found)).flat();
   }
 
-  /** By coreutils' du: it goes down by descriptors, so that no nesting is too deep for it, and blocks nobody here. */
+  /** Includes deleted files that its processes hold open. By coreutils' du: it goes down by descriptors, so that no nesting is too deep for it, and blocks nobody here. */
   async measure(id: string): Promise<number | null> {
     const kibibytes = await this.#sum(id, '-k');
-    return kibibytes === null ? null : kibibytes * KIBIBYTE;
+    return kibibytes === null ? null : kibibytes * KIBIBYTE + (await deletedBytes(await this.#pids(id)));
   }
 
   async countFiles(id: string): Promise<number | null> {
@@ -124,6 +128,27 @@ export class GuardedPrograms implements GuardedSandboxes {
       []
     );
   }
+}
+
+/** What files take that have no name any more and that one of the processes has open (proc(5), `/proc/PID/fd`). */
+async function deletedBytes(pids: readonly number[]): Promise<number> {
+  const found = new Map<string, number>();
+  let looked = 0;
+  for (const pid of pids) {
+    // Processes end, and close files, while they are looked at.
+    const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const descriptor of descriptors.slice(0, MAX_DESCRIPTORS - looked)) {
+      const file = await stat(`/proc/${pid}/fd/${descriptor}`).catch(() => null);
+      if (file?.isFile() && file.nlink === 0) {
+        found.set(`${file.dev}:${file.ino}`, file.blocks * BLOCK_BYTES);
+      }
+    }
+    looked += descriptors.length;
+    if (looked >= MAX_DESCRIPTORS) {
+      break;
+    }
+  }
+  return [...found.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
 function causeFile({ root }: Pick<SandboxPaths, 'root'>): string {
