@@ -1,4 +1,5 @@
 import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
+import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '../../../../common/async.js';
 import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
@@ -34,6 +35,7 @@ import {
   type EngineFacts,
   isLocalEngine,
   isSocketEngine,
+  isTemporaryStartFailure,
   nullOnStatus,
   readEngineFacts,
   removeContainer,
@@ -44,6 +46,9 @@ import { SandboxVolumes } from './sandbox-volumes.js';
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
 const MAX_INSPECTIONS = 8;
+
+const START_RETRIES = 3;
+const START_RETRY_DELAY_MS = 200;
 
 /**
  * Sandboxes as containers of a Docker engine. The volume is the sandbox: it exists from the start to the removal. The
@@ -222,12 +227,21 @@ export class DockerSandboxBackend extends SandboxBackend {
         return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
       },
     );
-    await callEngine(`the image ${layout.image} cannot be started`, async () => {
+    const start = async (): Promise<void> => {
       if (layout.keyOnStdin) {
         await writeSessionKey(container, launch.sessionKey);
       }
       await container.start();
-    });
+    };
+    await callEngine(
+      `the image ${layout.image} cannot be started`,
+      async () =>
+        await pRetry(start, {
+          retries: START_RETRIES,
+          minTimeout: START_RETRY_DELAY_MS,
+          shouldRetry: ({ error }) => isTemporaryStartFailure(error),
+        }),
+    );
   }
 
   /** @throws SandboxBackendError when the engine's disk is nearly full */

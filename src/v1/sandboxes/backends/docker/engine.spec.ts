@@ -11,6 +11,7 @@ import {
   withDeadline,
   isLocalEngine,
   isSocketEngine,
+  isTemporaryStartFailure,
 } from './engine.js';
 
 describe('engineEndpoint', () => {
@@ -124,4 +125,15 @@ describe('engineFailure', () => {
 it('engineStatus is null for failures other than refusals', () => {
   expect(engineStatus(Object.assign(new Error('x'), { statusCode: 409 }))).toBe(409);
   expect(engineStatus(new Error('x'))).toBeNull();
+});
+
+it.each([
+  [
+    'OCI runtime create failed: runc create failed: unable to start container process: exec: "/sbin/docker-init": stat /sbin/docker-init: permission denied: unknown',
+    true,
+  ],
+  ['OCI runtime create failed: exec: "node": executable file not found in $PATH', false],
+  ['exec: "/entry": permission denied', false],
+])('whether a start is tried again after: %s', (message, expected) => {
+  expect(isTemporaryStartFailure(new Error(message))).toBe(expected);
 });

@@ -1,5 +1,6 @@
 import Docker from 'dockerode';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { errorMessage } from '../../../../common/errors/error-message.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
@@ -143,6 +144,14 @@ export async function nullOnStatus<T>(statuses: number[], response: Promise<T>):
 /** The HTTP status that the engine refused a request with; null for any other failure. */
 export function engineStatus(error: unknown): number | null {
   return jsonNumber(error, 'statusCode');
+}
+
+/**
+ * Whether the engine may well start the same container a moment later. Docker 20.10 now and then cannot run the init
+ * process that it puts into a container itself while others start beside it; the container is untouched then.
+ */
+export function isTemporaryStartFailure(error: unknown): boolean {
+  return /docker-init.*permission denied/s.test(errorMessage(error));
 }
 
 /**
