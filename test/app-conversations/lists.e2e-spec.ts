@@ -398,7 +398,7 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
   ])('answers 404 for %s', async (_name, id) => {
     const { body, type } = await patch(id, { title: 'x' }).expect(404);
 
-    expect(type).toBe('application/problem+json');
+    expect(type).toBe('application/json');
     expect(body).toMatchObject({ code: 'not_found', detail: 'There is no conversation with this id.' });
   });
 

@@ -33,9 +33,23 @@ describe('API keys and users', () => {
       const response = await request(app.url).get(KEYS).set(headers);
 
       expect(response.status).toBe(401);
-      expect(response.headers['content-type']).toContain('application/problem+json');
+      expect(response.headers['content-type']).toContain('application/json');
       expect(response.body).toMatchObject(UNAUTHORIZED);
       expect(response.body.request_id).toBe(response.headers['x-request-id']);
+    });
+
+    it.each([
+      ['application/problem+json', 'application/problem+json; charset=utf-8'],
+      ['text/html, application/problem+json;q=0.1', 'application/problem+json; charset=utf-8'],
+      ['*/*', 'application/json; charset=utf-8'],
+      ['application/json, text/plain, */*', 'application/json; charset=utf-8'],
+      ['application/problem+json;q=0', 'application/json; charset=utf-8'],
+    ])('says no to a client that accepts %s as %s, with the same body', async (accept, type) => {
+      const response = await request(app.url).get(KEYS).set('Accept', accept);
+
+      expect(response.status).toBe(401);
+      expect(response.headers['content-type']).toBe(type);
+      expect(JSON.parse(response.text)).toMatchObject(UNAUTHORIZED);
     });
 
     it.each([

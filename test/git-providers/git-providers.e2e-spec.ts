@@ -197,7 +197,7 @@ describe('git-provider tokens', () => {
 
       const text = `Invalid token. Please make sure it is a valid ${provider} token.`;
       expect(response.status).toBe(401);
-      expect(response.headers['content-type']).toContain('application/problem+json');
+      expect(response.headers['content-type']).toContain('application/json');
       expect(response.body).toMatchObject({ error: text, detail: text, code: 'invalid_git_token' });
       expect(response.text).not.toContain('revoked');
       expect(await client.rows()).toEqual([]);

@@ -142,13 +142,27 @@ describe('openapi.json', () => {
   it('shows errors with the status they come with', () => {
     const wrong = operations.flatMap(({ name, operation }) =>
       mediaOf(operation)
-        .filter(({ type }) => type === 'application/problem+json')
+        .filter(({ media }) => media.schema.$ref === '#/components/schemas/Problem')
         .flatMap(({ place, media }) => examplesOf(media).map((example) => ({ place, example })))
         .filter(({ place, example }) => String((example as { status: number }).status) !== place)
         .map(({ place }) => `${name} ${place}`),
     );
 
     expect(wrong).toEqual([]);
+  });
+
+  it('documents problems as the type that names them and as JSON', () => {
+    const types = operations.flatMap(({ name, operation }) =>
+      mediaOf(operation)
+        .filter(({ media }) => media.schema.$ref === '#/components/schemas/Problem')
+        .map(({ place, type }) => ({ response: `${name} ${place}`, type })),
+    );
+    const byResponse = Map.groupBy(types, ({ response }) => response);
+
+    expect(byResponse.size).toBeGreaterThan(100);
+    for (const documented of byResponse.values()) {
+      expect(documented.map(({ type }) => type)).toEqual(['application/problem+json', 'application/json']);
+    }
   });
 
   it.each([

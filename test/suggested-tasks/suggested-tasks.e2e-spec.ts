@@ -254,7 +254,7 @@ describe('GET /api/user/suggested-tasks', () => {
       const { body, headers, status } = await find();
 
       expect(status).toBe(expected);
-      expect(headers['content-type']).toContain('application/problem+json');
+      expect(headers['content-type']).toContain('application/json');
       expect(body.code).toBe('git_providers_failed');
       const retryAfter = code === 'rate_limited' ? 41 : null;
       expect(body.errors).toEqual([

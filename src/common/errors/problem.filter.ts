@@ -4,7 +4,7 @@ import { currentRequest } from '../requests/request-context.js';
 import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
 import { DomainError, InvalidInputError, MalformedBodyError } from './domain-error.js';
 import { errorStack } from './error-message.js';
-import { problem, problemOf, type Problem } from './problem.js';
+import { problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;
 
@@ -37,7 +37,7 @@ export class ProblemFilter implements ExceptionFilter {
     response.status(status);
     response.set(headers ?? {});
     response.set('Cache-Control', 'no-store');
-    response.type('code' in body ? 'application/problem+json' : 'application/json');
+    response.type('code' in body ? problemMediaType(request.get('accept')) : 'application/json');
     response.send(JSON.stringify(body));
   }
 

@@ -1,6 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
+/** What a problem document is sent as. Clients that read JSON only get the second. */
+export const PROBLEM_MEDIA_TYPES = ['application/problem+json', 'application/json'] as const;
+
 /** A problem document (RFC 9457). `error` repeats `detail` for clients that read that member. */
 export interface Problem {
   type: string;
@@ -51,4 +54,18 @@ export function problem(
 /** The problem document of a domain error. */
 export function problemOf(error: DomainError, requestId: string | null): Problem {
   return problem(STATUS_OF_KIND[error.kind], error.code, error.message, requestId, error.extensions);
+}
+
+/**
+ * The type to send a problem document as. Many clients parse nothing but `application/json`, so the type of RFC 9457 goes
+ * only to those who name it; wildcards do not.
+ *
+ * @param accept the request's header
+ */
+export function problemMediaType(accept: string | undefined): (typeof PROBLEM_MEDIA_TYPES)[number] {
+  const isNamed = (accept ?? '').split(',').some((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    return type === 'application/problem+json' && !parameters.some((text) => /^q\s*=\s*0(\.0*)?$/.test(text));
+  });
+  return isNamed ? 'application/problem+json' : 'application/json';
 }

@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty, ApiResponse, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode, type InputProblem } from '../errors/domain-error.js';
-import { problem, type Problem } from '../errors/problem.js';
+import { problem, PROBLEM_MEDIA_TYPES, type Problem } from '../errors/problem.js';
 
 const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
 /** Any operation that needs a key can respond with these. */
@@ -136,20 +136,19 @@ function problemResponse(
 ): MethodDecorator & ClassDecorator {
   const examples = problems.map(problemExample);
   const [first] = examples;
+  const media = {
+    schema: { $ref: getSchemaPath(ProblemDto) },
+    ...(examples.length === 1
+      ? { example: first }
+      : { examples: Object.fromEntries(examples.map((value) => [value.code, { value }])) }),
+  };
   return ApiResponse({
     status,
     description:
       problems.find(({ description }) => description !== undefined)?.description ??
       USUAL_PROBLEMS[status]?.description ??
       'Error',
-    content: {
-      'application/problem+json': {
-        schema: { $ref: getSchemaPath(ProblemDto) },
-        ...(examples.length === 1
-          ? { example: first }
-          : { examples: Object.fromEntries(examples.map((value) => [value.code, { value }])) }),
-      },
-    },
+    content: Object.fromEntries(PROBLEM_MEDIA_TYPES.map((type) => [type, media])),
   });
 }
 
