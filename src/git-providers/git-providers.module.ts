@@ -10,6 +10,7 @@ import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { operatorHosts } from './operator-hosts.js';
 import { ProviderCalls } from './provider-calls.js';
+import { ProviderReader } from './provider-reader.js';
 import { GitHttpClient } from './provider-http.js';
 import { RepositoryAccessService } from './repository-access.service.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
@@ -54,6 +55,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,
+    ProviderReader,
     GitProvidersService,
     RepositoryAccessService,
     AgentGitTokensReader,
@@ -62,6 +64,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,
+    ProviderReader,
     GitProviderRegistry,
     RepositoryAccessService,
     AgentGitTokensReader,

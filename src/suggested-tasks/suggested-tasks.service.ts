@@ -54,7 +54,7 @@ function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelect
     outcome,
     ...('error' in outcome
       ? { candidates: [], truncated: false }
-      : collectCandidates(outcome.source, outcome.read.work)),
+      : collectCandidates(outcome.source, outcome.read.value)),
   }));
   const ranked = rankTasks(collected.flatMap(({ candidates }) => candidates)).filter(
     ({ type }) => selection.taskTypes?.includes(type) ?? true,
@@ -78,7 +78,7 @@ function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncat
       ...(retryAfterSeconds !== null && { retryAfter: Math.ceil(retryAfterSeconds) }),
     };
   }
-  const { stale, age, work } = outcome.read;
+  const { stale, age, value: work } = outcome.read;
   const count = tasks.filter((task) => task.provider === provider).length;
   const [gap] = work.gaps;
   if (stale) {

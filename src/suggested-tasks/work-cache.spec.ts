@@ -6,7 +6,7 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { WorkCache, type CachedWork } from './work-cache.js';
+import { WorkCache, type CachedWork, workFreshFor } from './work-cache.js';
 
 const MINUTE = 60_000;
 const USUAL: WorkPolicy = { freshMs: MINUTE, freshWhileComputingMs: 15_000, maxChangeRequests: 50 };
@@ -36,7 +36,11 @@ function work(label: string): ProviderWork {
 }
 
 function label(read: CachedWork): string | undefined {
-  return read.work.recentRepositories[0]?.name;
+  return read.value.recentRepositories[0]?.name;
+}
+
+function freshBy(policy: WorkPolicy): (value: ProviderWork) => number {
+  return (value) => workFreshFor(policy, value);
 }
 
 describe('WorkCache', () => {
@@ -61,7 +65,7 @@ describe('WorkCache', () => {
       return Promise.reject(new GitProviderError(code, { retryAfterSeconds }));
     };
   const read = (refresh: () => Promise<ProviderWork>, policy = USUAL): Promise<CachedWork> =>
-    cache.read('key', policy, refresh, 1000);
+    cache.read('key', freshBy(policy), refresh, 1000);
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
   it.each([USUAL, LIMITED])('serves work as long as the policy says: %j', async (policy) => {
@@ -119,6 +123,33 @@ describe('WorkCache', () => {
     const fresh = await read(respond('third'));
     expect([label(fresh), fresh.stale]).toEqual(['second', false]);
     expect(calls).toBe(2);
+  });
+
+  describe('when the clock is set back', () => {
+    it('does not take what seems to come from the future for fresh', async () => {
+      await read(respond('first'));
+      clock.time -= 24 * 60 * MINUTE;
+
+      expect(await read(respond('second'))).toMatchObject({ stale: true, age: 60 });
+      await settled();
+      expect(label(await read(respond('third')))).toBe('second');
+    });
+
+    it('drops the data in time when no refresh succeeds', async () => {
+      await read(respond('first'));
+      clock.time -= 24 * 60 * MINUTE;
+      expect(await read(fail('unavailable'))).toMatchObject({ stale: true });
+      clock.time += 60 * MINUTE;
+
+      await expect(read(fail('unavailable'))).rejects.toMatchObject({ code: 'unavailable' });
+    });
+
+    it('does not remember a refusal until then', async () => {
+      await expect(read(fail('unauthorized'))).rejects.toMatchObject({ code: 'unauthorized' });
+      clock.time -= 24 * 60 * MINUTE;
+
+      expect(label(await read(respond('now')))).toBe('now');
+    });
   });
 
   it('waits for a refresh when the data is older than ten minutes', async () => {
@@ -191,7 +222,7 @@ describe('WorkCache', () => {
       finish = resolve;
     });
 
-    await expect(cache.read('key', USUAL, () => slow, 1)).rejects.toMatchObject({ code: 'timeout' });
+    await expect(cache.read('key', freshBy(USUAL), () => slow, 1)).rejects.toMatchObject({ code: 'timeout' });
     finish(work('late'));
     await settled();
 
@@ -202,7 +233,7 @@ describe('WorkCache', () => {
   it('keeps the data of a credential that rotated during the refresh under its successor', async () => {
     await cache.read(
       'old',
-      USUAL,
+      freshBy(USUAL),
       () => {
         cache.alias('old', 'new');
         return Promise.resolve(work('rotated'));
@@ -210,7 +241,7 @@ describe('WorkCache', () => {
       1000,
     );
 
-    expect(label(await cache.read('new', USUAL, respond('again'), 1000))).toBe('rotated');
+    expect(label(await cache.read('new', freshBy(USUAL), respond('again'), 1000))).toBe('rotated');
     expect(calls).toBe(0);
   });
 });

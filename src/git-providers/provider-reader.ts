@@ -1,0 +1,110 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { Clock } from '../common/clock.js';
+import { errorStack } from '../common/errors/error-message.js';
+import { AppConfig } from '../config/app-config.js';
+import { GitProviderError, type GitProvider, type ProviderCall, type ProviderType } from './git-provider.js';
+import { GitProviderRegistry } from './git-provider.registry.js';
+import type { Cached, ProviderCache } from './provider-cache.js';
+import { ProviderCalls } from './provider-calls.js';
+import type { StoredCredential } from './tokens/provider-token.repository.js';
+
+/** Something to ask a provider about. */
+export interface ProviderQuestion<Value extends {}> {
+  cache: ProviderCache<Value>;
+  /** Tells the question from others in the same cache. */
+  subject: string;
+  ask: (adapter: GitProvider, call: ProviderCall) => Promise<Value>;
+  /** How long the answer is served without asking again, in milliseconds. */
+  freshFor: (adapter: GitProvider, value: Value) => number;
+}
+
+export interface ProviderAnswer<Value> {
+  adapter: GitProvider;
+  read: Cached<Value>;
+}
+
+/** Asks a user's git provider with the stored token, through a cache, and logs what goes wrong. */
+@Injectable()
+export class ProviderReader {
+  private readonly logger = new Logger(ProviderReader.name);
+  /** Keys of the caches contain hashes of tokens with this key: a cache tells nothing about a token. */
+  private readonly fingerprintKey = randomBytes(32);
+
+  constructor(
+    private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
+    private readonly clock: Clock,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** @throws GitProviderError for what the provider does, and nothing else */
+  async read<Value extends {}>(
+    userId: string,
+    credential: StoredCredential,
+    question: ProviderQuestion<Value>,
+  ): Promise<ProviderAnswer<Value>> {
+    const adapter = await this.adapterFor(credential);
+    const read = await question.cache.read(
+      this.cacheKey(userId, credential, question.subject),
+      (value) => question.freshFor(adapter, value),
+      () => this.ask(userId, credential, adapter, question),
+      this.config.git.tasksTimeoutMs,
+    );
+    return { adapter, read };
+  }
+
+  private async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
+    try {
+      return await this.registry.providerFor(provider, host);
+    } catch (error) {
+      throw this.logged(provider, error);
+    }
+  }
+
+  private async ask<Value extends {}>(
+    userId: string,
+    credential: StoredCredential,
+    adapter: GitProvider,
+    { cache, subject, ask }: ProviderQuestion<Value>,
+  ): Promise<Value> {
+    const { provider } = credential;
+    const startedAt = this.clock.now();
+    const call = this.calls.withStored(this.config.git.tasksTimeoutMs, userId, credential, (successor) => {
+      cache.alias(
+        this.cacheKey(userId, credential, subject),
+        this.cacheKey(userId, { ...credential, token: successor }, subject),
+      );
+    });
+    try {
+      const value = await ask(adapter, call);
+      this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
+      return value;
+    } catch (error) {
+      throw this.logged(provider, error);
+    }
+  }
+
+  private logged(provider: ProviderType, error: unknown): GitProviderError {
+    const failure =
+      error instanceof GitProviderError ? error : new GitProviderError('unavailable', { cause: error });
+    this.logger.warn('failed to read a git provider', {
+      provider,
+      code: failure.code,
+      retry_after: failure.retryAfterSeconds,
+      // A defect of ours and no failure of the provider: worth its stack.
+      ...(failure !== error && { stack: errorStack(error) }),
+    });
+    return failure;
+  }
+
+  /** Contains the time of storing too: whoever stores a token anew, even the same one, wants it tried again. */
+  private cacheKey(
+    userId: string,
+    { provider, host, updatedAt, token }: StoredCredential,
+    subject: string,
+  ): string {
+    const fingerprint = createHmac('sha256', this.fingerprintKey).update(token).digest('base64url');
+    return [userId, provider, host ?? '', updatedAt.getTime(), fingerprint, subject].join(' ');
+  }
+}
