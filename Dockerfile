@@ -7,18 +7,15 @@ COPY package.json package-lock.json .npmrc ./
 # Optional are the embedded PostgreSQL and the Node.js that tests run on: an image gets DATABASE_URL.
 RUN npm ci --omit=dev --omit=optional
 
-# Starts from what has been downloaded already.
+# Starts from what has been downloaded already. The bundler's program for this platform is an optional package.
 FROM dependencies AS build
-RUN npm ci --omit=optional --prefer-offline
+RUN npm ci --prefer-offline
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
 RUN npm run build
 
 # Sandboxes of the docker backend: npm run image:agent-server. Here the base image has to be a Debian or an Ubuntu.
-FROM build AS agent-server-files
-RUN node scripts/agent-server-files.mjs /opt/slipway
-
 FROM ${BASE_IMAGE} AS agent-server
 # What agents work with, beyond bash and git.
 ARG PACKAGES=
@@ -31,7 +28,7 @@ RUN apt-get update \
 RUN install -D -m 0711 "$(readlink -f "$(command -v node)")" /opt/slipway/bin/node \
   && useradd --uid 10001 --no-create-home --home-dir /sandbox/home --shell /bin/bash agent \
   && install -d -m 0700 -o 10001 -g 10001 /sandbox /sandbox/home
-COPY --from=agent-server-files /opt/slipway /opt/slipway
+COPY --from=build /app/dist/bundle /opt/slipway
 # The docker backend takes an image for an agent server's by this label; images made from this one inherit it.
 LABEL slipway.agent-server=1
 ENV HOME=/sandbox/home

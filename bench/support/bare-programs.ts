@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { inheritedEnvironment } from '../../test/support/service-process.js';
 import { freePort, isAlive, untilTrue } from './fixtures.js';
 
-const ENTRY = fileURLToPath(new URL('../../dist/agent-server/main.js', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../../dist/bundle/agent-server/main.js', import.meta.url));
 const AGENT_PORT = 8000;
 const run = promisify(execFile);
 

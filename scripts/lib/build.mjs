@@ -14,7 +14,7 @@ const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package
   at(name),
 );
 
-/** Compiles the sources with the local TypeScript; false when they do not compile (it has said why). */
+/** Compiles the sources with the local TypeScript and bundles the agent server; false when that fails (it has said why). */
 export function build() {
   const startedAt = new Date();
   if (!existsSync(entry)) {
@@ -32,6 +32,12 @@ export function build() {
     stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (status !== 0) {
+    return false;
+  }
+  const bundler = spawnSync(process.execPath, [at('scripts/bundle-agent-server.mjs')], {
+    stdio: ['ignore', process.stderr.fd, 'inherit'],
+  });
+  if (bundler.status !== 0) {
     return false;
   }
   mkdirSync(at('dist'), { recursive: true });

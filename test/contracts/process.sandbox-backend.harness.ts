@@ -12,7 +12,7 @@ import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/p
 import type { SandboxLaunch, SandboxProgram } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 
-const ENTRY = fileURLToPath(new URL('../../dist/agent-server/main.js', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../../dist/bundle/agent-server/main.js', import.meta.url));
 
 /** A process backend over a data folder of its own. */
 export interface ProcessHarness extends SandboxBackendHarness {

@@ -205,7 +205,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('refuses to prepare where its programs cannot be read', async () => {
-    const agentServer = { ...harness.options.agentServer, entry: '/no/such/dist/agent-server/main.js' };
+    const agentServer = { ...harness.options.agentServer, entry: '/no/such/dist/bundle/agent-server/main.js' };
     await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
   });
 

@@ -8,7 +8,7 @@ import { ServiceStateRepository } from '../../database/service-state.repository.
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
-const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'agent-server');
+const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'bundle', 'agent-server');
 /** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
 const MEBIBYTE = 1024 * 1024;

@@ -40,9 +40,9 @@ describe('programFiles', () => {
     ['/home/me/bin/node', '/home/me/bin/node'],
     ['/home/me/node', '/home/me/node'],
   ])('%s needs %s', (node, expected) => {
-    expect(programFiles(node, '/home/me/app/dist/agent-server/main.js')).toEqual({
+    expect(programFiles(node, '/home/me/app/dist/bundle/agent-server/main.js')).toEqual({
       product: '/home/me/app',
-      files: [expected, '/home/me/app/dist', '/home/me/app/node_modules', '/home/me/app/package.json'],
+      files: [expected, '/home/me/app/dist/bundle'],
     });
   });
 });

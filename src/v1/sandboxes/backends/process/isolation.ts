@@ -262,16 +262,16 @@ async function findVisibleFiles(options: ProcessBackendOptions): Promise<Visible
 }
 
 /**
- * What our agent server consists of: the node that runs it, the built code, its libraries. Where node has a folder of
+ * What our agent server consists of: the node that runs it, and its bundle (`npm run build`). Where node has a folder of
  * its own (`…/v24/bin/node`), everything installed with it (npm) belongs to it.
  */
 export function programFiles(node: string, entry: string): { product: string; files: string[] } {
-  const product = path.resolve(path.dirname(entry), '../..');
-  const files = ['dist', 'node_modules', 'package.json'].map((name) => path.join(product, name));
+  const bundle = path.resolve(path.dirname(entry), '..');
+  const product = path.resolve(bundle, '../..');
   const bin = path.dirname(node);
   const prefix = path.dirname(bin);
   const isOwnFolder = path.basename(bin) === 'bin' && !isInside(product, prefix) && prefix !== '/';
-  return { product, files: [isOwnFolder ? prefix : node, ...files] };
+  return { product, files: [isOwnFolder ? prefix : node, bundle] };
 }
 
 /**

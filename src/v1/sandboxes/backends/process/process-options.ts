@@ -16,7 +16,7 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
   isolation: 'auto' | ProcessIsolation;
   /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
-  /** Our own agent server: `node ARGS entry`, where the entry is `dist/agent-server/main.js` of the product. */
+  /** Our own agent server: `node ARGS entry`, where the entry is `dist/bundle/agent-server/main.js` of the product. */
   agentServer: {
     node: string;
     entry: string;

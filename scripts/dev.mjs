@@ -1,0 +1,3 @@
+// What `npm run dev` does after each compilation.
+await import('./bundle-agent-server.mjs');
+await import('../dist/main.js');
