@@ -35,6 +35,8 @@ const TABLE_OWNERS = {
   sandbox_hosts: 'v1/sandboxes',
   app_conversations: 'v1/app-conversations',
   app_conversation_start_tasks: 'v1/app-conversations',
+  removed_conversations: 'v1/app-conversations',
+  pending_messages: 'v1/app-conversations',
   conversation_events: 'v1/events',
   followed_conversations: 'v1/events',
   idempotency_keys: 'v1/idempotency',

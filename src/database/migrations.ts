@@ -4,6 +4,7 @@ import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install
 import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
 import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
 import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
+import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -13,4 +14,5 @@ export const MIGRATIONS = [
   AddPortAddresses1764000000000,
   IndexUnfinishedStarts1764100000000,
   AddModelAddresses1764200000000,
+  AdoptAndQueue1764400000000,
 ];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../fakes/fake-server.js';
@@ -405,6 +405,46 @@ describe('conversations of the agent server', () => {
         agent_state: { was_running: true },
       });
     }
+    await small.stop();
+  });
+
+  it('forgets that it was running when it is paused after a restart', async () => {
+    const small = await startTestAgentServer();
+    const id = await small.client.start();
+    await small.client.say(id, 'step');
+    await small.client.untilStatus(id, 'running');
+    await small.restart();
+
+    await small.client.post(`/api/conversations/${id}/pause`);
+
+    const path = `/api/conversations/${id}`;
+    expect(await small.client.get(path)).toMatchObject({ execution_status: 'paused', agent_state: {} });
+    expect((await small.client.kinds(id)).at(-1)).toBe('PauseEvent');
+    await small.restart();
+    expect(await small.client.get(path)).toMatchObject({ execution_status: 'paused', agent_state: {} });
+    await small.stop();
+  });
+
+  it('was not running for its user when it is killed after a request to pause', async () => {
+    const small = await startTestAgentServer();
+    const id = await small.client.start();
+    await small.client.say(id, 'step');
+    await small.client.untilStatus(id, 'running');
+    await small.client.post(`/api/conversations/${id}/pause`);
+    await small.client.untilStatus(id, 'paused');
+    await small.halt();
+    // As if it had been killed before the step was over.
+    const record = path.join(small.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+    const text = await readFile(record, 'utf8');
+    await writeFile(record, text.replace('"status":"paused"', '"status":"running"'));
+
+    await small.restart();
+
+    expect(text).toContain('"status":"paused"');
+    expect(await small.client.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: {},
+    });
     await small.stop();
   });
 

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import request from 'supertest';
 import { jsonList, jsonText } from '../../src/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';
@@ -51,6 +52,27 @@ describe('starts and the sandboxes they need', () => {
     const task = await client.reached(await client.start(say('step')), 'READY');
     await until(async () => (await statusOf(task)) === 'running');
     return task;
+  };
+
+  /** As the idle reaper and the quota do. */
+  const pauseByService = async (sandboxId: string): Promise<void> => {
+    expect(await app.app.get(SandboxRepository).transition(sandboxId, 'pause')).toBe(true);
+  };
+  const shown = async ({ appConversationId }: StartTask): Promise<{ execution_status: string | null }> => {
+    const { body } = await request(app.url)
+      .get(`/api/v1/app-conversations?ids=${appConversationId}`)
+      .set(user.headers)
+      .expect(200);
+    return body[0];
+  };
+  const running = async (sandboxId: string): Promise<void> =>
+    until(async () => (await sandboxStatus(sandboxId)) === 'RUNNING');
+  const generation = async ({ appConversationId: id }: StartTask): Promise<number | undefined> => {
+    const [row] = await app.dataSource.query<{ sandbox_generation: number }[]>(
+      'SELECT sandbox_generation FROM app_conversations WHERE id = $1',
+      [id],
+    );
+    return row?.sandbox_generation;
   };
 
   it('waits for quota while all are busy, and takes the first that becomes free', async () => {
@@ -104,7 +126,7 @@ describe('starts and the sandboxes they need', () => {
 
   it('lets a conversation that was running go on after a resume, with its key', async () => {
     const task = await busy();
-    await act(task.sandboxId, 'pause');
+    await pauseByService(task.sandboxId);
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
 
     await act(task.sandboxId, 'resume');
@@ -121,10 +143,79 @@ describe('starts and the sandboxes they need', () => {
     expect(await statusOf(task)).toBe('running');
   });
 
+  describe('after a pause that the user asked for', () => {
+    /** What the web client does: it resumes the sandbox a moment later, whether that has stopped or not. */
+    it.each([
+      ['has stopped', true],
+      ['is still stopping', false],
+    ])('leaves a conversation paused whose sandbox %s before the resume', async (_name, hasStopped) => {
+      const task = await busy();
+      await until(async () => (await shown(task)).execution_status === 'running');
+      await act(task.sandboxId, 'pause');
+      if (hasStopped) {
+        await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+      }
+      await act(task.sandboxId, 'resume');
+
+      const seen = new Set<string | null>();
+      await running(task.sandboxId);
+      await until(async () => {
+        seen.add((await shown(task)).execution_status);
+        return (await generation(task)) === 2;
+      });
+      seen.add((await shown(task)).execution_status);
+      expect([...seen]).toEqual(['paused']);
+      expect(await statusOf(task)).toBe('paused');
+      const agent = backend.boxes.get(task.sandboxId)?.server.client;
+      expect(await agent?.get(`/api/conversations/${task.appConversationId}`)).toMatchObject({
+        agent_state: {},
+      });
+
+      await request(app.url)
+        .post(`/api/v1/app-conversations/${task.appConversationId}/send-message`)
+        .set(user.headers)
+        .send({ content: [{ text: 'step' }], run: true })
+        .expect(200);
+      await until(async () => (await statusOf(task)) === 'running');
+    });
+
+    it('lets it go on after a later pause by the service', async () => {
+      const task = await busy();
+      await act(task.sandboxId, 'pause');
+      await act(task.sandboxId, 'resume');
+      await until(async () => (await generation(task)) === 2);
+      await act(task.sandboxId, 'resume');
+      await request(app.url)
+        .post(`/api/v1/app-conversations/${task.appConversationId}/run`)
+        .set(user.headers)
+        .expect(200);
+      await until(async () => (await statusOf(task)) === 'running');
+      await pauseByService(task.sandboxId);
+      await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+
+      await act(task.sandboxId, 'resume');
+
+      await until(async () => (await generation(task)) === 3);
+      await until(async () => (await statusOf(task)) === 'running');
+    });
+
+    it('leaves it paused when the service had paused the sandbox before', async () => {
+      const task = await busy();
+      await pauseByService(task.sandboxId);
+      await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+      await act(task.sandboxId, 'pause');
+
+      await act(task.sandboxId, 'resume');
+
+      await until(async () => (await generation(task)) === 2);
+      expect(await statusOf(task)).toBe('paused');
+    });
+  });
+
   it('tells a conversation that was running why it does not go on after a resume', async () => {
     await client.settings({ llm_base_url: 'https://models.example.com/v1' });
     const task = await busy();
-    await act(task.sandboxId, 'pause');
+    await pauseByService(task.sandboxId);
     await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
     await client.settings({ llm_base_url: 'https://other.example.com/v1' });
 

@@ -97,7 +97,8 @@ export class ConversationRun {
   /** @param immediately aborts the current step */
   async pause(immediately: boolean): Promise<void> {
     const active = this.#active;
-    if (active === null && this.#state.record.status !== 'idle') {
+    const { status, wasRunning } = this.#state.record;
+    if (active === null && status !== 'idle' && !wasRunning) {
       return;
     }
     this.#runAgain = false;
@@ -107,6 +108,9 @@ export class ConversationRun {
     }
     if (active === null) {
       this.#state.requestPause(false);
+      if (wasRunning) {
+        await this.#state.change({ wasRunning: false });
+      }
       await this.#state.setStatus('paused');
     } else if (immediately || this.#isQueued) {
       active.aborter.abort();

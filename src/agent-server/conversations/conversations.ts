@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
@@ -177,7 +178,7 @@ export class Conversations {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
     }
     if (record.status === 'running') {
-      await state.change({ wasRunning: true });
+      await state.change({ wasRunning: !isPauseRequested(state.events()) });
       await state.setStatus('paused');
     }
     this.#add(state, folder);
@@ -217,4 +218,16 @@ export class Conversations {
 
 function recordFileIn(folder: string): RecordFile {
   return new RecordFile(path.join(folder, RECORD_FILE));
+}
+
+/** Whether the user paused the run that the server's end interrupted: then nobody waits for it to go on. */
+function isPauseRequested(events: readonly AgentEvent[]): boolean {
+  const last = events.findLast(
+    (event) =>
+      event.kind === 'PauseEvent' ||
+      (event.kind === 'ConversationStateUpdateEvent' &&
+        event.key === 'execution_status' &&
+        event.value === 'running'),
+  );
+  return last?.kind === 'PauseEvent';
 }

@@ -11,6 +11,7 @@ import { EventsModule } from '../events/events.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { RemovedConversation } from './adoption/removed-conversation.entity.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
@@ -35,6 +36,7 @@ import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { PendingMessage } from './pending/pending-message.entity.js';
 import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -61,7 +63,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
 /** Conversations: started, listed, continued, resumed and removed. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([AppConversation, StartTask]),
+    TypeOrmModule.forFeature([AppConversation, StartTask, RemovedConversation, PendingMessage]),
     AgentServersModule,
     DatabaseNotificationsModule,
     EventsModule,

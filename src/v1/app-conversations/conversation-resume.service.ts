@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { ConversationStatus } from '../../agent-protocol/conversation.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import type { ResumableConversation } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -10,7 +11,10 @@ import { CredentialRefreshService } from './credential-refresh.service.js';
 /** The agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
 
-/** Resumes a conversation after its agent server was restarted: credentials first, then the interrupted work. */
+/**
+ * Resumes a conversation after its agent server was restarted: credentials first, then the interrupted work, unless it was
+ * the user who interrupted it.
+ */
 @Injectable()
 export class ConversationResumeService {
   private readonly logger = new Logger(ConversationResumeService.name);
@@ -22,10 +26,12 @@ export class ConversationResumeService {
     private readonly agentServers: AgentServerClient,
     private readonly credentials: CredentialRefreshService,
     private readonly conversations: ConversationRepository,
+    private readonly followed: FollowedConversationRepository,
   ) {}
 
   /**
-   * Gives the conversation its credentials, and runs it if it was running when its agent server stopped. Repeatable.
+   * Gives the conversation its credentials, and runs it if it was running when the service or a failure stopped its agent
+   * server. Repeatable.
    *
    * @throws AgentServerError, SecretDecryptionError; a later call may succeed
    */
@@ -53,6 +59,12 @@ export class ConversationResumeService {
     if (!remote.wasRunning) {
       return;
     }
+    if (target.stoppedByUser) {
+      // The agent server forgets that it was running, which would count again after the next start.
+      await this.agentServers.pause(target, id);
+      await this.followed.updateState(id, { executionStatus: 'paused' });
+      return;
+    }
     try {
       await this.run(target, id);
     } catch (error) {
@@ -75,6 +87,13 @@ export class ConversationResumeService {
     target: RunningSandbox,
     { id, executionStatus }: ResumableConversation,
   ): Promise<void> {
+    if (target.stoppedByUser) {
+      this.interrupted.delete(id);
+      if (executionStatus === 'running') {
+        await this.followed.updateState(id, { executionStatus: 'paused' });
+      }
+      return;
+    }
     if (executionStatus === 'running') {
       this.interrupted.add(id);
     }

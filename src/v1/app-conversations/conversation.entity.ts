@@ -78,6 +78,10 @@ export class AppConversation {
   @Column('integer', { name: 'sandbox_generation', default: 0 })
   sandboxGeneration: number;
 
+  /** A client began it at the agent server itself; the service knows of it from there. */
+  @Column('boolean', { default: false })
+  adopted: boolean;
+
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
 

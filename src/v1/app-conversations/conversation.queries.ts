@@ -46,6 +46,9 @@ export interface ConversationRow {
   sub_conversation_ids: string[];
 }
 
+/** Its user stopped the sandbox, and since the next start nothing has been done about the conversation yet. */
+const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_generation < s.generation';
+
 /** Columns of a `ConversationRow` but for `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
@@ -55,7 +58,8 @@ const CONVERSATION_COLUMNS = `
   s.status AS sandbox_status,
   CASE WHEN s.status = 'RUNNING' THEN s.session_key END AS session_key,
   CASE WHEN s.status = 'RUNNING' THEN s.address END AS address,
-  f.execution_status, f.metrics`;
+  CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
+  f.metrics`;
 
 /**
  * A sandbox is joined only where it belongs to the same user. Its table is another feature's, joined here because a page

@@ -9,7 +9,7 @@ import { currentPorts, type PortAddresses } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 const FIND_TARGET = `
-  SELECT id, user_id, address, port_addresses, session_key, generation, spec_id, status
+  SELECT id, user_id, address, port_addresses, session_key, generation, stopped_generation, spec_id, status
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -26,6 +26,7 @@ interface TargetRow {
   port_addresses: PortAddresses | null;
   session_key: string;
   generation: number;
+  stopped_generation: number | null;
   spec_id: string;
   status: SandboxRowStatus;
 }
@@ -38,6 +39,8 @@ export interface RunningSandbox extends AgentServerTarget {
   ports: Readonly<Record<string, string>>;
   /** Counts starts: what an agent server was told in an earlier generation is lost. */
   generation: number;
+  /** Its user stopped it before this start: what ran then goes on only when the user says so. */
+  stoppedByUser: boolean;
   specId: string;
   status: SandboxRowStatus;
 }
@@ -81,6 +84,7 @@ export class RunningSandboxQueries {
       ports: currentPorts(row.port_addresses, generation),
       sessionKey,
       generation,
+      stoppedByUser: row.stopped_generation === generation - 1,
       specId: row.spec_id,
       status: row.status,
       isCurrent: async () => {

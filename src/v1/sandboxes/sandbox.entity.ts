@@ -67,6 +67,10 @@ export class Sandbox {
   @Column('integer', { default: 0 })
   generation: number;
 
+  /** The generation in which its user last stopped it; null: never. */
+  @Column('integer', { name: 'stopped_generation', nullable: true })
+  stoppedGeneration: number | null;
+
   @Column('jsonb', { name: 'wishes', nullable: true })
   overrides: SandboxOverrides | null;
 

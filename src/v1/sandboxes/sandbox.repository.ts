@@ -54,6 +54,7 @@ type SandboxChange = Partial<
     | 'address'
     | 'portAddresses'
     | 'generation'
+    | 'stoppedGeneration'
     | 'deadlineAt'
     | 'heldUntil'
     | 'lastActivityAt'

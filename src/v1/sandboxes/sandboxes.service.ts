@@ -58,14 +58,27 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a stop that keeps the files; nothing happens when nothing runs.
+   * Requests a stop that keeps the files. What ran in it stays stopped after a resume, also where it was paused already.
    *
    * @throws DomainError not_found
    */
   async pause(userId: string, id: string): Promise<void> {
-    const paused = await this.sandboxes.transition(id, 'pause', { statusDetail: null }, { userId });
-    if (!paused && !(await this.sandboxes.find(id, userId))) {
-      throw unknownSandbox();
+    for (;;) {
+      const sandbox = await this.sandboxes.find(id, userId);
+      if (!sandbox) {
+        throw unknownSandbox();
+      }
+      const { status, generation } = sandbox;
+      const stopped = { stoppedGeneration: generation };
+      const asSeen = { userId, generation, status };
+      const isDone =
+        statusAfter('pause', status) === null
+          ? await this.sandboxes.update(id, stopped, asSeen)
+          : await this.sandboxes.transition(id, 'pause', { ...stopped, statusDetail: null }, asSeen);
+      if (isDone) {
+        return;
+      }
+      // It started, stopped or failed in this moment.
     }
   }
 

@@ -116,8 +116,9 @@ export function PauseSandboxOperation(): MethodDecorator & ClassDecorator {
       operationId: 'pause_sandbox',
       summary: 'Pause a sandbox',
       description:
-        'Ends every process in it, which frees memory and processor; files and conversations stay, and a conversation ' +
-        'that was running goes on after the resume. Nothing happens where nothing runs.',
+        'Ends every process in it, which frees memory and processor; files and conversations stay. A conversation that was ' +
+        'running is paused after the resume, until it gets a message or is told to run. (What the service itself pauses ' +
+        'goes on by itself.)',
     }),
     ID,
     ApiOkResponse({ type: SuccessDto, description: 'It is paused, or about to be' }),
