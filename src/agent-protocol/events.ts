@@ -56,7 +56,7 @@ export type Action =
   TerminalAction | FileEditorAction | TaskTrackerAction | FinishAction | ThinkAction | MCPToolAction;
 
 /** A piece of text in a message, a thought or a tool's result. */
-interface TextContent {
+export interface TextContent {
   type: 'text';
   text: string;
   cache_prompt?: boolean;

@@ -16,6 +16,7 @@ import { LazyApp } from './http/lazy-app.js';
 import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
 import { listenOnSocket, startRelays } from './port-relay.js';
+import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
 /** Longer than the keep-alive of clients: whoever sends decides when a connection ends. */
@@ -34,6 +35,9 @@ export interface RunningAgentServer {
 export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
   const { workspace, environment, sessionKeys, toolWrapper: wrapper } = options;
   await mkdir(workspace, { recursive: true });
+  const view = { environment, wrapper };
+  const files = new WorkspaceFiles(view, [workspace, ...options.fileRoots]);
+  const skills = new SkillReader({ view, files, workspace });
   const conversations = new Conversations({
     folder: options.conversationsPath,
     workspace,
@@ -41,6 +45,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     baseEnvironment: environment,
     serverSecrets: sessionKeys,
     maxConcurrentRuns: options.maxConcurrentRuns,
+    skills,
   });
   const commands = new BashCommands({
     log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
@@ -51,8 +56,6 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     wrapper,
     masker: () => conversations.masker(),
   });
-  const view = { environment, wrapper };
-  const files = new WorkspaceFiles(view, [workspace, ...options.fileRoots]);
   const transfers = privateFolder(options.conversationsPath);
   const preparation = new RepositoryPreparation({ view, workspace, files, privateFolder: transfers });
   const activity = new ActivityTracker(
@@ -81,6 +84,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       files,
       git: new GitWorkspace(view, files),
       preparation,
+      skills,
       keys,
       activity,
       instanceId: randomUUID(),

@@ -14,7 +14,7 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
     execution_status: record.status,
     confirmation_policy: record.confirmationPolicy,
     security_analyzer: record.securityAnalyzer,
-    activated_knowledge_skills: [],
+    activated_knowledge_skills: record.activatedSkills,
     blocked_actions: {},
     blocked_messages: {},
     stats: toStats(record),

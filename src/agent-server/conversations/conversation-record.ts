@@ -32,6 +32,8 @@ export interface ConversationRecord {
   condenserTokens: number | null;
   language: string | null;
   systemPromptSuffix: string | null;
+  /** Names of the skills that messages have brought into the conversation. */
+  activatedSkills: string[];
   modelPrices: Record<string, { input: number; output: number }>;
   /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
@@ -69,6 +71,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     condenserTokens: condenserTokens(agent.condenser),
     language: slipway.language ?? null,
     systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
+    activatedSkills: [],
     modelPrices: modelPrices(request),
     secrets: describeSecrets(request.secrets),
     usage: { iterations: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },

@@ -46,6 +46,7 @@ describe('a run', () => {
       baseEnvironment: {},
       serverSecrets: [],
       onChange: () => undefined,
+      loadSkills: async () => [],
     });
     const working = Promise.withResolvers<string>();
     const createEngine = async () => {

@@ -180,6 +180,7 @@ export class ConversationRun {
     }
     try {
       await this.#state.refreshSecrets();
+      await this.#state.openSkills();
       await work(await this.#openEngine(), signal);
     } finally {
       release();

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Content } from '../../agent-protocol/events.js';
 import { namedValues } from '../../common/validation/named-values.js';
 import { gitAccessSchema } from '../git/git-schemas.js';
+import { agentContextSchema } from '../skills/agent-context.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
 /** Model APIs accept no other URLs, and a message that one rejects would be rejected at every later step too. */
@@ -89,7 +90,7 @@ const agent = z.looseObject({
   }),
   mcp_config: mcpConfig.nullish(),
   condenser: z.looseObject({ kind: z.string(), max_tokens: z.number().int().positive().nullish() }).nullish(),
-  agent_context: z.looseObject({ system_message_suffix: z.string().nullish() }).nullish(),
+  agent_context: agentContextSchema.nullish(),
 });
 
 const maxBudget = z.number().nonnegative();

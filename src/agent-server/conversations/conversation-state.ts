@@ -8,6 +8,8 @@ import type { ConversationRecord } from './conversation-record.js';
 import { type Credentials, secretValues } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
 import type { RecordFile } from './record-file.js';
+import type { Skill } from '../skills/skill.js';
+import { type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
 import { lookUpSecrets } from './secret-lookup.js';
 
 /** Free JSON, in which null has a meaning, and `command`, which strict readers want even when it is null. */
@@ -24,6 +26,8 @@ export interface ConversationStateOptions {
   serverSecrets: readonly string[];
   /** Called after each change of the record. */
   onChange: () => void;
+  /** The skills of the agent; called once. */
+  loadSkills: () => Promise<Skill[]>;
 }
 
 /** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
@@ -32,6 +36,7 @@ export class ConversationState implements EngineHost {
   readonly #recordFile: RecordFile;
   readonly #baseEnvironment: Record<string, string>;
   readonly #onChange: () => void;
+  readonly #loadSkills: () => Promise<Skill[]>;
   /** Every secret that it was ever given: a replaced one is still masked. */
   readonly #knownSecrets: Set<string>;
   #record: ConversationRecord;
@@ -39,6 +44,8 @@ export class ConversationState implements EngineHost {
   #lookedUp: Record<string, string> = {};
   #masker: SecretMasker;
   #pauseRequested = false;
+  #loadingSkills: Promise<Skill[]> | null = null;
+  #skills: readonly Skill[] = [];
 
   constructor(options: ConversationStateOptions) {
     this.log = options.events;
@@ -47,6 +54,7 @@ export class ConversationState implements EngineHost {
     this.#credentials = options.credentials;
     this.#baseEnvironment = options.baseEnvironment;
     this.#onChange = options.onChange;
+    this.#loadSkills = options.loadSkills;
     this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
     this.#masker = new SecretMasker(this.#knownSecrets);
   }
@@ -68,7 +76,7 @@ export class ConversationState implements EngineHost {
   }
 
   get settings(): EngineSettings {
-    return toEngineSettings(this.#record, this.#credentials);
+    return toEngineSettings(this.#record, this.#credentials, this.#skills);
   }
 
   events(): readonly AgentEvent[] {
@@ -132,6 +140,17 @@ export class ConversationState implements EngineHost {
     this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
     await this.#recordFile.save(this.#record);
     this.#onChange();
+  }
+
+  /** Loads the agent's skills the first time; they stay the same until the server's end. */
+  async openSkills(): Promise<void> {
+    this.#loadingSkills ??= this.#loadSkills();
+    this.#skills = await this.#loadingSkills;
+  }
+
+  /** The skills that a message brings into the conversation, and that no earlier one has brought. */
+  skillsFor(message: string): TriggeredSkills | null {
+    return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
   }
 
   setCredentials(credentials: Credentials): void {

@@ -1,6 +1,7 @@
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent, Content, TextContent } from '../../agent-protocol/events.js';
+import { jsonText } from '../../common/json-access.js';
 import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
@@ -70,15 +71,21 @@ export class Conversation {
       this.#requireCredentials();
       await this.#rejectOpenCalls();
     }
+    await this.#state.openSkills();
     const { status } = this.record;
+    const triggered = this.#state.skillsFor(textOf(message.content));
+    const names = triggered?.names ?? [];
     await this.#state.append({
       kind: 'MessageEvent',
       source: 'user',
       llm_message: { role: message.role, content: message.content },
-      activated_skills: [],
-      extended_content: [],
+      activated_skills: names,
+      extended_content: additionsTo(this.record, triggered?.text ?? null),
     });
-    await this.#state.change({ usage: { ...this.record.usage, iterations: 0 } });
+    await this.#state.change({
+      usage: { ...this.record.usage, iterations: 0 },
+      activatedSkills: [...this.record.activatedSkills, ...names],
+    });
     await this.log.sync();
     if (FINAL_STATUSES.has(status) && !this.isRunning) {
       await this.#state.setStatus('idle');
@@ -225,4 +232,14 @@ export class Conversation {
     await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
     await this.#state.setStatus('idle');
   }
+}
+
+function textOf(content: readonly Content[]): string {
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
+}
+
+/** What the model reads behind a message: the skills that it brings, and what the client wants behind each. */
+function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
+  const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
+  return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));
 }

@@ -15,6 +15,7 @@ import type { StartRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
 import { Conversation } from './conversation.js';
 import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import type { SkillReader } from '../skills/skill-reader.js';
 import { RecordFile } from './record-file.js';
 import { RunSlots } from './run-slots.js';
 
@@ -33,6 +34,7 @@ export interface ConversationsOptions {
   serverSecrets: readonly string[];
   /** How many agents run at the same time. */
   maxConcurrentRuns: number;
+  skills: SkillReader;
 }
 
 /** Notified of what happens to conversations. */
@@ -197,6 +199,11 @@ export class Conversations {
       credentials,
       baseEnvironment: this.#options.baseEnvironment,
       serverSecrets: this.#options.serverSecrets,
+      loadSkills: async () => {
+        // It loads zod, and nobody waits for that before the server listens.
+        const { skillsOfAgent } = await import('../skills/agent-context.js');
+        return await skillsOfAgent(record.agent, record.workingDir, this.#options.skills);
+      },
       onChange: () => {
         const conversation = this.find(record.id);
         if (conversation) {

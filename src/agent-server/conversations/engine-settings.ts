@@ -1,4 +1,6 @@
 import type { EngineSettings } from '../engine/agent-engine.js';
+import type { Skill } from '../skills/skill.js';
+import { skillsPrompt } from '../skills/skills-prompt.js';
 import type { ConversationRecord } from './conversation-record.js';
 import type { Credentials } from './credentials.js';
 
@@ -10,7 +12,11 @@ const DEFAULT_TAVILY_URL = 'https://api.tavily.com';
  *
  * @throws Error when nobody has named the model since the server's start; callers refuse to run before
  */
-export function toEngineSettings(record: ConversationRecord, credentials: Credentials): EngineSettings {
+export function toEngineSettings(
+  record: ConversationRecord,
+  credentials: Credentials,
+  skills: readonly Skill[],
+): EngineSettings {
   const { model } = credentials;
   if (model === null) {
     throw new Error('the conversation has no credentials yet');
@@ -27,7 +33,7 @@ export function toEngineSettings(record: ConversationRecord, credentials: Creden
     searchApiKey: credentials.searchApiKey,
     tavilyApiUrl: credentials.tavilyApiUrl ?? DEFAULT_TAVILY_URL,
     workingDir: record.workingDir,
-    systemPromptSuffix: record.systemPromptSuffix,
+    systemPromptSuffix: systemPromptSuffix(record, skillsPrompt(skills, model.name)),
     modelPrices: record.modelPrices,
     stuckDetection: record.stuckDetection,
     outboundAllowlist: credentials.outboundAllowlist,
@@ -49,4 +55,12 @@ export function toConfirmationPolicy(
     return policy.confirm_unknown ? 'always' : 'never';
   }
   return policy.threshold === 'HIGH' ? 'risky' : 'always';
+}
+
+/** What the client says comes last: it counts more than what a repository says. */
+function systemPromptSuffix(
+  { systemPromptSuffix: own }: ConversationRecord,
+  skills: string | null,
+): string | null {
+  return [skills, own].filter(Boolean).join('\n\n') || null;
 }

@@ -18,7 +18,8 @@ export class RecordFile {
     if (!isRecord(record)) {
       throw new Error('the file is not a conversation record');
     }
-    return record;
+    // A version before this one may have written it.
+    return { ...record, activatedSkills: record.activatedSkills ?? [] };
   }
 
   /** Resolves once this record, or a newer one, is on disk. */

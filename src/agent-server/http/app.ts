@@ -13,6 +13,8 @@ import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { gitRoutes } from '../git/git-routes.js';
 import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
+import type { SkillReader } from '../skills/skill-reader.js';
+import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
 import { SocketServer } from '../sockets/socket-server.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
@@ -32,6 +34,7 @@ export interface HttpAppOptions {
   files: WorkspaceFiles;
   git: GitWorkspace;
   preparation: RepositoryPreparation;
+  skills: SkillReader;
   keys: SessionKeys;
   activity: ActivityTracker;
   /** Another one after each start of the server. */
@@ -85,6 +88,8 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/bash', bashRoutes(options.commands));
   app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes));
   app.use('/api/git', gitRoutes(options));
+  app.use('/api/skills', skillRoutes(options.skills));
+  app.use('/api/hooks', hookRoutes(options.files));
   app.use('/api', capabilityRoutes());
   app.use((_request, response) => {
     response.status(404).json({ detail: 'Not Found' });

@@ -45,6 +45,7 @@ describe('toAgentRequest', () => {
         },
         tools: [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }],
         condenser: { kind: 'LLMSummarizingCondenser', max_tokens: 76_800 },
+        agent_context: { load_project_skills: true },
       },
       confirmation_policy: { kind: 'NeverConfirm' },
       security_analyzer: null,

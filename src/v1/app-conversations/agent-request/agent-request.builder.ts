@@ -179,7 +179,13 @@ function toAgent(start: AgentStart): AgentSpec {
           ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
         }
       : null,
-    ...(suffix !== null && { agent_context: { system_message_suffix: suffix } }),
+    ...((dialect !== 'stock' || suffix !== null) && {
+      agent_context: {
+        // What the repository has for agents: AGENTS.md and its skills. The published schema cannot ask for them.
+        ...(dialect !== 'stock' && { load_project_skills: true }),
+        ...(suffix !== null && { system_message_suffix: suffix }),
+      },
+    }),
   };
 }
 

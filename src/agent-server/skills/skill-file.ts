@@ -1,0 +1,148 @@
+import path from 'node:path';
+import { parse } from 'yaml';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { jsonAt } from '../../common/json-access.js';
+import type { Skill, SkillTrigger } from './skill.js';
+
+/** A file of skills, as it was found. */
+export interface SkillFile {
+  /** `rules`: instructions for any agent, such as `AGENTS.md`; `skill`: a file of a folder of skills. */
+  kind: 'rules' | 'skill';
+  /** Absolute. */
+  file: string;
+  /** Relative to the repository for rules, to the folder of skills for skills. */
+  name: string;
+  content: string;
+}
+
+/** Names of the files that have rules, in lower case, and the names of their skills. */
+const RULES: Record<string, string> = {
+  '.cursorrules': 'cursorrules',
+  'agents.md': 'agents',
+  'agent.md': 'agents',
+  'claude.md': 'claude',
+  'gemini.md': 'gemini',
+};
+const MAX_FRONTMATTER = 8_192;
+const MAX_NAME = 200;
+const MAX_DESCRIPTION = 1_024;
+const MAX_TRIGGERS = 50;
+const AGENT_SKILL_NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+
+/** A file that looks like a skill and is none; the message says why. */
+export class SkillFileError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SkillFileError';
+  }
+}
+
+/**
+ * @param maxBytes of the file
+ * @throws SkillFileError
+ */
+export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
+  if (Buffer.byteLength(found.content) > maxBytes) {
+    throw new SkillFileError(`it has more than ${maxBytes} bytes`);
+  }
+  if (found.kind === 'rules') {
+    return fromRules(found);
+  }
+  const { head, content } = splitFrontmatter(found.content);
+  const isAgentSkill = path.basename(found.file).toLowerCase() === 'skill.md';
+  const folder = path.basename(path.dirname(found.file));
+  const name = jsonAt(head, 'name') ?? (isAgentSkill ? folder : found.name.replace(/\.[^./]*$/, ''));
+  const given = plainText(name).slice(0, MAX_NAME);
+  if (isAgentSkill && (given !== folder || !AGENT_SKILL_NAME.test(given))) {
+    throw new SkillFileError(
+      'its name must be that of its folder and have lower-case letters, digits and hyphens',
+    );
+  }
+  if (given === '') {
+    throw new SkillFileError('its name must be a text');
+  }
+  const trigger = toTrigger(head, given);
+  const hidden = jsonAt(head, 'disable-model-invocation') ?? jsonAt(head, 'disable_model_invocation');
+  const description = jsonAt(head, 'description');
+  return {
+    name: given,
+    content,
+    source: found.file,
+    description: typeof description === 'string' ? description.slice(0, MAX_DESCRIPTION) : null,
+    trigger,
+    isAgentSkill,
+    isHidden: hidden === true || trigger?.kind === 'paths',
+  };
+}
+
+/** Rules of a folder below the top are meant for the files in it. */
+function fromRules({ file, name, content }: SkillFile): Skill {
+  const folder = path.dirname(name);
+  const rules = RULES[path.basename(name).toLowerCase()];
+  if (rules === undefined) {
+    throw new SkillFileError('it is no file of rules');
+  }
+  const isNested = folder !== '.';
+  return {
+    name: isNested ? `${rules}:${folder}` : rules,
+    content,
+    source: file,
+    description: null,
+    trigger: isNested ? { kind: 'paths', globs: [`${folder}/**`] } : null,
+    isAgentSkill: false,
+    isHidden: isNested,
+  };
+}
+
+/** @throws SkillFileError */
+function splitFrontmatter(text: string): { head: unknown; content: string } {
+  const match = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/.exec(text);
+  if (match === null) {
+    return { head: {}, content: text.trim() };
+  }
+  const [whole, yaml = ''] = match;
+  if (yaml.length > MAX_FRONTMATTER) {
+    throw new SkillFileError(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
+  }
+  return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
+}
+
+/** A stranger wrote it: aliases may multiply, and levels exhaust the stack. */
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text, { maxAliasCount: 10, logLevel: 'error' });
+  } catch (error) {
+    throw new SkillFileError(`its frontmatter is not YAML: ${errorMessage(error).split('\n')[0]}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Paths come first; a skill that has inputs is a task, which is also called by its name. */
+function toTrigger(head: unknown, name: string): SkillTrigger | null {
+  const globs = toTexts(jsonAt(head, 'paths'), 'paths', true);
+  if (globs.length > 0) {
+    return { kind: 'paths', globs };
+  }
+  const words = toTexts(jsonAt(head, 'triggers'), 'triggers', false);
+  if (jsonAt(head, 'inputs') !== undefined) {
+    words.push(...(words.includes(`/${name}`) ? [] : [`/${name}`]));
+  }
+  return words.length === 0 ? null : { kind: 'words', words };
+}
+
+/** @throws SkillFileError */
+function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
+  const list = maySplit && typeof value === 'string' ? value.split(',') : (value ?? []);
+  if (!Array.isArray(list)) {
+    throw new SkillFileError(`${member} must be a list`);
+  }
+  return list
+    .slice(0, MAX_TRIGGERS)
+    .map((item: unknown) => plainText(item).trim().slice(0, MAX_NAME))
+    .filter((text) => text !== '');
+}
+
+function plainText(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+}

@@ -1,0 +1,143 @@
+import { errorMessage } from '../../common/errors/error-message.js';
+import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import { runGit } from '../git/run-git.js';
+import { log } from '../log.js';
+import { runCommand } from '../process-tree.js';
+import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { mergeSkills, type Skill } from './skill.js';
+import type { SkillFile } from './skill-file.js';
+import { SKILL_SCRIPT } from './skill-script.js';
+
+const MAX_FILES = 100;
+/** Of one file; a longer one is no skill. */
+const MAX_FILE_BYTES = 100_000;
+/** Of all files together. */
+const MAX_CHARACTERS = 2_000_000;
+const MAX_NESTED = 30;
+const TIMEOUT_MS = 10_000;
+const FIELDS = 4;
+/** Pathspecs of rules below the folder; git leaves out what is ignored. */
+const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEMINI.md'].map(
+  (name) => `:(icase,glob)*/**/${name}`,
+);
+
+interface SkillReaderOptions {
+  /** Where the files are read; a repository in it may be a stranger's. */
+  view: ToolView;
+  files: WorkspaceFiles;
+  /** Above it no repository is looked for. */
+  workspace: string;
+}
+
+/**
+ * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is no skill is
+ * logged and left out: it must not keep a conversation from starting.
+ */
+export class SkillReader {
+  readonly #options: SkillReaderOptions;
+
+  constructor(options: SkillReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The skills of a working directory and of the repository around it, the nearer ones first.
+   *
+   * @throws WorkspaceFileError for a folder outside of the workspace
+   */
+  async project(folder: string): Promise<Skill[]> {
+    const real = await this.#options.files.resolve(folder);
+    return await this.#read('project', real, await this.#nestedRules(real));
+  }
+
+  /** The skills in the home of tools. */
+  async user(): Promise<Skill[]> {
+    const home = this.#options.view.environment['HOME'];
+    return home === undefined ? [] : await this.#read('user', home, []);
+  }
+
+  /** As `project`, for callers that go on without any. */
+  async projectIfReadable(folder: string): Promise<Skill[]> {
+    try {
+      return await this.project(folder);
+    } catch (error) {
+      if (!(error instanceof WorkspaceFileError)) {
+        log('warn', 'failed to read skills', { error: errorMessage(error) });
+      }
+      return [];
+    }
+  }
+
+  async #nestedRules(folder: string): Promise<string[]> {
+    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...NESTED_RULES];
+    const names = (await runGit(this.#options.view, folder, list))?.split('\0') ?? [];
+    return names.filter((name) => name !== '').slice(0, MAX_NESTED);
+  }
+
+  async #read(scope: 'project' | 'user', folder: string, nested: string[]): Promise<Skill[]> {
+    const { view, workspace } = this.#options;
+    const limits = [String(MAX_FILES), String(MAX_FILE_BYTES)];
+    const output: string[] = [];
+    let size = 0;
+    const aborter = new AbortController();
+    const { timedOut } = await runCommand({
+      command: scriptInView(view, SKILL_SCRIPT, [scope, folder, workspace, ...limits, ...nested]),
+      cwd: VIEW_START,
+      // Names are bytes, and their order is that of bytes.
+      env: { ...view.environment, LC_ALL: 'C' },
+      timeoutMs: TIMEOUT_MS,
+      signal: aborter.signal,
+      onOutput: (stream, text) => {
+        if (stream === 'stdout') {
+          output.push(text);
+          size += text.length;
+          if (size > MAX_CHARACTERS) {
+            aborter.abort();
+          }
+        }
+      },
+    });
+    if (timedOut || aborter.signal.aborted) {
+      log('warn', 'skills read only in part', { scope, timed_out: timedOut, characters: size });
+    }
+    return mergeSkills(await toSkills(toFiles(output.join(''))));
+  }
+}
+
+/** The complete records of the script's output. */
+function toFiles(output: string): SkillFile[] {
+  const fields = output.split('\0');
+  const files: SkillFile[] = [];
+  for (let index = 0; index + FIELDS < fields.length; index += FIELDS) {
+    const [kind, file = '', name = '', content = ''] = fields.slice(index, index + FIELDS);
+    files.push({ kind: kind === 'rules' ? 'rules' : 'skill', file, name, content });
+  }
+  return files;
+}
+
+/** Loads the parser of YAML only where there is something to parse. */
+async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
+  const distinct = withoutCopies(files);
+  if (distinct.length === 0) {
+    return [];
+  }
+  const { skillFromFile } = await import('./skill-file.js');
+  return distinct.flatMap((file) => {
+    try {
+      return [skillFromFile(file, MAX_FILE_BYTES)];
+    } catch (error) {
+      log('warn', 'skill left out', { file: file.file, reason: errorMessage(error) });
+      return [];
+    }
+  });
+}
+
+/** `CLAUDE.md` is often a link to `AGENTS.md`, or a copy. */
+function withoutCopies(files: readonly SkillFile[]): SkillFile[] {
+  const rules = new Set<string>();
+  return files.filter(({ kind, content }) => {
+    const isCopy = kind === 'rules' && rules.has(content);
+    rules.add(content);
+    return !isCopy;
+  });
+}

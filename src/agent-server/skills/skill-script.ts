@@ -1,0 +1,73 @@
+/**
+ * Finds and reads the files of skills below a folder, as a script of bash that runs where tools see the same files:
+ * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`. `limit` is the
+ * folder above which no repository is looked for, `nested` are files of rules below the folder.
+ *
+ * Only regular files are read, and only those that lie in the repository once links are followed: the repository may be
+ * a stranger's, and a link must not show the agent, or those who list skills, what lies elsewhere.
+ */
+export const SKILL_SCRIPT = `
+scope=$1 folder=$2 limit=$3 max_files=$4 max_bytes=$5
+shift 5
+count=0
+shopt -s nullglob nocaseglob
+limit=$(cd -P -- "$limit" 2>/dev/null && printf %s "$PWD")
+cd -P -- "$folder" 2>/dev/null || exit 0
+folder=$PWD top=$PWD
+
+emit() {
+  local kind=$1 name=$2 file=$3 real
+  [ -f "$file" ] || return 0
+  ((count < max_files)) || exit 0
+  exec 3< "$file" || return 0
+  real=$(readlink -n /proc/self/fd/3 && printf .) || return 0
+  case $real in "\${top%/}"/*) ;; *) return 0 ;; esac
+  [ -f /proc/self/fd/3 ] || return 0
+  ((++count))
+  printf '%s\\0%s\\0%s\\0' "$kind" "$file" "$name"
+  # One byte more than is allowed says that there are more. Variables of bash hold no zero byte.
+  head -c "$((max_bytes + 1))" <&3 | tr -d '\\0'
+  printf '\\0'
+}
+
+skills() {
+  local base=$1 file name
+  [ -d "$base" ] || return 0
+  for file in "$base"/*/skill.m[d]; do
+    emit skill "\${file#"$base"/}" "$file"
+  done
+  for file in "$base"/*.m[d] "$base"/*/*.m[d] "$base"/*/*/*.m[d]; do
+    name=\${file#"$base"/}
+    case \${name##*/} in README.md | [Ss][Kk][Ii][Ll][Ll].[Mm][Dd]) continue ;; esac
+    # Whatever else lies in the folder of a SKILL.md belongs to it.
+    case $name in */*) set -- "$base/\${name%%/*}"/skill.m[d]; [ $# -eq 0 ] || continue ;; esac
+    emit skill "$name" "$file"
+  done
+}
+
+if [ "$scope" = user ]; then
+  for base in .agents/skills .openhands/skills .openhands/microagents; do
+    skills "$folder/$base"
+  done
+  exit 0
+fi
+
+while [ ! -e "$top/.git" ]; do
+  case $top in "$limit"/*) top=\${top%/*} ;; *) top=$folder; break ;; esac
+done
+roots=("$folder")
+[ "$top" = "$folder" ] || roots+=("$top")
+for root in "\${roots[@]}"; do
+  for file in "$root"/.cursorrule[s] "$root"/agents.m[d] "$root"/agent.m[d] "$root"/claude.m[d] "$root"/gemini.m[d]; do
+    emit rules "\${file##*/}" "$file"
+  done
+done
+for root in "\${roots[@]}"; do
+  for base in .agents/skills .openhands/skills .openhands/microagents; do
+    skills "$root/$base"
+  done
+done
+for name; do
+  emit rules "$name" "$folder/$name"
+done
+`;

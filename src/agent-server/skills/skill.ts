@@ -1,0 +1,78 @@
+/** What has a skill's content given to the agent without being asked. */
+export type SkillTrigger =
+  /** A user's message with one of these words. */
+  | { kind: 'words'; words: string[] }
+  /** Work on files that match one of these globs. */
+  | { kind: 'paths'; globs: string[] };
+
+/** Knowledge that a repository, a user or a client has for agents. */
+export interface Skill {
+  name: string;
+  content: string;
+  /** Its file; null: it has none. */
+  source: string | null;
+  description: string | null;
+  /** Null: of the older form it is always part of the prompt, of the AgentSkills form it is read on demand. */
+  trigger: SkillTrigger | null;
+  /** Whether it is a `SKILL.md` in a folder of its own (https://agentskills.io/specification). */
+  isAgentSkill: boolean;
+  /** It is not offered to the model, only given when it is triggered. */
+  isHidden: boolean;
+}
+
+/** `SkillInfo` of the published API. */
+export interface SkillInfo {
+  name: string;
+  type: 'repo' | 'knowledge' | 'agentskills';
+  content: string;
+  triggers: string[];
+  source: string | null;
+  description: string | null;
+  is_agentskills_format: boolean;
+  disable_model_invocation: boolean;
+}
+
+export function toSkillInfo(skill: Skill): SkillInfo {
+  const { name, content, source, description, trigger, isAgentSkill, isHidden } = skill;
+  return {
+    name,
+    type: isAgentSkill ? 'agentskills' : trigger === null ? 'repo' : 'knowledge',
+    content,
+    triggers: trigger?.kind === 'words' ? trigger.words : [],
+    source,
+    description,
+    is_agentskills_format: isAgentSkill,
+    disable_model_invocation: isHidden,
+  };
+}
+
+/** The first of its words that a message has as a whole word, in any case; null if there is none. */
+export function matchedWord({ trigger }: Skill, message: string): string | null {
+  const words = trigger?.kind === 'words' ? trigger.words : [];
+  const text = message.toLowerCase();
+  return words.find((word) => hasWord(text, word.toLowerCase())) ?? null;
+}
+
+/** The skills of all lists; of two with one name the first. */
+export function mergeSkills(...lists: readonly (readonly Skill[])[]): Skill[] {
+  const byName = new Map<string, Skill>();
+  for (const skill of lists.flat()) {
+    if (!byName.has(skill.name)) {
+      byName.set(skill.name, skill);
+    }
+  }
+  return [...byName.values()];
+}
+
+/** `git` is no word of `github`. */
+function hasWord(text: string, word: string): boolean {
+  let at = word === '' ? -1 : text.indexOf(word);
+  while (at !== -1 && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[at + word.length]))) {
+    at = text.indexOf(word, at + 1);
+  }
+  return at !== -1;
+}
+
+function isAlphanumeric(character: string | undefined): boolean {
+  return character !== undefined && /[a-z0-9]/.test(character);
+}
