@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -41,9 +40,8 @@ export class BareAgentServer implements BareProgram {
   }
 
   async restart(): Promise<void> {
-    const portFile = path.join(this.folder, 'port');
-    await rm(portFile, { force: true });
-    const args = ['--port', '0', '--port-file', portFile, '--workspace', path.join(this.folder, 'workspace')];
+    const port = await freePort();
+    const args = ['--port', String(port), '--workspace', path.join(this.folder, 'workspace')];
     const child = spawn(process.execPath, [ENTRY, ...args, '--secrets-stdin'], {
       cwd: this.folder,
       env: inheritedEnvironment(),
@@ -55,8 +53,7 @@ export class BareAgentServer implements BareProgram {
       if (child.exitCode !== null) {
         throw new Error('the agent server ended before it responded');
       }
-      const port = existsSync(portFile) ? (await readFile(portFile, 'utf8')).trim() : '';
-      return port !== '' && (await isAlive(`http://127.0.0.1:${port}`));
+      return await isAlive(`http://127.0.0.1:${port}`);
     }, 'a response of the agent server');
   }
 

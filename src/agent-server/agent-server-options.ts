@@ -10,8 +10,6 @@ export interface AgentServerOptions extends EngineServerOptions {
   host: string;
   /** 0: any free one. */
   port: number;
-  /** The server writes its port there once it listens. */
-  portFile: string | null;
   bashEventsPath: string;
   /** Where the agent works. */
   workspace: string;
@@ -22,6 +20,8 @@ export interface AgentServerOptions extends EngineServerOptions {
   maxUploadBytes: number;
   /** How many conversations run their agent at the same time; further runs are queued. */
   maxConcurrentRuns: number;
+  /** How long a tool that is running may go on when its user pauses the conversation. */
+  pauseGraceMs: number;
   /** How long a run may take to complete its step when the server stops. */
   stopGraceMs: number;
   sockets: SocketLimits;
@@ -40,10 +40,11 @@ export interface SocketLimits {
 /** What differs in tests only, and the stock server's limit of runs. */
 export const DEFAULT_LIMITS: Pick<
   AgentServerOptions,
-  'maxUploadBytes' | 'maxConcurrentRuns' | 'stopGraceMs' | 'sockets'
+  'maxUploadBytes' | 'maxConcurrentRuns' | 'pauseGraceMs' | 'stopGraceMs' | 'sockets'
 > = {
   maxUploadBytes: 1024 * 1024 * 1024,
   maxConcurrentRuns: 10,
+  pauseGraceMs: 10_000,
   stopGraceMs: 3_000,
   sockets: { authTimeoutMs: 10_000, pingMs: 30_000, stallMs: 30_000, maxSubscribers: 100 },
 };

@@ -7,7 +7,6 @@ describe('parseOptions', () => {
     expect(parseOptions([], {}, '/srv')).toEqual({
       host: '127.0.0.1',
       port: 8000,
-      portFile: null,
       socket: null,
       relays: [],
       workspace: '/srv/workspace',
@@ -32,20 +31,9 @@ describe('parseOptions', () => {
       OH_ALLOW_CORS_ORIGINS_0: 'https://a.example',
       OH_MAX_CONCURRENT_RUNS: '3',
     };
-    const args = [
-      '--port',
-      '0',
-      '--port-file',
-      'port',
-      '--workspace',
-      'mine',
-      '--file-root',
-      '/tmp',
-      '--secrets-stdin',
-    ];
+    const args = ['--port', '0', '--workspace', 'mine', '--file-root', '/tmp', '--secrets-stdin'];
     expect(parseOptions(args, env, '/srv')).toMatchObject({
       port: 0,
-      portFile: '/srv/port',
       workspace: '/srv/mine',
       conversationsPath: '/c',
       bashEventsPath: '/b',

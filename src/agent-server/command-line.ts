@@ -13,7 +13,6 @@ type ParsedOptions = Pick<
   AgentServerOptions,
   | 'host'
   | 'port'
-  | 'portFile'
   | 'socket'
   | 'relays'
   | 'conversationsPath'
@@ -40,7 +39,6 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     options: {
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8000' },
-      'port-file': { type: 'string' },
       socket: { type: 'string' },
       relay: { type: 'string', multiple: true, default: [] },
       'conversations-path': { type: 'string' },
@@ -59,7 +57,6 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
   return {
     host: values.host,
     port: toPort(values.port),
-    portFile: values['port-file'] === undefined ? null : inCwd(values['port-file']),
     socket: values.socket === undefined ? null : inCwd(values.socket),
     relays: values.relay.map(parseRelay),
     conversationsPath: inWorkspace(

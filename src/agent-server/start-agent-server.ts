@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, rm, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '../common/requests/allowed-hosts.js';
@@ -45,6 +45,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     baseEnvironment: environment,
     serverSecrets: sessionKeys,
     maxConcurrentRuns: options.maxConcurrentRuns,
+    pauseGraceMs: options.pauseGraceMs,
     skills,
   });
   const commands = new BashCommands({
@@ -144,10 +145,7 @@ function isAnyRunning(conversations: Conversations): boolean {
 }
 
 /** @returns the port; null for a Unix socket */
-async function listen(
-  server: Server,
-  { host, port, portFile, socket }: AgentServerOptions,
-): Promise<number | null> {
+async function listen(server: Server, { host, port, socket }: AgentServerOptions): Promise<number | null> {
   if (socket !== null) {
     await listenOnSocket(server, socket);
     return null;
@@ -159,10 +157,6 @@ async function listen(
   const address = server.address();
   if (address === null || typeof address === 'string') {
     throw new Error('the server has no port');
-  }
-  if (portFile !== null) {
-    await writeFile(`${portFile}.new`, `${address.port}\n`);
-    await rename(`${portFile}.new`, portFile);
   }
   return address.port;
 }

@@ -53,11 +53,11 @@ describe('bodies of requests to the agent server', () => {
   });
 
   it('have a bounded size, unpacked', async () => {
-    const large = gzipSync(`"${'x'.repeat(17_000_000)}"`);
+    const large = gzipSync(`"${'x'.repeat(7_400_000)}"`);
 
     expect(await post(large, { 'Content-Encoding': 'gzip' })).toEqual({
       status: 413,
-      body: { detail: 'The request body is too large.' },
+      body: { detail: 'The request body may have at most 7 MiB.' },
     });
   });
 

@@ -1,10 +1,12 @@
-import { afterEach, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { calls, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
 
 let server: TestAgentServer;
 let llm: ScriptedLlm;
@@ -100,6 +102,103 @@ it('calls no model, and sends no key, where a record on the disk says so', async
   expect(await client.answers(id)).toEqual(['It is done.']);
   expect(stranger.requests).toEqual([]);
   await stranger.close();
+});
+
+describe('a pause', () => {
+  const start = async (...answers: Parameters<typeof inOrder>): Promise<string> => {
+    llm = await ScriptedLlm.start(inOrder(...answers));
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine(), pauseGraceMs: 100 });
+    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+    return await server.client.start(startRequest({ agent }));
+  };
+  const pause = async (id: string): Promise<unknown> =>
+    await server.client.post(`/api/conversations/${id}/pause`);
+  const goOn = async (id: string): Promise<void> => {
+    await server.client.post(`/api/conversations/${id}/run`);
+    await server.client.untilStatus(id, 'finished');
+  };
+
+  it.each([
+    ['says nothing', { kind: 'hang' } as const],
+    ['has said a part', { kind: 'stall', text: 'half of an answer' } as const],
+  ])('does not await a model that %s, and keeps nothing of it', async (_what, silent) => {
+    const id = await start(silent, say('It is done.'));
+    await server.client.say(id, 'Do it.');
+    await until(() => llm.requests.length === 1);
+
+    expect(await pause(id)).toMatchObject({ status: 200 });
+
+    expect(await server.client.status(id)).toBe('paused');
+    expect((await server.client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+      'MessageEvent',
+      'PauseEvent',
+    ]);
+    await goOn(id);
+    expect(await server.client.answers(id)).toEqual(['It is done.']);
+    expect(llm.requests.at(-1)?.text).not.toContain('half of an answer');
+  });
+
+  it('ends a tool that takes longer than its grace, and says so to the model', async () => {
+    const id = await start(
+      calls(
+        { name: 'terminal', arguments: { command: 'echo begun; sleep 1000' } },
+        { name: 'think', arguments: { thought: 'not begun' } },
+      ),
+      say('It is done.'),
+    );
+    await server.client.say(id, 'Do it.');
+    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+
+    await pause(id);
+    await server.client.untilStatus(id, 'paused');
+
+    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    expect(JSON.stringify(observation)).toContain('The command was interrupted');
+    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([
+      { tool_name: 'think', error: 'Not run: the run was interrupted.' },
+    ]);
+    await goOn(id);
+    const { messages } = llm.requests.at(-1) ?? { messages: [] };
+    expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(2);
+  });
+
+  it('lets a tool complete within its grace, and begins no other', async () => {
+    const gate = 'until [ -e go ]; do sleep 0.01; done';
+    const id = await start(
+      calls(
+        { name: 'terminal', arguments: { command: gate } },
+        { name: 'think', arguments: { thought: 'not begun' } },
+      ),
+      say('It is done.'),
+    );
+    await server.restart({ pauseGraceMs: 60_000 });
+    await server.client.post(`/api/conversations/${id}/credentials`, {
+      llm_model: 'openai/fake',
+      llm_base_url: llm.url,
+      llm_api_key: 'llm-key',
+    });
+    await server.client.say(id, 'Do it.');
+    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+    await pause(id);
+    await writeFile(path.join(server.workspace, 'project/go'), '');
+    await server.client.untilStatus(id, 'paused');
+    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    expect(observation).toMatchObject({ observation: { exit_code: 0 } });
+    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([{ tool_name: 'think' }]);
+    await goOn(id);
+  });
+
+  it('lasts over a restart of the agent server', async () => {
+    const id = await start({ kind: 'hang' }, say('It is done.'));
+    await server.client.say(id, 'Do it.');
+    await until(() => llm.requests.length === 1);
+    await pause(id);
+    await server.restart();
+    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: {},
+    });
+  });
 });
 
 function jsonObject(text: string): object {

@@ -186,7 +186,6 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
     ...DEFAULT_LIMITS,
     host: '127.0.0.1',
     port: 0,
-    portFile: null,
     socket: null,
     relays: [],
     conversationsPath: path.join(folder, 'conversations'),

@@ -32,7 +32,6 @@ export async function startTestAgentServer(
       ...DEFAULT_LIMITS,
       host: '127.0.0.1',
       port: 0,
-      portFile: null,
       socket: null,
       relays: [],
       conversationsPath: path.join(folder, 'conversations'),

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jsonAt } from '../../src/common/json-access.js';
+import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { AgentServerClient, CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
@@ -30,28 +31,16 @@ describe('the process of the agent server', () => {
   });
 
   async function start(): Promise<AgentServerClient> {
-    const portFile = path.join(folder, 'port');
-    await rm(portFile, { force: true });
-    const args = [
-      '--port',
-      '0',
-      '--port-file',
-      portFile,
-      '--workspace',
-      path.join(folder, 'work'),
-      '--secrets-stdin',
-    ];
+    const port = await freePort('127.0.0.1');
+    const args = ['--port', String(port), '--workspace', path.join(folder, 'work'), '--secrets-stdin'];
     child = spawn(process.execPath, ['--require', LOADER, ENTRY, ...args], {
       env: inheritedEnvironment(),
       stdio: ['pipe', 'inherit', 'inherit'],
     });
     child.stdin?.end(`${JSON.stringify({ session_api_key: SESSION_KEY })}\n`);
-    let port = '';
-    await until(async () => {
-      port = await readFile(portFile, 'utf8').catch(() => '');
-      return port !== '' || child.exitCode !== null;
-    });
-    return new AgentServerClient(Number(port));
+    const client = new AgentServerClient(port);
+    await until(async () => (await isReady(client)) || child.exitCode !== null);
+    return client;
   }
 
   async function killed(): Promise<void> {
@@ -121,3 +110,8 @@ describe('the process of the agent server', () => {
     expect(jsonAt(body, 'stdout')).not.toMatch(/session-key|secret-hidden/);
   });
 });
+
+async function isReady(client: AgentServerClient): Promise<boolean> {
+  const { status } = await client.send('GET', '/ready').catch(() => ({ status: 0 }));
+  return status === 200;
+}

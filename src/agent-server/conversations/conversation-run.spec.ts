@@ -53,7 +53,7 @@ describe('a run', () => {
       working.resolve('worked');
       return new FakeEngine();
     };
-    const run = new ConversationRun(state, createEngine, slots);
+    const run = new ConversationRun(state, createEngine, { slots, pauseGraceMs: 0 });
     return { state, recordFile, run, working: working.promise };
   };
 

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
-import { closeOpenCalls } from '../engine/open-calls.js';
+import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
 import type { ConversationState } from './conversation-state.js';
@@ -20,11 +20,18 @@ interface ActiveRun {
   ended: Promise<void>;
 }
 
+export interface RunLimits {
+  /** Shared by all conversations of the server. */
+  slots: RunSlots;
+  /** How long a tool that is running may go on after a request to pause. */
+  pauseGraceMs: number;
+}
+
 /** Runs a conversation's engine, one run at a time. */
 export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;
-  readonly #slots: RunSlots;
+  readonly #limits: RunLimits;
   readonly #stopped = new AbortController();
   #engine: Promise<AgentEngine> | null = null;
   #isQueued = false;
@@ -33,11 +40,10 @@ export class ConversationRun {
   #runAgain = false;
   #stopping = false;
 
-  /** @param slots shared by all conversations of the server */
-  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, slots: RunSlots) {
+  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, limits: RunLimits) {
     this.#state = state;
     this.#createEngine = createEngine;
-    this.#slots = slots;
+    this.#limits = limits;
   }
 
   get isActive(): boolean {
@@ -94,7 +100,11 @@ export class ConversationRun {
     return condensed;
   }
 
-  /** @param immediately aborts the current step */
+  /**
+   * Ends the run. A model's answer is not awaited; a tool that is running has its grace, then it is interrupted.
+   *
+   * @param immediately without grace
+   */
   async pause(immediately: boolean): Promise<void> {
     const active = this.#active;
     const { status, wasRunning } = this.#state.record;
@@ -112,10 +122,18 @@ export class ConversationRun {
         await this.#state.change({ wasRunning: false });
       }
       await this.#state.setStatus('paused');
-    } else if (immediately || this.#isQueued) {
+    } else if (immediately || this.#isQueued || openCalls(this.#state.events()).length === 0) {
       active.aborter.abort();
-      await active.ended;
+      await within(ABORT_GRACE_MS, active.ended);
+    } else {
+      this.#abortAfterGrace(active);
     }
+  }
+
+  #abortAfterGrace({ aborter, ended }: ActiveRun): void {
+    const timer = setTimeout(() => aborter.abort(), this.#limits.pauseGraceMs);
+    timer.unref();
+    void ended.then(() => clearTimeout(timer));
   }
 
   /** Lets the run complete its step within the grace period, then aborts it, and closes the engine. */
@@ -173,7 +191,7 @@ export class ConversationRun {
   async #work(work: Work, signal: AbortSignal): Promise<void> {
     this.#isQueued = true;
     // While the server stops, a slot that becomes free must start no run.
-    const release = await this.#slots.acquire(AbortSignal.any([signal, this.#stopped.signal]));
+    const release = await this.#limits.slots.acquire(AbortSignal.any([signal, this.#stopped.signal]));
     this.#isQueued = false;
     if (release === null) {
       return;

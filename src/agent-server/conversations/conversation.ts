@@ -8,11 +8,10 @@ import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { toConversationInfo } from './conversation-info.js';
 import { type ConversationRecord, recordUpdate } from './conversation-record.js';
-import { ConversationRun } from './conversation-run.js';
+import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { CredentialsUpdate, IncomingMessage } from './conversation-schemas.js';
 import type { ConversationState } from './conversation-state.js';
 import { KEY_WITHHELD, mergeCredentials, missingKeyDetail } from './credentials.js';
-import type { RunSlots } from './run-slots.js';
 
 const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
 
@@ -26,11 +25,11 @@ export class Conversation {
     folder: string,
     state: ConversationState,
     createEngine: () => Promise<AgentEngine>,
-    slots: RunSlots,
+    limits: RunLimits,
   ) {
     this.folder = folder;
     this.#state = state;
-    this.#run = new ConversationRun(state, createEngine, slots);
+    this.#run = new ConversationRun(state, createEngine, limits);
   }
 
   get id(): string {
@@ -118,7 +117,7 @@ export class Conversation {
     }
   }
 
-  /** Pauses the run after its current step; a second request pauses it immediately. */
+  /** Pauses the run: a tool that is running has its grace, a second request ends it immediately. */
   async pause(): Promise<void> {
     await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());

@@ -13,6 +13,7 @@ import { SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, newRecord } from './conversation-record.js';
 import type { StartRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
+import type { RunLimits } from './conversation-run.js';
 import { Conversation } from './conversation.js';
 import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
 import type { SkillReader } from '../skills/skill-reader.js';
@@ -34,6 +35,8 @@ export interface ConversationsOptions {
   serverSecrets: readonly string[];
   /** How many agents run at the same time. */
   maxConcurrentRuns: number;
+  /** How long a tool that is running may go on after a request to pause. */
+  pauseGraceMs: number;
   skills: SkillReader;
 }
 
@@ -51,11 +54,12 @@ export class Conversations {
   readonly #byId = new Map<string, Conversation>();
   readonly #starting = new Map<string, Promise<Conversation>>();
   readonly #listeners: ConversationListener[] = [];
-  readonly #slots: RunSlots;
+  readonly #limits: RunLimits;
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
-    this.#slots = new RunSlots(options.maxConcurrentRuns);
+    const { maxConcurrentRuns, pauseGraceMs } = options;
+    this.#limits = { slots: new RunSlots(maxConcurrentRuns), pauseGraceMs };
   }
 
   /** Calls `added` for the conversations that exist already. */
@@ -216,7 +220,7 @@ export class Conversations {
   #add(state: ConversationState, folder: string): Conversation {
     const context = { conversationId: state.record.id, gitAccess: () => state.credentials.git };
     const createEngine = async (): Promise<AgentEngine> => await this.#options.createEngine(context);
-    const conversation = new Conversation(folder, state, createEngine, this.#slots);
+    const conversation = new Conversation(folder, state, createEngine, this.#limits);
     this.#byId.set(conversation.id, conversation);
     this.#listeners.forEach((listener) => listener.added(conversation));
     return conversation;

@@ -7,6 +7,8 @@ import { AgentUnavailableError } from '../engine/agent-engine.js';
 import { errorName, log } from '../log.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
 
+const MIB = 1024 * 1024;
+
 /** The last middleware, and the only place that turns failures into responses. */
 export function errorHandler(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
@@ -57,7 +59,7 @@ function bodyProblemOf(error: unknown): { status: number; detail: unknown } | nu
 function malformedBody({ reason, limit }: MalformedBodyError): { status: number; detail: unknown } {
   switch (reason) {
     case 'too_large':
-      return { status: 413, detail: 'The request body is too large.' };
+      return { status: 413, detail: `The request body may have at most ${(limit ?? 0) / MIB} MiB.` };
     case 'too_many_values':
       return { status: 413, detail: `The request body may have at most ${limit} values and keys.` };
     case 'media_type':

@@ -5,8 +5,8 @@ import { type BodyBounds, isJson, mayHaveBody, readJsonBody } from '../../common
 import { normalizeTimestamp } from '../event-log.js';
 import { InvalidRequestError, type RequestProblem } from './http-error.js';
 
-/** Messages contain images. */
-const BODY_BOUNDS: BodyBounds = { bytes: 16 * 1024 * 1024, values: 200_000, deadlineMs: 60_000 };
+/** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
+const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000, deadlineMs: 60_000 };
 const BODIES_AT_ONCE = 4;
 
 /** Reads the JSON bodies of routes behind it. Bodies of other types are left to the routes. */

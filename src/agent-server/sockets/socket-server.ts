@@ -19,7 +19,8 @@ import { errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
 import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 
-const MAX_FRAME_BYTES = 16 * 1024 * 1024;
+/** As bodies of requests: a frame may be a message too. */
+const MAX_FRAME_BYTES = 7 * 1024 * 1024;
 /** Sockets that have not said a key yet: each may hold a frame in memory. */
 const MAX_WITHOUT_KEY = 32;
 /** Bytes that a client did not read, above which its pings get no response. */

@@ -37,8 +37,10 @@ export async function runCalls(
   signal: AbortSignal,
 ): Promise<boolean> {
   let finished = false;
-  for (const { event, prepared } of calls) {
-    if (finished || signal.aborted) {
+  for (const [index, { event, prepared }] of calls.entries()) {
+    // A request to pause ends the step after the call that is running.
+    const isPaused = signal.aborted || (index > 0 && host.pauseRequested());
+    if (finished || isPaused) {
       const cause = finished ? 'an earlier call ended the work' : 'the run was interrupted';
       await host.append(callError(event, `Not run: ${cause}.`));
     } else {
