@@ -3,6 +3,7 @@ import { addressProblem } from '../common/http/address-rules.js';
 import type { FieldProblem } from '../common/validation/field.js';
 import { Nested, NestedList } from '../common/validation/nested-fields.js';
 import { Text, TextList, TextMap } from '../common/validation/text-fields.js';
+import { argumentsFromText, VARIABLE_NAME, variableNameProblem, variablesFromText } from './command-text.js';
 
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPRemoteServerConfig' })
@@ -26,8 +27,6 @@ export class RemoteMcpServerDto {
   })
   api_key?: string | null;
 }
-
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
@@ -58,7 +57,9 @@ export class StdioMcpServerDto {
 
   @TextList({
     nullIsAbsent: true,
-    description: 'Arguments, one string each; shown in clear.',
+    description:
+      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+    fromText: argumentsFromText,
     example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
   })
   args?: string[];
@@ -66,13 +67,11 @@ export class StdioMcpServerDto {
   @TextMap({
     nullIsAbsent: true,
     description:
-      'Environment variables. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
     example: { API_TOKEN: 'token-example' },
     keySchema: { pattern: VARIABLE_NAME.source },
-    keyRule: (name) =>
-      VARIABLE_NAME.test(name)
-        ? null
-        : 'Expected a variable name: a letter or underscore, then letters, digits and underscores.',
+    keyRule: variableNameProblem,
+    fromText: variablesFromText,
   })
   env?: Map<string, string>;
 }

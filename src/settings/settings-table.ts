@@ -139,27 +139,39 @@ export function emptySettingsRow(): SettingsRow {
   return row as SettingsRow;
 }
 
-/** What a response shows to a user who stored nothing, members in the order of the API document. */
-const INITIAL = Object.freeze(
-  Object.fromEntries([
-    ...ENTRIES.map(([member, { default: initial = null }]) => [member, initial] as const),
-    ['secrets_store', Object.freeze({ provider_tokens: {}, custom_secrets: {} })],
-    ...SETTINGS_KEY_COLUMNS.map((key) => [`${key}_set`, false] as const),
-    ['provider_tokens_set', Object.freeze({})],
-  ]) as unknown as ShownSettings,
-);
-
-/** What a row of the statement behind `GET /api/settings` holds. */
-const ROW_MEMBERS = Object.keys(emptySettingsRow()) as (keyof SettingsRow)[];
-
-/** What a response shows of a row. Copying the initial settings keeps their order and is as fast as a literal. */
+/** What a response shows of a row, members in the order of the API document: null where nothing is stored, or the default. */
 export function shownSettings(row: SettingsRow): ShownSettings {
-  const shown: Record<string, unknown> = { ...INITIAL };
-  for (const member of ROW_MEMBERS) {
-    const value = row[member];
-    if (value !== null) {
-      shown[member] = value;
-    }
-  }
-  return shown as unknown as ShownSettings;
+  return {
+    language: row.language,
+    agent: row.agent,
+    max_iterations: row.max_iterations,
+    security_analyzer: row.security_analyzer,
+    confirmation_mode: row.confirmation_mode,
+    llm_model: row.llm_model,
+    llm_api_key: null,
+    llm_base_url: row.llm_base_url,
+    remote_runtime_resource_factor: row.remote_runtime_resource_factor,
+    secrets_store: { provider_tokens: {}, custom_secrets: {} },
+    enable_default_condenser: row.enable_default_condenser ?? SETTINGS.enable_default_condenser.default,
+    enable_sound_notifications: row.enable_sound_notifications ?? SETTINGS.enable_sound_notifications.default,
+    enable_proactive_conversation_starters:
+      row.enable_proactive_conversation_starters ?? SETTINGS.enable_proactive_conversation_starters.default,
+    enable_solvability_analysis:
+      row.enable_solvability_analysis ?? SETTINGS.enable_solvability_analysis.default,
+    user_consents_to_analytics: row.user_consents_to_analytics,
+    sandbox_base_container_image: row.sandbox_base_container_image,
+    sandbox_runtime_container_image: row.sandbox_runtime_container_image,
+    mcp_config: row.mcp_config,
+    search_api_key: null,
+    sandbox_api_key: null,
+    max_budget_per_task: row.max_budget_per_task,
+    email: row.email,
+    email_verified: row.email_verified,
+    git_user_name: row.git_user_name,
+    git_user_email: row.git_user_email,
+    llm_api_key_set: row.llm_api_key_set,
+    search_api_key_set: row.search_api_key_set,
+    sandbox_api_key_set: row.sandbox_api_key_set,
+    provider_tokens_set: row.provider_tokens_set ?? {},
+  };
 }

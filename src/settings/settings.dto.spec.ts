@@ -84,6 +84,28 @@ describe('SettingsDto', () => {
       { mcp_config: { stdio_servers: [{ name: 'a', command: 'npx' }] } },
     ],
     [
+      stdio('{"name":"a","command":"npx","args":"-y \\"a b\\"","env":"A=1,B=2"}'),
+      {
+        mcp_config: {
+          stdio_servers: [
+            {
+              name: 'a',
+              command: 'npx',
+              args: ['-y', 'a b'],
+              env: new Map([
+                ['A', '1'],
+                ['B', '2'],
+              ]),
+            },
+          ],
+        },
+      },
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":" ","env":""}'),
+      { mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', args: [], env: new Map() }] } },
+    ],
+    [
       stdio('{"name":"a","command":"npx","args":["-y",""],"env":{"A":"1","__proto__":""}}'),
       {
         mcp_config: {
@@ -225,9 +247,11 @@ describe('SettingsDto', () => {
   it.each([
     [stdio('{}'), ['mcp_config.stdio_servers.0.name missing', 'mcp_config.stdio_servers.0.command missing']],
     [
-      stdio('{"name":"a","command":"npx","args":"-y \\"a b\\"","env":"A=1,B=2"}'),
-      ['mcp_config.stdio_servers.0.args list_type', 'mcp_config.stdio_servers.0.env dict_type'],
+      stdio('{"name":"a","command":"npx","args":"\\"x","env":"A"}'),
+      ['mcp_config.stdio_servers.0.args value_error', 'mcp_config.stdio_servers.0.env value_error'],
     ],
+    [stdio('{"name":"a","command":"npx","env":"1A=2"}'), ['mcp_config.stdio_servers.0.env value_error']],
+    [stdio('{"name":"a","command":"npx","env":"=2"}'), ['mcp_config.stdio_servers.0.env value_error']],
     [
       stdio('{"name":"a","command":"npx","args":[1],"env":{"A":1}}'),
       ['mcp_config.stdio_servers.0.args.0 string_type', 'mcp_config.stdio_servers.0.env.A string_type'],

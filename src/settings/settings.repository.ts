@@ -9,6 +9,7 @@ import { type McpConfigColumns, mcpConfigUpsert } from '../mcp-config/mcp-config
 import {
   isKeyColumn,
   SETTINGS_COLUMNS,
+  SETTINGS_KEY_COLUMNS,
   settingsBinding,
   type SettingsChanges,
   type SettingsColumn,
@@ -19,8 +20,17 @@ import {
 import { Settings } from './settings.entity.js';
 
 /** Everything `GET /api/settings` shows, in one statement. No row: nothing is stored for the user ($1). */
-export const LOAD_SETTINGS = `
-  SELECT ${SETTINGS_COLUMNS.map(selected).join(', ')}, m.config AS mcp_config, t.hosts AS provider_tokens_set
+export const LOAD_SETTINGS = loadSettings(SETTINGS_COLUMNS.map(selected));
+
+/** {@link LOAD_SETTINGS}, with the encrypted keys beside what is shown of them. */
+const LOAD_SETTINGS_AND_KEYS = loadSettings([
+  ...SETTINGS_COLUMNS.map(selected),
+  ...SETTINGS_KEY_COLUMNS.map((column) => `s.${column}`),
+]);
+
+function loadSettings(columns: readonly string[]): string {
+  return `
+  SELECT ${columns.join(', ')}, m.config AS mcp_config, t.hosts AS provider_tokens_set
   FROM (VALUES ($1::uuid)) AS owner (id)
   LEFT JOIN settings s ON s.user_id = owner.id
   LEFT JOIN mcp_configs m ON m.user_id = owner.id
@@ -28,6 +38,7 @@ export const LOAD_SETTINGS = `
     SELECT json_object_agg(provider, host ORDER BY provider) AS hosts FROM provider_tokens WHERE user_id = owner.id
   ) t ON true
   WHERE s.user_id IS NOT NULL OR m.user_id IS NOT NULL OR t.hosts IS NOT NULL`;
+}
 
 function selected(column: SettingsColumn): string {
   return isKeyColumn(column) ? `s.${column} IS NOT NULL AS ${column}_set` : `s.${column}`;
@@ -66,18 +77,18 @@ export class SettingsRepository extends Repository<Settings> {
    */
   async loadWithKeys(userId: string): Promise<{ settings: Settings | null; keys: SettingsKeys }> {
     const settings = await this.findOneBy({ userId });
-    const inClear = (column: SettingsKeyColumn): string | null => {
-      const stored = settings?.[column] ?? null;
-      return stored === null ? null : this.cipher.decrypt(stored, settingsBinding(column, userId));
-    };
-    return {
-      settings,
-      keys: {
-        llm_api_key: inClear('llm_api_key'),
-        search_api_key: inClear('search_api_key'),
-        sandbox_api_key: inClear('sandbox_api_key'),
-      },
-    };
+    return { settings, keys: this.inClear(userId, settings) };
+  }
+
+  /**
+   * What {@link load} finds, and the keys in clear, with one read.
+   *
+   * @throws SecretDecryptionError when a stored key is not readable with the configured keys
+   */
+  async loadShownWithKeys(userId: string): Promise<{ row: SettingsRow | null; keys: SettingsKeys }> {
+    const rows: (SettingsRow & SettingsKeys)[] = await this.query(LOAD_SETTINGS_AND_KEYS, [userId]);
+    const row = rows[0] ?? null;
+    return { row, keys: this.inClear(userId, row) };
   }
 
   /**
@@ -114,6 +125,18 @@ export class SettingsRepository extends Repository<Settings> {
       await lockUser(manager, userId);
       await work(manager);
     });
+  }
+
+  private inClear(userId: string, stored: SettingsKeys | null): SettingsKeys {
+    const inClear = (column: SettingsKeyColumn): string | null => {
+      const record = stored?.[column] ?? null;
+      return record === null ? null : this.cipher.decrypt(record, settingsBinding(column, userId));
+    };
+    return {
+      llm_api_key: inClear('llm_api_key'),
+      search_api_key: inClear('search_api_key'),
+      sandbox_api_key: inClear('sandbox_api_key'),
+    };
   }
 
   private storedValues(userId: string, changes: SettingsChanges): unknown[] {

@@ -71,6 +71,26 @@ describe('MCP configuration', () => {
     app.app.get(McpConfigRepository).read(client.user.id);
   const shown = async (): Promise<unknown> => (await client.stored())['mcp_config'];
 
+  it('takes arguments and variables as one text each, and shows them as lists and objects', async () => {
+    const server = {
+      name: 'files',
+      command: 'npx',
+      args: "-y 'a b'",
+      env: 'TOKEN=hush-token,MODE=hush-mode',
+    };
+    await client.store({ mcp_config: { stdio_servers: [server] } });
+
+    expect(await shown()).toMatchObject({
+      stdio_servers: [
+        { name: 'files', command: 'npx', args: ['-y', 'a b'], env: { TOKEN: MASK, MODE: MASK } },
+      ],
+    });
+    await client.store({ mcp_config: { stdio_servers: [{ ...server, env: `TOKEN=${MASK}` }] } });
+    expect((await read())?.stdioServers).toEqual([
+      { name: 'files', command: 'npx', args: ['-y', 'a b'], env: new Map([['TOKEN', 'hush-token']]) },
+    ]);
+  });
+
   it('shows masks for secrets, and has the secrets for agents', async () => {
     await client.store({ mcp_config: CONFIG });
 

@@ -207,19 +207,49 @@ export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
   );
 }
 
+/** Reads a collection that is written as one text: what it stands for, or the sentence for a text that is none. */
+type TextParser<Value> = (text: string) => { value: Value; problem: null } | { problem: string };
+
+/** The collection that a text stands for; anything else, and a text that is none, stays as it is. */
+function parsed<Value>(value: unknown, parse: TextParser<Value> | undefined): unknown {
+  const outcome = typeof value === 'string' ? parse?.(value) : undefined;
+  return outcome?.problem === null ? outcome.value : value;
+}
+
+/** Says of a text why it is no collection, where texts are taken at all. */
+function unlessParsed(parse: TextParser<unknown> | undefined, describe: DescribeProblems): DescribeProblems {
+  return (value) => {
+    const problem = typeof value === 'string' ? parse?.(value).problem : undefined;
+    return typeof problem === 'string' ? [{ type: 'value_error', msg: problem }] : describe(value);
+  };
+}
+
+interface TextListOptions extends FieldOptions {
+  /** Accepts one text for the list, and says which list it stands for. */
+  fromText?: TextParser<string[]>;
+}
+
 /** A list of strings. */
-export function TextList(options: FieldOptions): PropertyDecorator {
-  const noList = noCollection({ type: 'list_type', msg: 'Expected a list of strings.' });
+export function TextList(options: TextListOptions): PropertyDecorator {
+  const { fromText } = options;
+  const noList = unlessParsed(
+    fromText,
+    noCollection({ type: 'list_type', msg: 'Expected a list of strings.' }),
+  );
   const noTexts: DescribeProblems = (value) =>
     Array.isArray(value)
       ? value.flatMap((element, index) =>
           typeof element === 'string' ? [] : [{ ...NOT_TEXT, path: [String(index)] }],
         )
       : noList(value);
+  const schema: ApiPropertyOptions = fromText
+    ? { oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }] }
+    : { type: [String] };
   return composeDecorators(
-    documentedField(options, { type: [String] }, (value) =>
-      Array.isArray(value) ? unlessTooMany(value.length, () => value) : value,
-    ),
+    documentedField(options, schema, (value) => {
+      const list = parsed(value, fromText);
+      return Array.isArray(list) ? unlessTooMany(list.length, () => list) : list;
+    }),
     presence(options, noList),
     IsArray(because(noList)),
     IsString(because(noTexts, { each: true })),
@@ -244,11 +274,17 @@ interface TextMapOptions extends FieldOptions {
   keySchema?: KeySchema;
   /** The sentence for a bad key, or null. */
   keyRule: (key: string) => string | null;
+  /** Accepts one text for the object, and says which entries it stands for. */
+  fromText?: TextParser<ReadonlyMap<string, string>>;
 }
 
 /** An object whose values are strings; arrives as a `Map`. */
 export function TextMap(options: TextMapOptions): PropertyDecorator {
-  const noMap = noCollection({ type: 'dict_type', msg: 'Expected an object whose values are strings.' });
+  const { fromText } = options;
+  const noMap = unlessParsed(
+    fromText,
+    noCollection({ type: 'dict_type', msg: 'Expected an object whose values are strings.' }),
+  );
   const badEntries: DescribeProblems = (value) =>
     value instanceof Map
       ? [...value].flatMap(([key, entry]: [string, unknown]): FieldProblem[] => {
@@ -259,8 +295,15 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
           return typeof entry === 'string' ? [] : [{ ...NOT_TEXT, path: [key] }];
         })
       : noMap(value);
+  const keys = options.keySchema && { propertyNames: options.keySchema };
+  const map = Object.assign({ type: 'object' as const, additionalProperties: { type: 'string' } }, keys);
+  const schema: ApiPropertyOptions = fromText ? { oneOf: [map, { type: 'string' }] } : map;
   return composeDecorators(
-    documentedField(options, mapSchema({ type: 'string' }, options.keySchema), (value) => {
+    documentedField(options, schema, (given) => {
+      const value = parsed(given, fromText);
+      if (value instanceof Map) {
+        return unlessTooMany(value.size, () => value);
+      }
       if (!isPlainObject(value)) {
         return value;
       }

@@ -6,7 +6,7 @@ import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/
 import { emptySettingsRow } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
-import { type ExposedSecrets, toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
+import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for what runs in the user's sandboxes. */
 @Injectable()
@@ -37,7 +37,11 @@ export class SandboxSettingsService {
     if (sandbox.userId !== userId) {
       throw new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
     }
-    const [row, exposed] = await Promise.all([this.settings.load(userId), this.exposedSecrets(userId)]);
+    const [{ row, keys }, mcpConfig] = await Promise.all([
+      this.settings.loadShownWithKeys(userId),
+      this.mcpConfigs.read(userId),
+    ]);
+    const exposed = { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };
     return toUserInfoDto(userId, row ?? emptySettingsRow(), exposed);
   }
 
@@ -63,14 +67,6 @@ export class SandboxSettingsService {
       throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
     }
     return value;
-  }
-
-  private async exposedSecrets(userId: string): Promise<ExposedSecrets> {
-    const [{ keys }, mcpConfig] = await Promise.all([
-      this.settings.loadWithKeys(userId),
-      this.mcpConfigs.read(userId),
-    ]);
-    return { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };
   }
 }
 
