@@ -24,6 +24,10 @@ export class FakeConversationServer {
   readonly reads: string[] = [];
   /** Methods and paths of all other requests than GET, in order. */
   readonly calls: string[] = [];
+  /** Queries of all requests for the list of conversations, in order. */
+  readonly lists: string[] = [];
+  /** Seconds since its start. */
+  uptime = 0;
   /** Faults of the next responses: a status, or no response at all. */
   readonly faults: ('hang' | 'reset' | number)[] = [];
   /** Responses wait for it. */
@@ -130,6 +134,11 @@ export class FakeConversationServer {
       send(401, { detail: 'Unauthorized' });
     } else if (url.pathname === '/alive') {
       send(200, { status: 'ok' });
+    } else if (url.pathname === '/server_info') {
+      send(200, { uptime: this.uptime, idle_time: 0 });
+    } else if (url.pathname === '/api/conversations/search') {
+      this.lists.push(url.search);
+      send(200, listPage([...this.conversations.values()], url.searchParams));
     } else if (!conversation) {
       send(404, { detail: 'Conversation not found' });
     } else if (rest === '/events/search') {
@@ -139,6 +148,20 @@ export class FakeConversationServer {
       send(200, this.conversations.get(id)?.info);
     }
   }
+}
+
+/** The last one that was opened comes first. */
+function listPage(
+  all: FakeConversation[],
+  query: URLSearchParams,
+): { items: Json[]; next_page_id: string | null } {
+  const infos = all.map(({ info }) => info).toReversed();
+  const first = Math.max(
+    0,
+    infos.findIndex(({ id }) => id === query.get('page_id')),
+  );
+  const limit = Number(query.get('limit'));
+  return { items: infos.slice(first, first + limit), next_page_id: jsonText(infos[first + limit], 'id') };
 }
 
 /** The page begins with the named event, or with the first one when that is unknown. */

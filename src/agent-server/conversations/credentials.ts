@@ -130,7 +130,8 @@ export function missingKeyDetail(
   return (
     `The settings name another model server than this conversation's (${model.name}${originNote(model.baseUrl)}), so their ` +
     'key is not sent there. Name that server in the settings again (llm_model, llm_base_url, llm_api_key) and ' +
-    'send a message, or start another conversation.'
+    `send a message, give its key to the agent server with POST /api/conversations/${id}/credentials (llm_api_key), or ` +
+    'start another conversation.'
   );
 }
 

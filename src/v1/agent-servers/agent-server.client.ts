@@ -14,7 +14,7 @@ import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
-/** Of a page of events, which may be a single event with pictures. */
+/** Of a page of events, which may be a single event with pictures, or of conversations with their settings and skills. */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
 /** Whether anything happens in a sandbox. */
@@ -34,6 +34,12 @@ export interface RemoteConversation {
   metrics: MetricsSnapshot | null;
   /** The server ended while the agent worked; `run` continues (our server only). */
   wasRunning: boolean;
+}
+
+/** A page of conversations as their server describes them. */
+export interface ConversationPage {
+  items: unknown[];
+  nextPageId: string | null;
 }
 
 interface EventPageRequest {
@@ -102,6 +108,30 @@ export class AgentServerClient {
       }
       throw error;
     }
+  }
+
+  /**
+   * A page of the server's conversations as it describes them, newest first.
+   *
+   * @throws ResponseTooLargeError when the page exceeds its bounds, which is no breach unless it has one entry
+   */
+  async listConversations(
+    target: AgentServerTarget,
+    { limit, pageId, signal }: { limit: number; pageId: string | null; signal?: AbortSignal },
+  ): Promise<ConversationPage> {
+    const page = await this.http.json(target, '/api/conversations/search', {
+      query: { limit, sort_order: 'CREATED_AT_DESC', page_id: pageId ?? undefined },
+      bounds: PAGE_BOUNDS,
+      mayExceed: limit > 1,
+      ...(signal && { signal }),
+    });
+    return { items: jsonList(page, 'items').slice(0, limit), nextPageId: jsonText(page, 'next_page_id') };
+  }
+
+  /** How long the server has been running; 0 when it does not say. */
+  async uptimeSeconds(target: AgentServerTarget, signal?: AbortSignal): Promise<number> {
+    const info = await this.http.json(target, '/server_info', { ...(signal && { signal }) });
+    return jsonNumber(info, 'uptime') ?? 0;
   }
 
   async renameConversation(target: AgentServerTarget, id: string, title: string): Promise<void> {

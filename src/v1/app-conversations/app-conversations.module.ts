@@ -11,7 +11,9 @@ import { EventsModule } from '../events/events.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { RemovedConversation } from './adoption/removed-conversation.entity.js';
+import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
@@ -98,6 +100,8 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationResumeService,
     CredentialRefreshService,
     SandboxRemovalService,
+    ConversationAdoptionService,
+    RemovedConversationRepository,
     // Starts, and what agents are given.
     AbandonedStartsReaper,
     AgentCredentialsBuilder,
@@ -126,6 +130,6 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     StartWorkflow,
     TaskGitServerResolver,
   ],
-  exports: [ConversationRepository],
+  exports: [ConversationAdoptionService, ConversationRepository],
 })
 export class AppConversationsModule {}

@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
 import { NamedStatement } from '../../database/named-statement.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
+import type { ListedConversation } from './adoption/listed-conversation.js';
 import { AppConversation, initialTitle } from './conversation.entity.js';
 import type { StartTask } from './start-task.entity.js';
 
@@ -12,6 +13,22 @@ const INSERT = `
      pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
   ON CONFLICT (id) DO NOTHING`;
+
+/** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
+const WITHOUT_KNOWN = `
+  SELECT id FROM unnest($1::uuid[]) AS id
+  WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = id.id)
+    AND NOT EXISTS (SELECT FROM app_conversation_start_tasks t WHERE t.app_conversation_id = id.id)
+    AND NOT EXISTS (SELECT FROM removed_conversations r WHERE r.id = id.id)`;
+
+const ADOPT = `
+  INSERT INTO app_conversations
+    (id, user_id, sandbox_id, title, llm_model, llm_base_url, working_dir, sandbox_generation, created_at, adopted)
+  SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, true FROM (${WITHOUT_KNOWN}) AS unknown
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id`;
+
+const COUNT_IN_SANDBOX = 'SELECT count(*)::int AS count FROM app_conversations WHERE sandbox_id = $1';
 
 const REMOVE_OF_USER = 'DELETE FROM app_conversations WHERE id = $1 AND user_id = $2 RETURNING sandbox_id';
 
@@ -89,6 +106,46 @@ export class ConversationRepository {
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
 
+  /**
+   * Makes a conversation of an agent server one of its sandbox's owner, in the caller's transaction.
+   *
+   * @returns false when anybody has the id already, or had it
+   */
+  async adopt(
+    manager: EntityManager,
+    { id, title, model, baseUrl, workingDir, createdAt }: ListedConversation,
+    owner: Pick<AppConversation, 'userId' | 'sandboxId' | 'sandboxGeneration'>,
+  ): Promise<boolean> {
+    const { userId, sandboxId, sandboxGeneration } = owner;
+    const rows = await manager.query<unknown[]>(ADOPT, [
+      [id],
+      userId,
+      sandboxId,
+      title ?? initialTitle(id),
+      model,
+      baseUrl,
+      workingDir,
+      sandboxGeneration,
+      createdAt,
+    ]);
+    if (rows.length === 0) {
+      return false;
+    }
+    await this.logs.open(manager, { conversationId: id, userId, sandboxId });
+    return true;
+  }
+
+  /** Those of the ids that could be adopted. */
+  async withoutKnown(ids: readonly string[]): Promise<string[]> {
+    const rows = await this.conversations.query<{ id: string }[]>(WITHOUT_KNOWN, [ids]);
+    return rows.map(({ id }) => id);
+  }
+
+  async countInSandbox(manager: EntityManager, sandboxId: string): Promise<number> {
+    const [row] = await manager.query<{ count: number }[]>(COUNT_IN_SANDBOX, [sandboxId]);
+    return row?.count ?? 0;
+  }
+
   /** Undoes `insert` when the start failed after it. */
   async remove(manager: EntityManager, id: string): Promise<void> {
     await manager.delete(AppConversation, { id });
@@ -118,10 +175,10 @@ export class ConversationRepository {
   async findModel(
     userId: string,
     id: string,
-  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl'> | null> {
+  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'adopted'> | null> {
     return this.conversations.findOne({
       where: { id, userId },
-      select: { llmModel: true, llmBaseUrl: true },
+      select: { llmModel: true, llmBaseUrl: true, adopted: true },
     });
   }
 

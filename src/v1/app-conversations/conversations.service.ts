@@ -6,6 +6,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { unknownConversation } from '../events/events.service.js';
 import { SandboxWorkerSignal } from '../sandboxes/lifecycle/sandbox-worker-signal.js';
 import { RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -21,6 +22,7 @@ export class ConversationsService {
     private readonly queries: ConversationQueries,
     private readonly conversations: ConversationRepository,
     private readonly startTasks: StartTaskRepository,
+    private readonly removed: RemovedConversationRepository,
     private readonly sandboxes: SandboxRemovalService,
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
@@ -90,7 +92,7 @@ export class ConversationsService {
       return;
     }
     this.removeRemotely(sandboxId, id).catch((error: unknown) => {
-      // It cannot be reached through the service any more, and goes with its sandbox at the latest.
+      // It cannot be reached through the service any more, and is removed again after the sandbox's next start.
       this.logger.warn('failed to remove conversation from its agent server', {
         conversation_id: id,
         error: errorMessage(error),
@@ -109,10 +111,11 @@ export class ConversationsService {
     if (sandboxId === null) {
       throw unknownConversation();
     }
-    return {
-      sandboxId,
-      isSandboxRemoved: await this.sandboxes.removeIfUnused(manager, userId, sandboxId),
-    };
+    const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
+    if (!isSandboxRemoved) {
+      await this.removed.remember(manager, id, sandboxId);
+    }
+    return { sandboxId, isSandboxRemoved };
   }
 
   /** Not awaited by users: the agent server shows the title only to clients that ask it directly. */

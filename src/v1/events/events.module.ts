@@ -44,6 +44,6 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     LogSync,
     SyncRequests,
   ],
-  exports: [ConversationUpdates, EventQueries, FollowedConversationRepository, SyncRequests],
+  exports: [ConversationUpdates, EventQueries, FollowedConversationRepository, LogDrain, SyncRequests],
 })
 export class EventsModule {}

@@ -119,6 +119,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxCreator,
     SandboxEvents,
     SandboxKeyQueries,
+    SandboxLifecycleQueries,
     SandboxQueries,
     SandboxQuota,
     SandboxRepository,

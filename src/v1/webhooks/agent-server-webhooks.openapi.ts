@@ -15,7 +15,7 @@ const PROBLEMS: DocumentedProblem[] = [
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];
 const HINT =
-  "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know is accepted and forgotten.";
+  "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know, because a client began it at the agent server itself, becomes one of the sandbox's owner.";
 
 /** Documents `POST /api/v1/webhooks/conversations`. */
 export function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {

@@ -4,6 +4,7 @@ import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
 import type { BodyKind } from '../../common/requests/json-body.js';
+import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -13,10 +14,8 @@ const MERGED_MS = 25;
 
 /**
  * What agent servers report about themselves. A report is only a hint: what happened is read from the agent server,
- * where it is complete and in order.
- *
- * A conversation that the service does not know is accepted and forgotten, because clients may start conversations of
- * their own at the agent server of their sandbox. No rows are made from what a sandbox says.
+ * where it is complete and in order. A report of a conversation that the service does not know makes it look for new ones
+ * there; one of a conversation in another sandbox is accepted like that, and changes nothing.
  */
 @Injectable()
 export class AgentServerWebhooksService {
@@ -27,6 +26,7 @@ export class AgentServerWebhooksService {
   constructor(
     private readonly conversations: FollowedConversationRepository,
     private readonly syncRequests: SyncRequests,
+    private readonly adoption: ConversationAdoptionService,
   ) {}
 
   /**
@@ -95,8 +95,11 @@ export class AgentServerWebhooksService {
   }
 
   private async requestSyncOnce(sandboxId: string, id: string): Promise<void> {
-    if ((await this.conversations.sandboxId(id)) === sandboxId) {
+    const known = await this.conversations.sandboxId(id);
+    if (known === sandboxId) {
       this.syncRequests.requestSync(id);
+    } else if (known === null) {
+      this.adoption.request(sandboxId);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerWebhooksController } from './agent-server-webhooks.controller.js';
@@ -6,7 +7,7 @@ import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
 /** Webhooks that agent servers call. */
 @Module({
-  imports: [EventsModule, SandboxesModule],
+  imports: [AppConversationsModule, EventsModule, SandboxesModule],
   controllers: [AgentServerWebhooksController],
   providers: [AgentServerWebhooksService],
 })

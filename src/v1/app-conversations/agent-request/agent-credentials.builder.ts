@@ -6,7 +6,7 @@ import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import { mcpServerEntries, secretSources } from './agent-request.builder.js';
-import { agentLimits } from './agent-settings.js';
+import { agentLimits, type AgentSettings } from './agent-settings.js';
 
 /**
  * Builds what gives a conversation its credentials again: after its agent server was restarted, since no secret is ever
@@ -36,22 +36,16 @@ export class AgentCredentialsBuilder {
       this.tasks.secretsOfConversation(userId, id),
       this.conversations.findModel(userId, id),
     ]);
+    if (begun?.adopted === true) {
+      return this.buildAdopted(id, userId, begun);
+    }
     const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own);
-    const configured = { model: settings.llm_model, baseUrl: settings.llm_base_url };
     const model = {
       model: begun?.llmModel ?? settings.llm_model,
       // Of older conversations only the name of the model is known.
       baseUrl: begun?.llmBaseUrl ?? settings.llm_base_url,
     };
-    const isForModel = isSameModelServer(model, configured);
-    if (!isForModel) {
-      this.logger.warn(
-        'key withheld from a conversation: the settings name another model server than its own',
-        {
-          conversation_id: id,
-        },
-      );
-    }
+    const isForModel = this.isForModel(id, model, settings);
     return {
       ...(model.model && { llm_model: model.model }),
       llm_base_url: model.baseUrl === '' ? null : model.baseUrl,
@@ -65,6 +59,42 @@ export class AgentCredentialsBuilder {
       language: settings.language === '' ? null : settings.language,
       outbound_allowlist: this.config.outbound.allowlist,
     };
+  }
+
+  /**
+   * A conversation that a client began at the agent server gets the key of its model, which its client cannot know to be
+   * lost, and nothing else: tools, secrets and limits are its client's business.
+   */
+  private async buildAdopted(
+    id: string,
+    userId: string,
+    { llmModel, llmBaseUrl }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl'>,
+  ): Promise<CredentialsRequest> {
+    const { settings } = await this.inputs.readConfiguration(userId);
+    const model = { model: llmModel, baseUrl: llmBaseUrl };
+    const isForModel = this.isForModel(id, model, settings);
+    return {
+      ...(llmModel && { llm_model: llmModel }),
+      llm_base_url: llmBaseUrl === '' ? null : llmBaseUrl,
+      ...(!isForModel && { llm_key_withheld: true }),
+      // One that its client gave again in the meantime stays where the settings have none.
+      ...(isForModel && settings.llm_api_key !== null && { llm_api_key: settings.llm_api_key }),
+      outbound_allowlist: this.config.outbound.allowlist,
+    };
+  }
+
+  private isForModel(id: string, model: NamedModel, settings: AgentSettings): boolean {
+    const isForModel = isSameModelServer(model, {
+      model: settings.llm_model,
+      baseUrl: settings.llm_base_url,
+    });
+    if (!isForModel) {
+      this.logger.warn(
+        'key withheld from a conversation: the settings name another model server than its own',
+        { conversation_id: id },
+      );
+    }
+    return isForModel;
   }
 }
 

@@ -25,7 +25,8 @@ export class LogDrain implements OnModuleInit {
     this.sandboxes.beforeStop((sandboxId) => this.drain(sandboxId));
   }
 
-  private async drain(sandboxId: string): Promise<void> {
+  /** Its agent server still answers (`RunningSandboxQueries.lastTarget`). */
+  async drain(sandboxId: string): Promise<void> {
     const conversationIds = await this.conversations.idsInSandbox(sandboxId);
     const target = conversationIds.length === 0 ? null : await this.running.lastTarget(sandboxId);
     if (target) {

@@ -1,0 +1,253 @@
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
+import pLimit from 'p-limit';
+import { KeyedLimit, RepeatedWork } from '../../../common/async.js';
+import { Clock } from '../../../common/clock.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
+import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
+import { LogDrain } from '../../events/follow/log-drain.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
+import { SandboxLifecycleQueries } from '../../sandboxes/lifecycle/sandbox-lifecycle.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
+import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
+import { ConversationRepository } from '../conversation.repository.js';
+import { type ListedConversation, toListedConversation } from './listed-conversation.js';
+import { RemovedConversationRepository } from './removed-conversation.repository.js';
+
+/** Conversations of one sandbox beyond which none is adopted: each is followed over a socket of its own. */
+export const MAX_IN_SANDBOX = 200;
+/** Entries of the list that are asked for at once, fewer where so many are too large. */
+const PAGE_SIZES = [20, 1];
+/** Somewhat more than `MAX_IN_SANDBOX`, because deleted ones may still be listed. */
+const MAX_LISTED = 300;
+/** What is not read before the sandbox stops is read after its next start. */
+const LAST_READ_MS = 2_000;
+/** For sandboxes whose webhooks do not arrive. */
+const SWEEP_MS = 60_000;
+const MAX_SANDBOXES_AT_ONCE = 4;
+
+/** How much of a list is read: `news` ends with the first page that has nothing new. */
+type Extent = 'news' | 'all';
+
+/**
+ * Adopts the conversations that clients begin at the agent server of a sandbox themselves, as the SDK does: they become
+ * conversations of the sandbox's owner. A webhook about one that is not known asks for it; a start of the sandbox, its
+ * end and a sweep find what was missed. What the conversation is, is read from the agent server's list each time. Ids
+ * that anybody has already are left alone.
+ */
+@Injectable()
+export class ConversationAdoptionService implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger(ConversationAdoptionService.name);
+  private readonly turns = new KeyedLimit(1);
+  private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
+  private readonly work = new Set<Promise<void>>();
+  private stopping = false;
+  private readonly loop = new RepeatedWork(
+    SWEEP_MS,
+    () => this.sweep(),
+    (error) => {
+      this.logger.warn('failed to find conversations to adopt', { error: errorMessage(error) });
+    },
+  );
+
+  constructor(
+    private readonly conversations: ConversationRepository,
+    private readonly removed: RemovedConversationRepository,
+    private readonly agentServers: AgentServerClient,
+    private readonly running: RunningSandboxQueries,
+    private readonly lifecycle: SandboxLifecycleQueries,
+    private readonly sandboxes: SandboxRepository,
+    private readonly sandboxEvents: SandboxEvents,
+    private readonly logDrain: LogDrain,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {}
+
+  onModuleInit(): void {
+    this.sandboxEvents.onRunning((sandboxId) => this.inBackground(sandboxId, 'all'));
+    this.sandboxEvents.beforeStop((sandboxId) => this.adoptLast(sandboxId));
+  }
+
+  onApplicationBootstrap(): void {
+    this.loop.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stopping = true;
+    await Promise.all([this.loop.stop(), ...this.work]);
+  }
+
+  /** Adopts what is new in a sandbox. Returns at once; requests during the work lead to one more look. */
+  request(sandboxId: string): void {
+    if (this.turns.waiting(sandboxId) === 0) {
+      this.inBackground(sandboxId, 'news');
+    }
+  }
+
+  private async sweep(): Promise<void> {
+    const ids = await this.lifecycle.runningIds(this.host.id);
+    await Promise.all(ids.map((id) => this.sweepLimit(() => this.tryAdopt(id, 'news'))));
+  }
+
+  private inBackground(sandboxId: string, extent: Extent): void {
+    if (this.stopping) {
+      return;
+    }
+    const work = this.tryAdopt(sandboxId, extent);
+    this.work.add(work);
+    void work.finally(() => this.work.delete(work));
+  }
+
+  private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {
+    try {
+      await this.turns.run(sandboxId, async () => {
+        const target = this.stopping ? null : await this.running.target(sandboxId);
+        await (target && this.adopt(target, extent));
+      });
+    } catch (error) {
+      this.logFailure(sandboxId, error);
+    }
+  }
+
+  private logFailure(sandboxId: string, error: unknown): void {
+    this.logger.warn('failed to adopt conversations', { sandbox_id: sandboxId, error: errorMessage(error) });
+  }
+
+  /** Before the agent server ends: what is adopted now is read at once. */
+  private async adoptLast(sandboxId: string): Promise<void> {
+    const target = await this.running.lastTarget(sandboxId);
+    if (target === null) {
+      return;
+    }
+    try {
+      if ((await this.adopt(target, 'news', AbortSignal.timeout(LAST_READ_MS))) > 0) {
+        await this.logDrain.drain(sandboxId);
+      }
+    } catch (error) {
+      this.logFailure(sandboxId, error);
+    }
+  }
+
+  /** @returns how many were adopted */
+  private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
+    const removed = new Set(extent === 'all' ? await this.removed.inSandbox(target.sandboxId) : []);
+    let adopted = 0;
+    for await (const { listed, isLast } of this.pages(target, signal)) {
+      const count = await this.adoptPage(target, listed, signal);
+      adopted += count;
+      await this.removeAgain(target, listed, removed);
+      if (isLast && extent === 'all') {
+        // What is left in the set is not in the complete list.
+        await this.removed.forget([...removed]);
+      }
+      if (extent === 'news' && count === 0) {
+        break;
+      }
+    }
+    return adopted;
+  }
+
+  /** The agent server's list, newest first, as far as it is read. */
+  private async *pages(
+    target: RunningSandbox,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<{ listed: ListedConversation[]; isLast: boolean }> {
+    let pageId: string | null = null;
+    for (let count = 0; count < MAX_LISTED;) {
+      const page: ConversationPage = await this.readPage(target, pageId, signal);
+      const now = new Date(this.clock.now());
+      const listed = page.items
+        .map((item) => toListedConversation(item, now))
+        .filter((each) => each !== null);
+      yield { listed, isLast: page.nextPageId === null };
+      if (page.nextPageId === null) {
+        return;
+      }
+      pageId = page.nextPageId;
+      count += Math.max(1, page.items.length);
+    }
+  }
+
+  private async readPage(
+    target: RunningSandbox,
+    pageId: string | null,
+    signal: AbortSignal | undefined,
+    [limit = 1, ...smaller]: readonly number[] = PAGE_SIZES,
+  ): Promise<ConversationPage> {
+    try {
+      const options = { limit, pageId, ...(signal && { signal }) };
+      return await this.agentServers.listConversations(target, options);
+    } catch (error) {
+      if (error instanceof ResponseTooLargeError && smaller.length > 0) {
+        return await this.readPage(target, pageId, signal, smaller);
+      }
+      throw error;
+    }
+  }
+
+  private async adoptPage(
+    target: RunningSandbox,
+    listed: readonly ListedConversation[],
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
+    const { sandboxId, userId, generation } = target;
+    const fresh = new Set(await this.conversations.withoutKnown(listed.map(({ id }) => id)));
+    if (fresh.size === 0) {
+      return 0;
+    }
+    const startedAt = this.clock.now() - (await this.agentServers.uptimeSeconds(target, signal)) * 1000;
+    return this.conversations.transaction(async (manager) => {
+      if (!(await this.sandboxes.lock(manager, sandboxId, userId))) {
+        return 0;
+      }
+      const places = MAX_IN_SANDBOX - (await this.conversations.countInSandbox(manager, sandboxId));
+      let adopted = 0;
+      for (const each of listed.filter(({ id }) => fresh.has(id))) {
+        if (adopted >= places) {
+          this.logger.warn('failed to adopt conversation: its sandbox has as many as may be followed', {
+            sandbox_id: sandboxId,
+            limit: MAX_IN_SANDBOX,
+          });
+          break;
+        }
+        // One from before its agent server's start lost its key then, and is given it by the next resume.
+        const sandboxGeneration = each.createdAt.getTime() < startedAt ? generation - 1 : generation;
+        if (await this.conversations.adopt(manager, each, { userId, sandboxId, sandboxGeneration })) {
+          adopted += 1;
+          this.logger.log('conversation adopted', { conversation_id: each.id, sandbox_id: sandboxId });
+        }
+      }
+      return adopted;
+    });
+  }
+
+  /** Conversations that were deleted while their agent server did not answer; those are taken out of the set. */
+  private async removeAgain(
+    target: RunningSandbox,
+    listed: readonly ListedConversation[],
+    removed: Set<string>,
+  ): Promise<void> {
+    for (const { id } of listed) {
+      if (removed.delete(id)) {
+        try {
+          await this.agentServers.deleteConversation(target, id);
+        } catch (error) {
+          if (!(error instanceof AgentServerError)) {
+            throw error;
+          }
+          this.logger.warn('failed to remove conversation from its agent server', {
+            conversation_id: id,
+            error: error.message,
+          });
+        }
+      }
+    }
+  }
+}
