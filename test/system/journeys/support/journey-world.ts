@@ -80,7 +80,12 @@ export class JourneyWorld {
   }
 
   get admin(): ApiClient {
-    return new ApiClient(() => this.url, this.adminKey, this.watch);
+    return this.clientOf(this.adminKey);
+  }
+
+  /** Speaks to the service with a key that is there already. */
+  clientOf(key: string): ApiClient {
+    return new ApiClient(() => this.url, key, this.watch);
   }
 
   /** @throws Error when the service has its own database */

@@ -1,0 +1,103 @@
+import { mkdir } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ascending } from '../../src/common/compare.js';
+import { errorMessage } from '../../src/common/errors/error-message.js';
+import { type Client, NotInstallable } from './client.js';
+import { ClientCache } from './support/client-cache.js';
+import { ClientsWorld } from './support/clients-world.js';
+import { type StepResult, Steps, table } from './support/steps.js';
+
+const USAGE = `npm run test:clients -- [options]: runs the programs of others, unmodified, against the service.
+
+  --only TEXT      clients with the text in their names; may be given several times
+  --cache FOLDER   where they are installed; CLIENTS_CACHE, or a folder of the system's temporary one
+  --list           says which there are
+
+`;
+const SUFFIX = '.client.ts';
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    cache: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+if (values.help) {
+  print(USAGE);
+} else {
+  const clients = (await loadClients()).filter(
+    ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
+  );
+  if (clients.length === 0) {
+    throw new Error('no client has such a name; see npm run test:clients -- --list');
+  }
+  if (values.list) {
+    clients.forEach(({ name, what }) => print(`${name}: ${what}`));
+  } else {
+    await main(clients);
+  }
+}
+
+async function main(clients: readonly Client[]): Promise<void> {
+  const folder = values.cache ?? process.env['CLIENTS_CACHE'] ?? path.join(tmpdir(), 'slipway-clients');
+  const cache = new ClientCache(path.resolve(folder), print);
+  const shots = fileURLToPath(new URL('screenshots/', import.meta.url));
+  await mkdir(shots, { recursive: true });
+  const results: StepResult[] = [];
+  for (const client of clients) {
+    results.push(...(await runClient(client, cache, shots)));
+  }
+  print(`\n${table(results)}`);
+  const passed = results.filter(({ verdict }) => verdict === 'passed').length;
+  const failed = results.filter(({ verdict }) => verdict === 'FAILED').length;
+  print(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+}
+
+/** Each client has a service of its own, so that none stumbles over what another has left. */
+async function runClient(client: Client, cache: ClientCache, shots: string): Promise<StepResult[]> {
+  print(`\n== ${client.name}: ${client.what}`);
+  const steps = new Steps(client.name, print);
+  try {
+    const installed = await client.install(cache);
+    const world = await ClientsWorld.open(shots, installed.environment ?? {});
+    try {
+      await installed.run(world, steps);
+    } catch (error) {
+      steps.add({ step: 'all of it', seen: errorMessage(error), verdict: 'FAILED' });
+    }
+    await steps.step('no secret where it must not be', async () => {
+      await world.close();
+      return 'processes, database, files and log were looked through';
+    });
+  } catch (error) {
+    const verdict = error instanceof NotInstallable ? 'not run' : 'FAILED';
+    steps.add({ step: 'install', seen: errorMessage(error), verdict });
+  }
+  return steps.results;
+}
+
+async function loadClients(): Promise<Client[]> {
+  const folder = new URL('./', import.meta.url);
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith(SUFFIX))
+    .toSorted(ascending);
+  return Promise.all(
+    names.map(async (name) => {
+      const exported: Record<string, Client> = await import(new URL(name, folder).href);
+      const [client, ...others] = Object.values(exported);
+      if (client === undefined || others.length > 0 || `${client.name}${SUFFIX}` !== name) {
+        throw new Error(`${name} must export one client, with the name of the file`);
+      }
+      return client;
+    }),
+  );
+}

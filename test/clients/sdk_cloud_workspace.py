@@ -1,0 +1,341 @@
+"""What a user of the Python SDK does with a cloud workspace, step by step.
+
+sdk_cloud_workspace.py URL KEY REPOSITORY: prints a line of JSON for each step: {"step", "verdict", "seen"}.
+"""
+
+import json
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from openhands.sdk import Agent, Conversation, Tool
+from openhands.sdk.conversation.state import ConversationExecutionStatus
+from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfirm
+from openhands.tools.file_editor import FileEditorTool
+from openhands.tools.terminal import TerminalTool
+from openhands.workspace import OpenHandsCloudWorkspace
+
+URL, KEY, REPOSITORY = sys.argv[1:4]
+DONE = "The lookup now tries twice, and the check passes."
+HANG = "take your time"
+logging.disable(logging.CRITICAL)
+context = {}
+
+
+def step(name):
+    def run(act):
+        try:
+            seen, verdict = act(), "passed"
+        except Exception as error:  # noqa: BLE001 each step has its verdict
+            seen, verdict = f"{type(error).__name__}: {error}", "FAILED"
+        print(json.dumps({"step": name, "verdict": verdict, "seen": str(seen)}), flush=True)
+        return act
+
+    return run
+
+
+def expect(condition, seen):
+    if not condition:
+        raise AssertionError(seen)
+    return seen
+
+
+def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("waited in vain")
+        time.sleep(0.05)
+
+
+def workspace():
+    return context["workspace"]
+
+
+def conversation():
+    return context["conversation"]
+
+
+@step("a workspace is made")
+def _():
+    context["workspace"] = OpenHandsCloudWorkspace(cloud_api_url=URL, cloud_api_key=KEY, init_timeout=60)
+    return workspace().host
+
+
+@step("its working directory is /workspace/project, and is there")
+def _():
+    result = workspace().execute_command("pwd")
+    return expect(result.stdout.strip() == "/workspace/project", result.stdout + result.stderr)
+
+
+@step("the agent server is alive and says its version")
+def _():
+    return expect(workspace().alive, workspace().get_server_info().get("version"))
+
+
+@step("a command succeeds")
+def _():
+    result = workspace().execute_command("echo made by a client | tee made.txt")
+    return expect(result.exit_code == 0 and "made by" in result.stdout, result.stdout.strip())
+
+
+@step("a command fails with its status")
+def _():
+    result = workspace().execute_command("echo no >&2; exit 3")
+    return expect(result.exit_code == 3 and "no" in result.stderr, f"{result.exit_code} {result.stderr.strip()}")
+
+
+@step("a command runs in another folder")
+def _():
+    result = workspace().execute_command("pwd", cwd="/workspace")
+    return expect(result.stdout.strip() == "/workspace", result.stdout.strip())
+
+
+@step("a command that takes too long is ended")
+def _():
+    result = workspace().execute_command("sleep 30", timeout=2)
+    return expect(result.timeout_occurred or result.exit_code != 0, f"exit status {result.exit_code}")
+
+
+@step("a command in the background is read and stopped")
+def _():
+    started = workspace().start_command("echo begun; sleep 60")
+    command = started if isinstance(started, str) else getattr(started, "id", started)
+    until(lambda: "begun" in str(workspace().get_command_output(command)))
+    workspace().stop_command(command)
+    return "begun, then stopped"
+
+
+def up_and_down(target):
+    with tempfile.TemporaryDirectory() as folder:
+        source, back = Path(folder, "up.bin"), Path(folder, "down.bin")
+        source.write_bytes(bytes(range(256)) * 40)
+        up = workspace().file_upload(source, target)
+        expect(up.success, f"upload: {up.error}")
+        down = workspace().file_download(target, back)
+        expect(down.success, f"download: {down.error}")
+        return expect(back.read_bytes() == source.read_bytes(), f"{back.stat().st_size} bytes there and back")
+
+
+step("a file goes up to a relative path and down again")(lambda: up_and_down("data/file.bin"))
+step("a file goes up to /workspace/project and down again")(lambda: up_and_down("/workspace/project/file.bin"))
+step("a file goes up to /tmp and down again")(lambda: up_and_down("/tmp/file.bin"))
+
+
+@step("what was uploaded is there for commands")
+def _():
+    result = workspace().execute_command("wc -c < /workspace/project/file.bin; wc -c < /tmp/file.bin")
+    return expect(result.stdout.split() == ["10240", "10240"], result.stdout + result.stderr)
+
+
+@step("a download of what is not there fails")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        down = workspace().file_download("/workspace/project/none", Path(folder, "x"))
+        return expect(not down.success, f"success is {down.success}: {down.error}")
+
+
+@step("git changes of a repository without a remote")
+def _():
+    workspace().execute_command(
+        "mkdir -p own && cd own && git init -q && echo one > a.txt && git add . && "
+        "git -c user.name=A -c user.email=a@example.com commit -qm one && echo two > a.txt && echo new > b.txt"
+    )
+    changes = workspace().git_changes("own")
+    found = sorted((str(change.path), change.status.value) for change in changes)
+    return expect([path for path, _ in found] == ["a.txt", "b.txt"], found)
+
+
+@step("git diff of a changed file")
+def _():
+    diff = workspace().git_diff("own/a.txt")
+    return expect((diff.modified or "").strip() == "two", diff)
+
+
+@step("the LLM of the settings")
+def _():
+    context["llm"] = workspace().get_llm()
+    return expect(context["llm"].base_url and context["llm"].api_key, context["llm"].model)
+
+
+@step("a profile that is not there is not found")
+def _():
+    try:
+        workspace().get_llm(profile_name="none-such")
+    except FileNotFoundError as error:
+        return error
+    raise AssertionError("it was found")
+
+
+@step("the names of the secrets, without values")
+def _():
+    context["secrets"] = workspace().get_secrets()
+    return expect("PLANTED_SECRET" in context["secrets"], sorted(context["secrets"]))
+
+
+@step("only the secrets that are asked for")
+def _():
+    return expect(list(workspace().get_secrets(names=["PLANTED_SECRET"])) == ["PLANTED_SECRET"], "PLANTED_SECRET")
+
+
+@step("the tool servers of the settings")
+def _():
+    return f"{len(workspace().get_mcp_config())} tool servers"
+
+
+@step("a private repository is cloned with the stored token")
+def _():
+    result = workspace().clone_repos([{"url": REPOSITORY, "provider": "github", "ref": "main"}])
+    expect(result.success_count == 1, f"cloned {result.success_count}, failed {result.failed_repos}")
+    context["mappings"] = result.repo_mappings
+    return [mapping.local_path for mapping in result.repo_mappings.values()]
+
+
+@step("the context that names the repository")
+def _():
+    text = workspace().get_repos_context(context["mappings"])
+    return expect("storefront" in text, text)
+
+
+@step("the skills of the repository are found")
+def _():
+    folder = next(iter(context["mappings"].values())).local_path
+    skills, _ = workspace().load_skills_from_agent_server(
+        project_dirs=[folder], load_public=False, load_user=False, load_org=False
+    )
+    return expect(len(skills) > 0, [skill.name for skill in skills])
+
+
+@step("a conversation is started")
+def _():
+    agent = Agent(llm=context["llm"], tools=[Tool(name=TerminalTool.name), Tool(name=FileEditorTool.name)])
+    context["events"] = []
+    context["conversation"] = Conversation(
+        agent=agent, workspace=workspace(), callbacks=[context["events"].append], visualizer=None
+    )
+    return conversation().id
+
+
+@step("secrets are handed over as references")
+def _():
+    conversation().update_secrets(context["secrets"])
+    return f"{len(context['secrets'])} references"
+
+
+@step("a message is worked on to the end")
+def _():
+    conversation().send_message("Make the check pass.")
+    conversation().run(timeout=60)
+    return expect(conversation().state.execution_status == ConversationExecutionStatus.FINISHED, DONE)
+
+
+@step("the events came while it worked")
+def _():
+    kinds = [type(event).__name__ for event in context["events"]]
+    return expect("ActionEvent" in kinds and "ObservationEvent" in kinds, f"{len(kinds)} events")
+
+
+@step("all events are there to be read")
+def _():
+    return expect(len(list(conversation().state.events)) >= 6, f"{len(list(conversation().state.events))} events")
+
+
+@step("costs and tokens are counted")
+def _():
+    usage = conversation().conversation_stats.get_combined_metrics().accumulated_token_usage
+    return expect(usage is not None and usage.prompt_tokens > 0, usage and usage.prompt_tokens)
+
+
+@step("a title is made")
+def _():
+    return expect(conversation().generate_title(), conversation().generate_title())
+
+
+@step("the conversation is listed by the service")
+def _():
+    import httpx
+
+    headers = {"Authorization": f"Bearer {KEY}"}
+
+    def listed():
+        found = httpx.get(f"{URL}/api/v1/app-conversations/search", headers=headers).json()["items"]
+        return any(item["id"].replace("-", "") == str(conversation().id).replace("-", "") for item in found)
+
+    until(listed)
+    return "it is in /api/v1/app-conversations/search"
+
+
+@step("an action waits for a confirmation and is rejected")
+def _():
+    conversation().set_confirmation_policy(AlwaysConfirm())
+    conversation().send_message("Please wait for the train.")
+    conversation().run(timeout=60)
+    waiting = conversation().state.execution_status
+    expect(waiting == ConversationExecutionStatus.WAITING_FOR_CONFIRMATION, waiting)
+    conversation().reject_pending_actions("not now")
+    until(lambda: conversation().state.refresh_from_server()["execution_status"] == "idle")
+    return "waiting_for_confirmation, then idle"
+
+
+@step("after a rejection it runs on")
+def _():
+    conversation().set_confirmation_policy(NeverConfirm())
+    conversation().send_message("What did you change?")
+    conversation().run(timeout=60)
+    return expect(
+        conversation().state.execution_status == ConversationExecutionStatus.FINISHED,
+        conversation().state.execution_status,
+    )
+
+
+@step("a pause takes effect while the model thinks")
+def _():
+    conversation().send_message(f"Please {HANG}.")
+    conversation().run(blocking=False)
+    until(lambda: conversation().state.refresh_from_server()["execution_status"] == "running")
+    before = time.monotonic()
+    conversation().pause()
+    until(lambda: conversation().state.refresh_from_server()["execution_status"] == "paused")
+    took = time.monotonic() - before
+    return expect(took < 3, f"paused after {took:.1f} s")
+
+
+@step("a question on the side")
+def _():
+    return expect(conversation().ask_agent("What is this about?"), "answered")
+
+
+@step("the conversation is attached to again")
+def _():
+    again = Conversation(
+        agent=conversation().agent,
+        workspace=workspace(),
+        conversation_id=conversation().id,
+        visualizer=None,
+    )
+    return expect(len(list(again.state.events)) >= 6, f"{len(list(again.state.events))} events")
+
+
+@step("the sandbox is kept and taken up again")
+def _():
+    sandbox = workspace()._sandbox_id
+    workspace().keep_alive = True
+    workspace().cleanup()
+    context["workspace"] = OpenHandsCloudWorkspace(
+        cloud_api_url=URL, cloud_api_key=KEY, sandbox_id=sandbox, init_timeout=60
+    )
+    result = workspace().execute_command("cat /workspace/project/made.txt")
+    return expect("made by a client" in result.stdout, result.stdout.strip())
+
+
+@step("the workspace is deleted")
+def _():
+    import httpx
+
+    sandbox = workspace()._sandbox_id
+    workspace().cleanup()
+    headers = {"Authorization": f"Bearer {KEY}"}
+    found = httpx.get(f"{URL}/api/v1/sandboxes", params={"id": sandbox}, headers=headers).json()
+    return expect(found == [None], found)

@@ -1,0 +1,90 @@
+import type { Page, Request } from 'playwright-core';
+
+/** Of the service and of sandboxes; the page's fonts and its vendor are elsewhere, and are not asked. */
+const LOCAL = /^(?:https?|wss?):\/\/(?:127\.0\.0\.1|localhost|[\w.-]+\.localhost)(?::\d+)?\//;
+const TOAST = '[data-rht-toaster] [role="status"]';
+/** The page says so itself when it is told no. */
+const FAILED_RESOURCE = /^Failed to load resource/;
+
+/** What goes wrong while somebody uses a page. */
+export class PageWatch {
+  /** Everything that the page asked of this machine: `GET /api/…`, ids left out. */
+  readonly asked = new Set<string>();
+  /** Answers of 404, 405 and 5xx. */
+  private readonly refused = new Map<string, number>();
+  /** Any other answer above 399. */
+  private readonly declined = new Map<string, number>();
+  private readonly errors = new Set<string>();
+  private readonly toasts = new Set<string>();
+
+  constructor(page: Page) {
+    page.on('response', (response) => {
+      const request = response.request();
+      if (LOCAL.test(response.url())) {
+        this.asked.add(nameOf(request));
+        const status = response.status();
+        if (status === 404 || status === 405 || status > 499) {
+          count(this.refused, `${status} ${nameOf(request)}`);
+        } else if (status > 399) {
+          count(this.declined, `${status} ${nameOf(request)}`);
+        }
+      }
+    });
+    page.on('requestfailed', (request) => {
+      const reason = request.failure()?.errorText ?? '';
+      // A page that is left, or a list that is not wanted any more, ends its requests.
+      if (LOCAL.test(request.url()) && reason !== 'net::ERR_ABORTED') {
+        count(this.refused, `${reason} ${nameOf(request)}`);
+      }
+    });
+    page.on('console', (message) => {
+      const { url } = message.location();
+      const isElsewhere = url !== '' && !LOCAL.test(url);
+      if (message.type() === 'error' && !isElsewhere && !FAILED_RESOURCE.test(message.text())) {
+        this.errors.add(message.text());
+      }
+    });
+    page.on('pageerror', ({ message }) => this.errors.add(`uncaught: ${message}`));
+  }
+
+  /** Keeps the texts of error toasts: called after each action, as toasts vanish. */
+  async look(page: Page): Promise<void> {
+    for (const text of await page.locator(TOAST).allInnerTexts()) {
+      this.toasts.add(text);
+    }
+  }
+
+  refusals(): string[] {
+    return shown(this.refused);
+  }
+
+  declinations(): string[] {
+    return shown(this.declined);
+  }
+
+  consoleErrors(): string[] {
+    return [...this.errors];
+  }
+
+  /** @param harmless what the page says when something worked */
+  errorToasts(harmless: RegExp): string[] {
+    return [...this.toasts].filter((text) => !harmless.test(text));
+  }
+}
+
+/** Method and path, without ids, queries and ports. */
+function nameOf(request: Request): string {
+  const { pathname } = new URL(request.url());
+  const path = pathname
+    .replaceAll(/[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f-]{27}/g, '{id}')
+    .replaceAll(/(?<=sandboxes\/)\w{20,}/g, '{id}');
+  return `${request.method()} ${path}`;
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+function shown(counts: Map<string, number>): string[] {
+  return [...counts].map(([name, times]) => (times === 1 ? name : `${name} (${times} times)`));
+}
