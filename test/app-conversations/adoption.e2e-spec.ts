@@ -216,7 +216,7 @@ describe('a conversation that a client begins at an agent server', () => {
     await webhook(agent.key, first);
 
     await until(async () => (await listed()).length === 2);
-    expect(agent.lists.at(-1)).toContain('limit=1&');
+    expect(agent.lists.some((query) => query.startsWith('?limit=1&'))).toBe(true);
   });
 });
 

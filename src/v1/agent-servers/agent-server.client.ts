@@ -187,6 +187,15 @@ export class AgentServerClient {
     }
   }
 
+  /** Null: the log is empty. */
+  async lastEventId(target: AgentServerTarget, id: string): Promise<string | null> {
+    const response = await this.http.json(target, `${conversationPath(id)}/events/search`, {
+      query: { limit: 1, sort_order: 'TIMESTAMP_DESC' },
+      bounds: PAGE_BOUNDS,
+    });
+    return jsonText(jsonList(response, 'items')[0], 'id');
+  }
+
   /**
    * A page of the log, oldest first.
    *

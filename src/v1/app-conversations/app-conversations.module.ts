@@ -25,6 +25,7 @@ import {
 } from './api/conversation-actions.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
+import { PendingMessagesController } from './api/pending-messages.controller.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationExportService } from './conversation-export.service.js';
@@ -39,6 +40,9 @@ import { ConversationRepository } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessage } from './pending/pending-message.entity.js';
+import { PendingMessageRepository } from './pending/pending-message.repository.js';
+import { PendingMessageWorker } from './pending/pending-message.worker.js';
+import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -83,6 +87,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     StartTasksController,
     ConversationActionsController,
     ConversationWorkspaceController,
+    PendingMessagesController,
   ],
   providers: [
     // What users do with conversations.
@@ -102,6 +107,9 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     SandboxRemovalService,
     ConversationAdoptionService,
     RemovedConversationRepository,
+    PendingMessageRepository,
+    PendingMessageWorker,
+    PendingMessagesService,
     // Starts, and what agents are given.
     AbandonedStartsReaper,
     AgentCredentialsBuilder,

@@ -139,7 +139,7 @@ export class ConversationActionsService {
 }
 
 /** Why nothing can be done in a sandbox that is not running, and what to do about it. */
-function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
+export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
   const resume = `POST /api/v1/sandboxes/${sandboxId}/resume`;
   switch (status) {
     case 'PAUSED':

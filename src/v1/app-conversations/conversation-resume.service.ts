@@ -7,6 +7,7 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running
 import type { ResumableConversation } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { PendingMessageWorker } from './pending/pending-message.worker.js';
 
 /** The agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
@@ -27,6 +28,7 @@ export class ConversationResumeService {
     private readonly credentials: CredentialRefreshService,
     private readonly conversations: ConversationRepository,
     private readonly followed: FollowedConversationRepository,
+    private readonly pendingMessages: PendingMessageWorker,
   ) {}
 
   /**
@@ -47,6 +49,7 @@ export class ConversationResumeService {
       await this.runAtStockServer(target, conversation);
     }
     await this.conversations.setGeneration(conversation.id, target.generation);
+    this.pendingMessages.wake(conversation.id);
   }
 
   private async refreshAndRun(target: RunningSandbox, conversation: ResumableConversation): Promise<void> {

@@ -84,6 +84,12 @@ const ATTEMPTS: Attempt[] = [
     route: `${C}/{id}/download`,
     path: ({ conversation }) => `${C}/${conversation}/download`,
   },
+  {
+    method: 'POST',
+    route: '/api/v1/conversations/{id}/pending-messages',
+    path: ({ conversation }) => `/api/v1/conversations/${conversation}/pending-messages`,
+    body: () => ({ content: [{ text: 'hello' }] }),
+  },
   { method: 'GET', route: `${C}/{id}/file`, path: ({ conversation }) => `${C}/${conversation}/file` },
   {
     method: 'GET',

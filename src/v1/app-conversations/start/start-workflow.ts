@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
+import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { AwaitSandboxStep } from './await-sandbox.step.js';
@@ -35,6 +36,7 @@ export class StartWorkflow {
     private readonly prepareRepository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
     private readonly beginConversation: BeginConversationStep,
+    private readonly pendingMessages: PendingMessageWorker,
   ) {}
 
   /**
@@ -123,10 +125,12 @@ export class StartWorkflow {
 
   /** The agent server has the conversation and its credentials: clients may use it. */
   private async becomeReady({ sandbox }: StartContext, task: StartTask): Promise<StartTask> {
-    return this.tasks.transaction(async (manager) => {
+    const ready = await this.tasks.transaction(async (manager) => {
       await this.conversations.setGeneration(task.appConversationId, sandbox.generation, manager);
       return this.tasks.advance(task, 'READY', {}, manager);
     });
+    this.pendingMessages.wake(task.appConversationId);
+    return ready;
   }
 
   private keepSandboxAlive({ sandboxId }: StartTask): void {

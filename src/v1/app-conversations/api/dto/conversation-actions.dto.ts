@@ -26,7 +26,7 @@ class ImageUrlDto {
 
 /** A piece of a message: a text, or images. */
 @ApiSchema({ name: 'MessagePart' })
-class MessagePartDto {
+export class MessagePartDto {
   @Choice({
     values: PART_TYPES,
     description: 'Which of the two; may be left out.',
@@ -138,7 +138,10 @@ export class GitQueryDto {
 }
 
 /** The message as agent servers take it. */
-export function toSendMessageRequest({ content, run = true }: SendMessageDto): SendMessageRequest {
+export function toSendMessageRequest({
+  content,
+  run = true,
+}: Pick<SendMessageDto, 'content' | 'run'>): SendMessageRequest {
   return { role: 'user', content: content.map(toContent), run };
 }
 
@@ -155,7 +158,9 @@ function toContent(part: MessagePartDto): Content {
 }
 
 /** Says what is wrong with the parts of a message, one by one and together. */
-function messagePartProblems(parts: readonly { index: number; element: MessagePartDto }[]): FieldProblem[] {
+export function messagePartProblems(
+  parts: readonly { index: number; element: MessagePartDto }[],
+): FieldProblem[] {
   const [excess] = parts.slice(MAX_PARTS);
   if (excess) {
     return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];

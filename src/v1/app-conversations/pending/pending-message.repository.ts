@@ -1,0 +1,107 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type EntityManager, Repository } from 'typeorm';
+import type { Content } from '../../../agent-protocol/events.js';
+import { hasUnfinishedStart } from '../start-task.queries.js';
+import { PendingMessage } from './pending-message.entity.js';
+
+/** Longer than a delivery takes: whoever died at it is followed by another one after this. */
+const CLAIM = `interval '2 minutes'`;
+
+const ADD = `
+  INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
+  SELECT $1, $2, $3, coalesce(max(position), 0) + 1, $4::jsonb FROM pending_messages WHERE conversation_id = $3`;
+
+/** Sandboxes are joined because only their rows tell which conversations can take a message. */
+const DELIVERABLE = `
+  SELECT DISTINCT c.id, c.user_id
+  FROM pending_messages p
+  JOIN app_conversations c ON c.id = p.conversation_id
+  JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
+  WHERE s.host_id = $1 AND ($2::uuid IS NULL OR c.id = $2)
+    AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
+    AND p.due_at <= now() AND NOT ${hasUnfinishedStart('c.id')}`;
+
+/** The first one only: the others wait for it. Of two claims at once the second finds it not due any more. */
+const CLAIM_FIRST = `
+  UPDATE pending_messages SET attempts = attempts + 1, due_at = now() + ${CLAIM}
+  WHERE due_at <= now() AND id = (
+    SELECT id FROM pending_messages WHERE conversation_id = $1 ORDER BY position LIMIT 1)
+  RETURNING id, content, attempts, after_event_id AS "afterEventId"`;
+
+const NOTE_BEGINNING = 'UPDATE pending_messages SET after_event_id = $2 WHERE id = $1';
+
+const POSTPONE = `
+  UPDATE pending_messages SET due_at = now() + make_interval(secs => $2) WHERE id = $1`;
+
+/** Of starts that failed and of conversations that were deleted. */
+const REMOVE_ORPHANS = `
+  DELETE FROM pending_messages p
+  WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = p.conversation_id)
+    AND NOT ${hasUnfinishedStart('p.conversation_id')}`;
+
+/** A message that is being delivered. */
+export type ClaimedMessage = Pick<PendingMessage, 'id' | 'content' | 'attempts' | 'afterEventId'>;
+
+/** Rows of messages that wait for their conversations. */
+@Injectable()
+export class PendingMessageRepository {
+  constructor(@InjectRepository(PendingMessage) private readonly messages: Repository<PendingMessage>) {}
+
+  async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
+    return this.messages.manager.transaction(work);
+  }
+
+  async count(manager: EntityManager, conversationId: string): Promise<number> {
+    return manager.countBy(PendingMessage, { conversationId });
+  }
+
+  /** Adds a message behind the others. The caller has locked the user. */
+  async add(
+    manager: EntityManager,
+    message: { id: string; userId: string; conversationId: string; content: Content[] },
+  ): Promise<void> {
+    const { id, userId, conversationId, content } = message;
+    await manager.query(ADD, [id, userId, conversationId, JSON.stringify(content)]);
+  }
+
+  /**
+   * Conversations with a message that can be delivered now.
+   *
+   * @param hostId whose sandboxes
+   * @param conversationId null: all of them
+   */
+  async deliverable(
+    hostId: string,
+    conversationId: string | null,
+  ): Promise<{ id: string; userId: string }[]> {
+    const rows = await this.messages.query<{ id: string; user_id: string }[]>(DELIVERABLE, [
+      hostId,
+      conversationId,
+    ]);
+    return rows.map(({ id, user_id: userId }) => ({ id, userId }));
+  }
+
+  /** Claims the first message of a conversation for a delivery; null when there is none, or somebody is at it. */
+  async claimFirst(conversationId: string): Promise<ClaimedMessage | null> {
+    const [[row]] = await this.messages.query<[ClaimedMessage[], number]>(CLAIM_FIRST, [conversationId]);
+    return row ?? null;
+  }
+
+  /** Notes the last event before the first attempt; empty: there was none. */
+  async noteBeginning(id: string, lastEventId: string): Promise<void> {
+    await this.messages.query(NOTE_BEGINNING, [id, lastEventId]);
+  }
+
+  async postpone(id: string, seconds: number): Promise<void> {
+    await this.messages.query(POSTPONE, [id, seconds]);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.messages.delete({ id });
+  }
+
+  async removeOrphans(): Promise<void> {
+    await this.messages.query(REMOVE_ORPHANS);
+  }
+}

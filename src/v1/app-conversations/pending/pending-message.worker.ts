@@ -1,0 +1,177 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { KeyedLimit, RepeatedWork } from '../../../common/async.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { jsonAt, jsonList, jsonText } from '../../../common/json-access.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { SyncRequests } from '../../events/follow/sync-requests.js';
+import { readLogAfter } from '../../events/follow/log-sync.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
+import { ConversationQueries, type ConversationRow } from '../conversation.queries.js';
+import { CredentialRefreshService } from '../credential-refresh.service.js';
+import { type ClaimedMessage, PendingMessageRepository } from './pending-message.repository.js';
+
+/** For sandboxes that became ready without a word to this process, and for deliveries that failed. */
+const SWEEP_MS = 5_000;
+const MAX_PAUSE_SECONDS = 300;
+/** The agent server does not take such a message, whenever it is asked. */
+const NEVER_TAKEN = new Set([413, 422]);
+
+/**
+ * Delivers messages that waited for their conversations: in order, each once. An attempt that nobody saw the end of may
+ * have arrived, so the next one looks for the message in the log first.
+ */
+@Injectable()
+export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger(PendingMessageWorker.name);
+  private readonly turns = new KeyedLimit(1);
+  private readonly work = new Set<Promise<void>>();
+  private stopping = false;
+  private readonly loop = new RepeatedWork(
+    SWEEP_MS,
+    () => this.sweep(),
+    (error) => {
+      this.logger.warn('failed to find pending messages', { error: errorMessage(error) });
+    },
+  );
+
+  constructor(
+    private readonly messages: PendingMessageRepository,
+    private readonly conversations: ConversationQueries,
+    private readonly running: RunningSandboxQueries,
+    private readonly agentServers: AgentServerClient,
+    private readonly credentials: CredentialRefreshService,
+    private readonly activity: SandboxActivityRepository,
+    private readonly syncRequests: SyncRequests,
+    private readonly host: HostIdentity,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.loop.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stopping = true;
+    await Promise.all([this.loop.stop(), ...this.work]);
+  }
+
+  /** Delivers what waits for a conversation, if it can be delivered. Returns at once. */
+  wake(conversationId: string): void {
+    if (this.stopping) {
+      return;
+    }
+    const work = this.deliverDue(conversationId).catch((error: unknown) => {
+      this.logger.warn('failed to deliver pending messages', {
+        conversation_id: conversationId,
+        error: errorMessage(error),
+      });
+    });
+    this.work.add(work);
+    void work.finally(() => this.work.delete(work));
+  }
+
+  private async sweep(): Promise<void> {
+    await this.messages.removeOrphans();
+    (await this.messages.deliverable(this.host.id, null)).forEach(({ id }) => this.wake(id));
+  }
+
+  private async deliverDue(conversationId: string): Promise<void> {
+    await this.turns.run(conversationId, async () => {
+      for (const { id, userId } of await this.messages.deliverable(this.host.id, conversationId)) {
+        const conversation = await this.conversations.find(userId, id);
+        const target = conversation && (await this.running.target(conversation.sandbox_id));
+        if (conversation && target) {
+          await this.deliverAll(target, conversation);
+        }
+      }
+    });
+  }
+
+  private async deliverAll(target: RunningSandbox, conversation: ConversationRow): Promise<void> {
+    while (!this.stopping) {
+      const message = await this.messages.claimFirst(conversation.id);
+      if (message === null || !(await this.deliver(target, conversation, message))) {
+        return;
+      }
+    }
+  }
+
+  /** @returns whether the next message may follow */
+  private async deliver(
+    target: RunningSandbox,
+    conversation: ConversationRow,
+    message: ClaimedMessage,
+  ): Promise<boolean> {
+    const { id } = conversation;
+    try {
+      if (!(await this.hasArrived(target, id, message))) {
+        this.activity.touch(conversation.sandbox_id);
+        const body = { role: 'user' as const, content: message.content, run: true };
+        await this.credentials.runWithRefresh(target, conversation, () =>
+          this.agentServers.sendMessage(target, id, body),
+        );
+      }
+    } catch (error) {
+      if (!(error instanceof AgentServerError)) {
+        throw error;
+      }
+      const isNeverTaken = error.status !== null && NEVER_TAKEN.has(error.status);
+      const fields = { conversation_id: id, message_id: message.id, error: error.message };
+      this.logger.warn(
+        isNeverTaken ? 'pending message dropped: its agent server refused it' : 'failed to deliver message',
+        fields,
+      );
+      if (!isNeverTaken) {
+        await this.messages.postpone(message.id, Math.min(2 ** message.attempts, MAX_PAUSE_SECONDS));
+        return false;
+      }
+    }
+    await this.messages.remove(message.id);
+    this.syncRequests.requestSync(id);
+    return true;
+  }
+
+  /** Before the first attempt it notes where the log ends. */
+  private async hasArrived(
+    target: AgentServerTarget,
+    conversationId: string,
+    { id, content, afterEventId }: ClaimedMessage,
+  ): Promise<boolean> {
+    if (afterEventId === null) {
+      await this.messages.noteBeginning(
+        id,
+        (await this.agentServers.lastEventId(target, conversationId)) ?? '',
+      );
+      return false;
+    }
+    const expected = messageKey(content);
+    const pages = readLogAfter(
+      (pageId) =>
+        this.agentServers.events(target, conversationId, { ...(pageId !== undefined && { pageId }) }),
+      afterEventId === '' ? null : afterEventId,
+    );
+    for await (const page of pages) {
+      if (
+        page.some(
+          (event) =>
+            isUserMessage(event) && messageKey(jsonList(event, 'llm_message', 'content')) === expected,
+        )
+      ) {
+        return true;
+      }
+    }
+    return false;
+  }
+}
+
+function isUserMessage(event: unknown): boolean {
+  return jsonText(event, 'kind') === 'MessageEvent' && jsonText(event, 'source') === 'user';
+}
+
+/** What a message says, without the members that servers add to its parts. */
+function messageKey(content: readonly unknown[]): string {
+  return JSON.stringify(content.map((part) => jsonAt(part, 'text') ?? jsonAt(part, 'image_urls') ?? null));
+}

@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { Content } from '../../../agent-protocol/events.js';
+import { lockUser } from '../../../auth/user.repository.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import { parseHexId } from '../../../common/identifiers.js';
+import { unknownConversation } from '../../events/events.service.js';
+import { toWireStatus } from '../../sandboxes/sandbox-status.js';
+import { sandboxNotRunning } from '../conversation-actions.service.js';
+import { ConversationQueries } from '../conversation.queries.js';
+import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
+import { PendingMessageRepository } from './pending-message.repository.js';
+import { PendingMessageWorker } from './pending-message.worker.js';
+
+const MAX_PENDING = 10;
+const RETRY_AFTER_SECONDS = 5;
+/** Before the id of a start task, where clients have no id of a conversation yet. */
+const TASK_PREFIX = 'task-';
+
+/** Where a message was put. */
+interface QueuedMessage {
+  id: string;
+  /** 1: it is delivered next. */
+  position: number;
+}
+
+/** Takes messages for conversations that may not be ready yet. */
+@Injectable()
+export class PendingMessagesService {
+  constructor(
+    private readonly messages: PendingMessageRepository,
+    private readonly conversations: ConversationQueries,
+    private readonly startTasks: StartTaskQueries,
+    private readonly worker: PendingMessageWorker,
+  ) {}
+
+  /**
+   * Keeps a message until its conversation is ready and its sandbox runs.
+   *
+   * @param givenId of a conversation, or `task-` and the id of a start task
+   * @throws DomainError not_found, conflict when the start failed, gone when the sandbox is, rate_limited when too many
+   *   wait already
+   */
+  async queue(userId: string, givenId: string, content: Content[]): Promise<QueuedMessage> {
+    const conversationId = await this.conversationId(userId, givenId);
+    const id = randomUUID();
+    const position = await this.messages.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const count = await this.messages.count(manager, conversationId);
+      if (count >= MAX_PENDING) {
+        throw new DomainError(
+          'rate_limited',
+          'rate_limited',
+          `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`,
+          { retryAfterSeconds: RETRY_AFTER_SECONDS },
+        );
+      }
+      await this.messages.add(manager, { id, userId, conversationId, content });
+      return count + 1;
+    });
+    this.worker.wake(conversationId);
+    return { id, position };
+  }
+
+  private async conversationId(userId: string, givenId: string): Promise<string> {
+    const isTask = givenId.startsWith(TASK_PREFIX);
+    const id = parseHexId(isTask ? givenId.slice(TASK_PREFIX.length) : givenId);
+    if (id === null) {
+      throw unknownConversation();
+    }
+    const task = isTask ? ((await this.startTasks.findAll(userId, [id])).get(id) ?? null) : null;
+    if (isTask && task === null) {
+      throw unknownConversation();
+    }
+    const conversationId = task?.app_conversation_id ?? id;
+    const conversation = await this.conversations.find(userId, conversationId);
+    if (conversation === null) {
+      requireUnfinished(task ?? (await this.startOf(userId, conversationId)));
+    } else if (toWireStatus(conversation.sandbox_status) === 'MISSING') {
+      throw sandboxNotRunning('MISSING', conversation.sandbox_id);
+    }
+    return conversationId;
+  }
+
+  private async startOf(userId: string, conversationId: string): Promise<StartTaskRow | null> {
+    const { items } = await this.startTasks.search(
+      userId,
+      { conversationId },
+      { order: 'CREATED_AT_DESC', limit: 1 },
+    );
+    return items[0] ?? null;
+  }
+}
+
+/** @throws DomainError when the start will not make the conversation */
+function requireUnfinished(task: StartTaskRow | null): void {
+  if (task?.status === 'ERROR') {
+    throw new DomainError(
+      'conflict',
+      'conflict',
+      'The conversation could not be started (its start task says why): start another one.',
+    );
+  }
+  if (task === null || task.status === 'READY') {
+    throw unknownConversation();
+  }
+}

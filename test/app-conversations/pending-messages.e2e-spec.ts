@@ -1,0 +1,174 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { toHexId } from '../../src/common/identifiers.js';
+import { jsonList, jsonText } from '../../src/common/json-access.js';
+import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+const TEXT = (text: string): object => ({ content: [{ type: 'text', text }] });
+
+describe('messages for conversations that are not ready', () => {
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let user: TestUser;
+  let client: StartsClient;
+
+  beforeAll(async () => {
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({}, undefined, { sandboxBackend: backend });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+  });
+
+  afterEach(() => {
+    backend.failure = null;
+    backend.gate.open();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+  });
+
+  function queue(id: string, body: object, who: TestUser = user): request.Test {
+    return request(app.url).post(`/api/v1/conversations/${id}/pending-messages`).set(who.headers).send(body);
+  }
+
+  async function userTexts({ sandboxId, appConversationId: id }: StartTask): Promise<(string | null)[]> {
+    const agent = backend.boxes.get(sandboxId)?.server.client;
+    const page = await agent?.get(`/api/conversations/${id}/events/search?kind=MessageEvent`);
+    return jsonList(page, 'items')
+      .filter((event) => jsonText(event, 'source') === 'user')
+      .map((event) => jsonText(jsonList(event, 'llm_message', 'content')[0], 'text'));
+  }
+
+  const waiting = async (): Promise<number> =>
+    (await app.dataSource.query<unknown[]>('SELECT FROM pending_messages WHERE user_id = $1', [user.id]))
+      .length;
+
+  const act = (sandboxId: string, action: 'pause' | 'resume'): request.Test =>
+    request(app.url).post(`/api/v1/sandboxes/${sandboxId}/${action}`).set(user.headers).expect(200);
+
+  it('are kept and delivered in order once the start is ready, after its own message', async () => {
+    backend.gate.close();
+    const task = await client.start(say('say first'));
+
+    const { body } = await queue(`task-${toHexId(task.id)}`, TEXT('say second')).expect(201);
+    expect(body).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), queued: true, position: 1 });
+    expect((await queue(task.appConversationId, TEXT('say third')).expect(201)).body.position).toBe(2);
+    expect((await queue(`task-${task.id}`, TEXT('say fourth')).expect(201)).body.position).toBe(3);
+    backend.gate.open();
+
+    const ready = await client.reached(task, 'READY');
+    await until(async () => (await waiting()) === 0);
+    expect(await userTexts(ready)).toEqual(['say first', 'say second', 'say third', 'say fourth']);
+  });
+
+  it('are delivered at once when the conversation is ready', async () => {
+    const task = await client.reached(await client.start(say('say first')), 'READY');
+
+    await queue(toHexId(task.appConversationId), TEXT('say second')).expect(201);
+
+    await until(async () => (await waiting()) === 0);
+    expect(await userTexts(task)).toEqual(['say first', 'say second']);
+  });
+
+  it('wait for the resume of a paused sandbox', async () => {
+    const task = await client.reached(await client.start(say('say first')), 'READY');
+    await act(task.sandboxId, 'pause');
+    await queue(task.appConversationId, TEXT('say second')).expect(201);
+    expect(await waiting()).toBe(1);
+
+    await act(task.sandboxId, 'resume');
+
+    await until(async () => (await waiting()) === 0);
+    expect(await userTexts(task)).toEqual(['say first', 'say second']);
+  });
+
+  it('are not delivered again when nobody saw that they arrived', async () => {
+    const task = await client.reached(await client.start(), 'READY');
+    const { appConversationId: id, sandboxId } = task;
+    const agent = backend.boxes.get(sandboxId)?.server.client;
+    const before = jsonText((await agent?.events(id))?.at(-1), 'id') ?? '';
+    await agent?.say(id, 'say once');
+    // As a process leaves it that dies between the delivery and its own note of it.
+    await app.dataSource.query(
+      `INSERT INTO pending_messages (id, user_id, conversation_id, position, content, attempts, after_event_id)
+       VALUES ($1, $2, $3, 1, $4, 1, $5)`,
+      [randomUUID(), user.id, id, JSON.stringify([{ type: 'text', text: 'say once' }]), before],
+    );
+
+    await queue(id, TEXT('say twice')).expect(201);
+
+    await until(async () => (await waiting()) === 0);
+    expect(await userTexts(task)).toEqual(['say once', 'say twice']);
+  });
+
+  it('are at most ten', async () => {
+    backend.gate.close();
+    const task = await client.start();
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => queue(`task-${task.id}`, TEXT(`say ${index}`))),
+    );
+
+    expect(answers.filter(({ status }) => status === 201).map(({ body }) => body.position)).toHaveLength(10);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(2);
+    expect(refused[0]?.body).toMatchObject({
+      code: 'rate_limited',
+      detail: expect.stringContaining('10 messages wait'),
+    });
+    backend.gate.open();
+    await client.reached(task, 'READY');
+    await until(async () => (await waiting()) === 0);
+  });
+
+  it('are not taken after the start failed, and those before are dropped', async () => {
+    backend.failure = 'no room';
+    backend.gate.close();
+    const task = await client.start();
+    await queue(`task-${task.id}`, TEXT('say never')).expect(201);
+    backend.gate.open();
+    await client.reached(task, 'ERROR');
+
+    const { body } = await queue(`task-${task.id}`, TEXT('say never')).expect(409);
+
+    expect(body.detail).toContain('start another one');
+    await until(async () => (await waiting()) === 0);
+  }, 15_000);
+
+  it('are for their own users only', async () => {
+    const task = await client.reached(await client.start(), 'READY');
+
+    for (const id of [
+      task.appConversationId,
+      `task-${task.id}`,
+      `task-${randomUUID()}`,
+      'task-',
+      'x',
+      task.id,
+    ]) {
+      await queue(id, TEXT('say hello'), app.user).expect(404);
+    }
+    await queue(task.id, TEXT('say hello')).expect(404);
+    expect(await userTexts(task)).toEqual([]);
+  });
+
+  it.each([
+    [{}, ['content'], 'missing'],
+    [{ content: [] }, ['content'], 'value_error'],
+    [{ content: [{ text: 'x' }], role: 'assistant' }, ['role'], 'enum'],
+  ])('are refused as %j', async (body, loc, type) => {
+    const { detail } = (await queue(randomUUID(), body).expect(422)).body;
+
+    expect(detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type }]);
+  });
+});
