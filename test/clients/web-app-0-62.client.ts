@@ -105,7 +105,9 @@ async function workOnTask(app: WebApp, api: ApiClient): Promise<void> {
   await app.step('a task is started by a click', async (page) => {
     await app.goto('/');
     await page.getByTestId('task-launch-button').filter({ hasText: CHANGE_REQUEST }).first().click();
-    await page.waitForURL(/\/conversations\/[0-9a-f]{32}|\/conversations\/[0-9a-f-]{36}/, { timeout: 30_000 });
+    await page.waitForURL(/\/conversations\/[0-9a-f]{32}|\/conversations\/[0-9a-f-]{36}/, {
+      timeout: 30_000,
+    });
     return new URL(page.url()).pathname.replaceAll(/[0-9a-f-]{32,}/g, '{id}');
   });
   await app.step('its work arrives live', async (page) => {

@@ -12,7 +12,9 @@ export function obedientModel({ messages, tools }: ChatRequest): ScriptedAnswer 
   }
   const last = messages.findLastIndex(({ role }) => role === 'user');
   // Some agents join messages that nothing was answered to.
-  const lines = textOf(messages[last]).replace(/^HANG\n+/, '').split('\n');
+  const lines = textOf(messages[last])
+    .replace(/^HANG\n+/, '')
+    .split('\n');
   const answered = messages.slice(last).filter(({ role }) => role === 'tool').length;
   const [, verb, rest = ''] = /^(CALL|SAY|HANG) ?(.*)$/.exec(lines[answered] ?? '') ?? [];
   switch (verb) {
