@@ -11,6 +11,7 @@ import {
   type TokenCheck,
 } from './git-provider.js';
 import { type GitProviderAdapters, GitProviderRegistry } from './git-provider.registry.js';
+import type { FoundBranch, FoundRepository, Listing } from './repository-lists.js';
 
 class NamedProvider extends GitProvider {
   constructor(readonly kind: GitServerKind) {
@@ -34,6 +35,18 @@ class NamedProvider extends GitProvider {
   }
 
   getUser(): Promise<ProviderUser> {
+    throw new Error('not asked here');
+  }
+
+  searchRepositories(): Promise<Listing<FoundRepository>> {
+    throw new Error('not asked here');
+  }
+
+  searchBranches(): Promise<Listing<FoundBranch>> {
+    throw new Error('not asked here');
+  }
+
+  listInstallations(): Promise<Listing<string>> {
     throw new Error('not asked here');
   }
 

@@ -1,3 +1,12 @@
+import type {
+  BranchQuery,
+  FoundBranch,
+  FoundRepository,
+  Listing,
+  ListRange,
+  RepositoryQuery,
+} from './repository-lists.js';
+
 /** Values of `git_provider` on the wire. */
 export const PROVIDER_TYPES = ['github', 'gitlab', 'bitbucket', 'enterprise_sso'] as const;
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
@@ -219,6 +228,40 @@ export abstract class GitProvider {
    * @throws GitProviderError when the provider does not send one
    */
   abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
+
+  /**
+   * Repositories that the user works with.
+   *
+   * @throws GitProviderError, with a `reason` for an installation that is not there
+   */
+  abstract searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>>;
+
+  /**
+   * Branches of a repository.
+   *
+   * @throws GitProviderError with a `reason` for a repository that is not there
+   */
+  abstract searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundBranch>>;
+
+  /**
+   * What repositories can be narrowed down to: installations of GitHub's app, workspaces or projects of Bitbucket. Empty
+   * where a provider has no such thing.
+   *
+   * @throws GitProviderError
+   */
+  abstract listInstallations(
+    auth: ProviderAuth,
+    range: ListRange,
+    call: ProviderCall,
+  ): Promise<Listing<string>>;
 
   /**
    * Opens a change request (pull or merge request). One that is open for the same branches already is returned as it is,

@@ -123,6 +123,18 @@ export function retryAfterSeconds(headers: Headers, nowMs: number): number | nul
   return null;
 }
 
+/** What is asked about is not there, or not for this token: providers do not tell these apart. */
+export function notFound(what: string): GitProviderError {
+  return new GitProviderError('unsupported', {
+    reason: `there is no such ${what}, or the token cannot see it`,
+  });
+}
+
+/** Whether a failure says that what was asked about is not there, in words for people. */
+export function isNotFound(error: unknown): error is GitProviderError & { reason: string } {
+  return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
+}
+
 /** Collects why parts of a result are missing, each reason once, in the order in which they came. */
 export class GapLog {
   private readonly found = new Set<ProviderErrorCode>();

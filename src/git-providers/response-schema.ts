@@ -14,6 +14,18 @@ export const requiredText = z.string().min(1);
 /** A text with something in it; null for anything else. */
 export const text = requiredText.nullable().catch(null);
 
+/** Longer names than any git server allows are dropped: lists are kept in memory. */
+const MAX_NAME_LENGTH = 512;
+
+/** A name of a repository, branch or the like, which the mapper needs. */
+export const requiredName = requiredText.max(MAX_NAME_LENGTH);
+
+/** A name; null for anything else. */
+export const name = requiredName.nullable().catch(null);
+
+/** What a server counts with: a number, or a text as some servers send it. */
+export const requiredId = z.union([z.number().transform(String), requiredName]);
+
 /** A finite number; null for anything else. */
 export const number = z.number().nullable().catch(null);
 
@@ -56,6 +68,11 @@ export function list<Element extends z.ZodType>(element: Element): z.ZodType<z.o
     .array(z.unknown())
     .catch([])
     .transform((values) => fitting(values, element));
+}
+
+/** The elements of a list that fit; what is no list does not fit at all. */
+export function requiredList<Element extends z.ZodType>(element: Element): z.ZodType<z.output<Element>[]> {
+  return z.array(z.unknown()).transform((values) => fitting(values, element));
 }
 
 /**

@@ -25,6 +25,14 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
   forks: true,
   mirrors: false,
   maxChangeRequests: 50,
+  lists: {
+    installations: ['mona', 'octo'],
+    octo: 'octo',
+    stars: false,
+    defaultBranches: false,
+    branchTimes: false,
+    protection: false,
+  },
   authorization: (token) => `Bearer ${token}`,
   clone: { url: (origin) => `${origin}/scm/octo/app.git`, credential: { username: 'mona' } },
 });

@@ -54,6 +54,14 @@ describeGitProvider(
     forks: true,
     mirrors: false,
     maxChangeRequests: 20,
+    lists: {
+      installations: ['mona', 'octo'],
+      octo: 'octo',
+      stars: false,
+      defaultBranches: true,
+      branchTimes: true,
+      protection: false,
+    },
     authorization: (token) => `Bearer ${token}`,
     user: { email: null },
     clone: {

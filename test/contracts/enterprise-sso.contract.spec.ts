@@ -19,6 +19,14 @@ const CAPABILITIES: GitProviderCapabilities = {
   mirrors: false,
   maxChangeRequests: 50,
   rejection: 'reauth_required',
+  lists: {
+    installations: [],
+    octo: null,
+    stars: true,
+    defaultBranches: true,
+    branchTimes: true,
+    protection: true,
+  },
   authorization: () => `Bearer ${sampleWorld().token}`,
   clone: {
     url: (origin) => `${origin}/octo/app.git`,

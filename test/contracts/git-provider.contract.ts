@@ -9,6 +9,7 @@ import {
   harnessOpener,
   relaxedCall,
 } from './git-provider.harness.js';
+import { describeLists } from './git-provider.lists.contract.js';
 import { describeWork } from './git-provider.work.contract.js';
 
 /**
@@ -31,6 +32,10 @@ export function describeGitProvider(
 
     describe('opens change requests', () => {
       describeChangeRequests(setUp, capabilities);
+    });
+
+    describe('lists', () => {
+      describeLists(setUp, capabilities);
     });
 
     describe('lets git in', () => {

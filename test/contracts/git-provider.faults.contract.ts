@@ -25,7 +25,7 @@ const LIMITED = { 'retry-after': '41' };
 const HTML = { 'content-type': 'text/html' };
 
 /** What a host answers to every request, and what that means. */
-const FAULTS: FaultCase[] = [
+export const FAULTS: FaultCase[] = [
   { name: '401', fault: { kind: 'status', status: 401 }, code: 'unauthorized' },
   { name: '403', fault: { kind: 'status', status: 403 }, code: 'insufficient_scope' },
   {

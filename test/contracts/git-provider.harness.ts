@@ -39,6 +39,17 @@ export interface GitProviderCapabilities {
   maxChangeRequests: number;
   /** Value of the `authorization` header that a token is sent in. */
   authorization: (token: string) => string;
+  /** What the lists that people choose from tell. */
+  lists: {
+    /** Of the sample world, with an app installed for `octo` where there are apps. */
+    installations: string[];
+    /** The one that narrows the repositories down to those of `octo`; null where there are none. */
+    octo: string | null;
+    stars: boolean;
+    defaultBranches: boolean;
+    branchTimes: boolean;
+    protection: boolean;
+  };
   /**
    * Where git finds `octo/app` (the fake is at `origin`), what it authenticates with beside the user's token, and the
    * token of the API where that is another one.

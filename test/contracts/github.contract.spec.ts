@@ -13,6 +13,14 @@ describeGitProvider('GitHub', openGithub, {
   forks: true,
   mirrors: true,
   maxChangeRequests: 50,
+  lists: {
+    installations: ['81'],
+    octo: '81',
+    stars: true,
+    defaultBranches: true,
+    branchTimes: false,
+    protection: true,
+  },
   authorization: (token) => `Bearer ${token}`,
   clone: { url: () => 'https://github.com/octo/app.git', credential: { username: 'x-access-token' } },
 });

@@ -62,6 +62,14 @@ const CAPABILITIES: GitProviderCapabilities = {
   forks: false,
   mirrors: false,
   maxChangeRequests: 50,
+  lists: {
+    installations: [],
+    octo: null,
+    stars: true,
+    defaultBranches: true,
+    branchTimes: true,
+    protection: true,
+  },
   authorization: (token) => `Bearer ${token}`,
   clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { answerLists } from './fake-bitbucket-data-center.lists.js';
 import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
@@ -63,8 +64,9 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
       return { ...route(context, request, parameters), headers };
     }
   }
-  const pulls = answerPulls(context.world, request, path, context);
-  return pulls ? { ...pulls, headers } : failure(404, 'No such resource');
+  const other =
+    answerLists(context.world, request, path) ?? answerPulls(context.world, request, path, context);
+  return other ? { ...other, headers } : failure(404, 'No such resource');
 }
 
 function failure(status: number, message: string): FakeResponse {

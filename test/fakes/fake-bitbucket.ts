@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { defaultBranchOf, repositoryIn } from './fake-change-requests.js';
 import { answerPulls } from './fake-bitbucket.pulls.js';
+import { branchesOf, contains, isOwnedByUser, repositoryId } from './fake-lists.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 import { partialResponse } from './partial-response.js';
@@ -32,6 +34,7 @@ const ROUTES: [RegExp, Route][] = [
   [/^\/user\/workspaces$/, listWorkspaces],
   [/^\/workspaces\/([^/]+)\/pullrequests\/([^/]+)$/, listPullRequests],
   [/^\/repositories\/([^/]+)$/, listRepositories],
+  [/^\/repositories\/([^/]+\/[^/]+)\/refs\/branches$/, listBranches],
   [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/conflicts$/, redirectToConflicts],
   [/^\/repositories\/([^/]+\/[^/]+)\/file-conflicts\/(\d+)\.\.[^/]+$/, listConflicts],
   [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/statuses$/, listStatuses],
@@ -176,10 +179,16 @@ function hash(side: string, change: FakeChangeRequest): string {
 }
 
 function listRepositories(context: Context, request: FakeRequest, [workspace]: string[]): FakeResponse {
+  const { world } = context;
   const role = request.query.get('role');
-  const visible = context.world.repositories.filter(
+  const inWorkspace = world.repositories.filter(({ name }) => workspaceOf(name) === workspace);
+  if (inWorkspace.length === 0) {
+    return failure(404, `No workspace with identifier '${workspace}'.`);
+  }
+  const visible = inWorkspace.filter(
     (repository) =>
-      workspaceOf(repository.name) === workspace && (role !== 'contributor' || repository.writable !== false),
+      (role !== 'contributor' || repository.writable !== false) &&
+      contains(repository.name.split('/')[1] ?? '', namePart(request)),
   );
   return page(
     context,
@@ -188,12 +197,42 @@ function listRepositories(context: Context, request: FakeRequest, [workspace]: s
       .toSorted((a, b) => Date.parse(b.activeAt) - Date.parse(a.activeAt))
       .map((repository) => ({
         type: 'repository',
+        uuid: `{${repositoryId(world, repository)}}`,
         full_name: repository.name,
+        is_private: !(repository.isPublic ?? false),
+        owner: { type: isOwnedByUser(world, repository) ? 'user' : 'team' },
         updated_on: repository.activeAt,
-        mainbranch: repository.empty ? null : { type: 'branch', name: 'main' },
+        mainbranch: repository.empty ? null : { type: 'branch', name: defaultBranchOf(repository) },
         ...(repository.fork ? { parent: { type: 'repository', full_name: 'upstream/original' } } : {}),
       })),
   );
+}
+
+function listBranches(context: Context, request: FakeRequest, [name = '']: string[]): FakeResponse {
+  const repository = repositoryIn(context.world, name);
+  if (!repository) {
+    return failure(404, `Repository ${name} not found`);
+  }
+  const found = branchesOf(repository).filter((branch) => contains(branch.name, namePart(request)));
+  return page(
+    context,
+    request,
+    found.map(({ name: branch, commit, committedAt }) => ({
+      type: 'branch',
+      name: branch,
+      target: { type: 'commit', hash: commit, date: committedAt },
+    })),
+  );
+}
+
+/** The only filter that is imitated: `name ~ "part"`, with Bitbucket's escapes. */
+function namePart(request: FakeRequest): string {
+  const filter = request.query.get('q') ?? 'name ~ ""';
+  const [, part] = /^name ~ "((?:[^"\\]|\\.)*)"$/.exec(filter) ?? [];
+  if (part === undefined) {
+    throw new Error(`The fake does not know the filter ${filter}`);
+  }
+  return part.replaceAll(/\\(.)/g, '$1');
 }
 
 function redirectToConflicts(context: Context, _: FakeRequest, parameters: string[]): FakeResponse {

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { branchesOf, contains } from './fake-lists.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from './fake-world.js';
 
 interface Window {
@@ -13,6 +14,11 @@ interface Ordered extends Window {
 interface RepositoriesArgs extends Ordered {
   affiliations?: string[];
   ownerAffiliations?: string[];
+}
+
+interface RefsArgs extends Ordered {
+  refPrefix: string;
+  query?: string;
 }
 
 interface SearchArgs extends Window {
@@ -55,6 +61,15 @@ export function githubGraph(world: FakeWorld, reads: Map<FakeChangeRequest, numb
       const found = searchIssues(world, args);
       const { nodes, pageInfo } = connection(found, args);
       return { issueCount: found.length, nodes, pageInfo };
+    },
+    repository: ({ owner, name }: { owner: string; name: string }) => {
+      const found = world.repositories.find((candidate) => candidate.name === `${owner}/${name}`);
+      if (!found) {
+        throw new GraphQLError(`Could not resolve to a Repository with the name '${owner}/${name}'.`, {
+          extensions: { type: 'NOT_FOUND' },
+        });
+      }
+      return { __typename: 'Repository', refs: (args: RefsArgs) => refs(found, args) };
     },
     nodes: ({ ids }: { ids: string[] }) =>
       ids.map((id) => {
@@ -176,6 +191,24 @@ function repository(given: FakeRepository) {
       return names ? { __typename: 'Tree', entries: names.map(treeEntry) } : null;
     },
   };
+}
+
+function refs(repositoryInWorld: FakeRepository, args: RefsArgs) {
+  if (args.refPrefix !== 'refs/heads/' || args.orderBy?.field !== 'ALPHABETICAL') {
+    throw new GraphQLError('The fake lists branches by their names only');
+  }
+  const found = branchesOf(repositoryInWorld)
+    .filter(({ name }) => contains(name, args.query ?? ''))
+    .toSorted((a, b) => a.name.localeCompare(b.name));
+  return connection(
+    found.map(({ name, commit, isProtected, committedAt }) => ({
+      __typename: 'Ref',
+      name,
+      target: { __typename: 'Commit', oid: commit, committedDate: committedAt },
+      branchProtectionRule: isProtected ? { __typename: 'BranchProtectionRule', id: 'BPR_1' } : null,
+    })),
+    args,
+  );
 }
 
 function treeEntry(name: string) {

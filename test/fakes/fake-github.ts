@@ -1,6 +1,7 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
 import { githubGraph } from './fake-github.graph.js';
+import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';
 import { githubSchema } from './fake-github.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
@@ -42,7 +43,7 @@ export async function startFakeGithub(
     if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
       return { body: account(world) };
     }
-    return answerPulls(world, request) ?? failure(404, 'Not Found');
+    return answerLists(world, request) ?? answerPulls(world, request) ?? failure(404, 'Not Found');
   }, options);
 }
 
@@ -83,7 +84,9 @@ async function answerGraphql(
     rootValue,
     variableValues: typeof variables === 'object' ? { ...variables } : {},
   });
-  return { body: result };
+  // GitHub's errors carry their type beside the message.
+  const typed = result.errors?.map((error) => ({ type: error.extensions['type'], ...error.toJSON() }));
+  return { body: { ...result, ...(typed && { errors: typed }) } };
 }
 
 function fieldsOf(document: DocumentNode): string[] {

@@ -1,5 +1,6 @@
 import { execute, type GraphQLError, type GraphQLSchema, Kind, parse, validate } from 'graphql';
 import { gitlabGraph } from './fake-gitlab.graph.js';
+import { answerLists } from './fake-gitlab.lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
 import { gitlabSchema } from './fake-gitlab.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
@@ -107,7 +108,10 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
     case '/issues':
       return listIssues(world, request.query);
     default:
-      return answerProjects(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } };
+      return (
+        answerLists(world, request, path ?? '') ??
+        answerProjects(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }
+      );
   }
 }
 

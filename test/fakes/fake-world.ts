@@ -6,6 +6,8 @@ export interface FakeWorld {
   repositories: FakeRepository[];
   changeRequests: FakeChangeRequest[];
   issues: FakeIssue[];
+  /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
+  appInstallations?: { id: number; owner: string }[];
 }
 
 export interface FakeRepository {
@@ -21,6 +23,10 @@ export interface FakeRepository {
   defaultBranch?: string;
   /** Further branches, from which and to which change requests may be opened. */
   branches?: string[];
+  /** Default false. */
+  isPublic?: boolean;
+  /** Default 0. */
+  stars?: number;
   /** The user may push. Default true. */
   writable?: boolean;
   /** Names of root entries. Default `['README.md', 'src']`. */

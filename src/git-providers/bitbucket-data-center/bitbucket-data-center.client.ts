@@ -46,6 +46,17 @@ export class BitbucketDataCenterClient {
   }
 
   /**
+   * A page of a list; null for 404.
+   *
+   * @param path below `/rest`, encoded, with its query
+   * @throws GitProviderError
+   */
+  async page<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
+    const { body } = await this.read(path);
+    return body === null ? null : requireFitting(schema, body, 'the response is no page of this list');
+  }
+
+  /**
    * A question that needs a body; changes nothing on the server.
    *
    * @throws GitProviderError

@@ -7,10 +7,13 @@ import type {
   RepositoryActivity,
   Signal,
 } from '../git-provider.js';
+import type { FoundBranch, FoundRepository } from '../repository-lists.js';
 import type {
   DataCenterAccount,
   DataCenterBranch,
   DataCenterBuildStats,
+  DataCenterFoundRepository,
+  DataCenterListedBranch,
   DataCenterListedFolder,
   DataCenterListedPullRequest,
   DataCenterListedRepository,
@@ -174,4 +177,36 @@ function toAvatarUrl(address: string | null, serverUrl: string): string {
 
 function refOf({ project, slug }: DataCenterAddress, branch: string): Record<string, unknown> {
   return { id: branchRef(branch), repository: { slug, project: { key: project } } };
+}
+
+/** Whether a text can be a project's key, and a part of an address. */
+export function isProjectKey(text: string): boolean {
+  return /^~?[\w.-]*\w[\w.-]*$/.test(text);
+}
+
+/** The filter of the list of repositories that the user can read: by part of a name, in one project or in all. */
+export function repositoryFilter(project: string | null, part: string): Record<string, string> {
+  return {
+    permission: 'REPO_READ',
+    ...(part !== '' && { name: part }),
+    ...(project !== null && { projectkey: project }),
+  };
+}
+
+/** The lists tell neither times nor default branches, and nobody counts stars here. */
+export function toFoundRepository(found: DataCenterFoundRepository): FoundRepository {
+  return {
+    id: found.id,
+    name: `${found.project.key}/${found.slug}`,
+    isPublic: found.public,
+    stars: null,
+    activeAt: null,
+    ownerType: found.project.type === 'PERSONAL' ? 'user' : 'organization',
+    defaultBranch: null,
+  };
+}
+
+/** What protects branches is another resource, which only administrators may read. */
+export function toFoundBranch({ displayId, latestCommit }: DataCenterListedBranch): FoundBranch {
+  return { name: displayId, commit: latestCommit, isProtected: false, committedAt: null };
 }

@@ -18,8 +18,17 @@ import {
   type TokenCheck,
   type WorkPolicy,
 } from '../git-provider.js';
-import { GapLog } from '../provider-errors.js';
+import { GapLog, notFound } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import {
+  type BranchQuery,
+  type FoundBranch,
+  type FoundRepository,
+  type Listing,
+  type ListRange,
+  type RepositoryQuery,
+  splitOwner,
+} from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
@@ -29,6 +38,10 @@ import {
   type DataCenterRepository,
   toFailingChecks,
   toFolder,
+  toFoundBranch,
+  isProjectKey,
+  repositoryFilter,
+  toFoundRepository,
   toProviderUser,
   toPullRequest,
   toRepository,
@@ -37,6 +50,9 @@ import {
 import {
   buildStatsSchema,
   folderSchema,
+  foundRepositoriesSchema,
+  listedBranchesSchema,
+  projectsSchema,
   pullRequestPageSchema,
   repositoryPageSchema,
 } from './bitbucket-data-center.schema.js';
@@ -139,6 +155,62 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return toProviderUser(await client.account(slug), client.serverUrl);
   }
 
+  /** Part of a name finds repositories of all projects; `PROJ/part` only those of one. */
+  async searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    const { owner, part } = splitOwner(query.text ?? '');
+    const project = query.installation ?? owner;
+    if (project !== null && !isProjectKey(project)) {
+      throw notFound('project');
+    }
+    const path =
+      project !== null && part === ''
+        ? `/api/1.0/projects/${encodeURIComponent(project)}/repos?${range(query)}`
+        : `/api/1.0/repos?${range(query, repositoryFilter(project, part))}`;
+    const page = await this.clientFor(auth, call).page(path, foundRepositoriesSchema);
+    if (page === null) {
+      throw notFound('project');
+    }
+    return listing(page, toFoundRepository);
+  }
+
+  /** @inheritdoc */
+  async searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundBranch>> {
+    const [project, slug] = requireOwnerAndName(query.repository);
+    const search = {
+      orderBy: query.text === null ? 'MODIFICATION' : 'ALPHABETICAL',
+      ...(query.text !== null && { filterText: query.text }),
+    };
+    const page = await this.clientFor(auth, call).page(
+      `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}/branches?${range(query, search)}`,
+      listedBranchesSchema,
+    );
+    if (page === null) {
+      throw notFound('repository');
+    }
+    return listing(page, toFoundBranch);
+  }
+
+  /** The keys of the projects that the user can see. */
+  async listInstallations(
+    auth: ProviderAuth,
+    query: ListRange,
+    call: ProviderCall,
+  ): Promise<Listing<string>> {
+    const page = await this.clientFor(auth, call).page(`/api/1.0/projects?${range(query)}`, projectsSchema);
+    if (page === null) {
+      throw new GitProviderError('unsupported', { cause: new Error('the address is not found') });
+    }
+    return listing(page, ({ key }) => key);
+  }
+
   /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
@@ -214,6 +286,24 @@ export class BitbucketDataCenterProvider extends GitProvider {
     });
     return found || root.complete ? { ...activity, writable: true, hasAgentInstructions: found } : null;
   }
+}
+
+/** The server counts entries from 0. */
+function range({ position, limit }: ListRange, search: Record<string, string> = {}): string {
+  const query = new URLSearchParams({ ...search, start: String(position - 1), limit: String(limit) });
+  return query.toString();
+}
+
+/** What the user may not see is left out of a page, so that the next one begins where the server says. */
+function listing<Listed, Item>(
+  page: { values: Listed[]; isLastPage: boolean; nextPageStart: number | null },
+  toItem: (listed: Listed) => Item,
+): Listing<Item> {
+  const { isLastPage, nextPageStart, values } = page;
+  return {
+    items: values.map(toItem),
+    next: isLastPage || nextPageStart === null ? null : nextPageStart + 1,
+  };
 }
 
 interface Reading<T> {

@@ -1,6 +1,17 @@
 import { z } from 'zod';
 import { namedValues } from '../../common/validation/named-values.js';
-import { flag, knownFlag, list, number, object, requiredText, text } from '../response-schema.js';
+import {
+  flag,
+  knownFlag,
+  list,
+  number,
+  object,
+  requiredId,
+  requiredList,
+  requiredName,
+  requiredText,
+  text,
+} from '../response-schema.js';
 
 /** Keys and slugs become parts of addresses, so only harmless characters pass. */
 const slug = z.string().regex(/^[\w.-]*\w[\w.-]*$/);
@@ -53,6 +64,35 @@ export const folderSchema = object({
   }),
 });
 export type DataCenterListedFolder = z.output<typeof folderSchema>;
+
+/** What every page of a list says about the next one. */
+const pageMembers = { isLastPage: z.boolean(), nextPageStart: z.int().positive().nullable().catch(null) };
+
+const foundRepositorySchema = object({
+  id: requiredId,
+  slug,
+  project: object({ key: projectKey, type: text }),
+  public: flag,
+});
+export type DataCenterFoundRepository = z.output<typeof foundRepositorySchema>;
+
+/** `/repos`, and `/projects/{key}/repos`. */
+export const foundRepositoriesSchema = z.object({
+  ...pageMembers,
+  values: requiredList(foundRepositorySchema),
+});
+
+/** `/projects`. */
+export const projectsSchema = z.object({
+  ...pageMembers,
+  values: requiredList(object({ key: projectKey })),
+});
+
+const listedBranchSchema = object({ displayId: requiredName, latestCommit: requiredName });
+export type DataCenterListedBranch = z.output<typeof listedBranchSchema>;
+
+/** `/projects/{key}/repos/{slug}/branches`. */
+export const listedBranchesSchema = z.object({ ...pageMembers, values: requiredList(listedBranchSchema) });
 
 /** `/users/{slug}`. */
 export const accountSchema = z.object({

@@ -4,6 +4,7 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import { sendChange } from '../change-requests.js';
 import { GitProviderError, type ProviderAuth, type ProviderCall } from '../git-provider.js';
 import { exchangeJson, type RetryTiming } from '../provider-http.js';
+import { requireFitting } from '../response-schema.js';
 import { bitbucketReasons } from './bitbucket.mapper.js';
 import { pageSchema, refusalSchema } from './bitbucket.schema.js';
 
@@ -86,7 +87,7 @@ export class BitbucketClient {
         return page === 1 ? null : { values, complete: false };
       }
       const { values: listed, next } = pageSchema.parse(body);
-      const read = elements.parse(listed);
+      const read = requireFitting(elements, listed, 'a page has no list');
       values.push(...read);
       if (next === null || read.some((element) => options.until?.(element) ?? false)) {
         return { values, complete: next === null };

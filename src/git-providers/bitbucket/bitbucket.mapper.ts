@@ -7,16 +7,21 @@ import type {
   ProviderUser,
   Signal,
 } from '../git-provider.js';
-import type {
-  BitbucketAccount,
-  BitbucketComment,
-  BitbucketConflicts,
-  BitbucketEntry,
-  BitbucketListedPullRequest,
-  BitbucketListedRepository,
-  BitbucketOpenedPullRequest,
-  BitbucketRefusal,
-  BitbucketStatus,
+import type { FoundBranch, FoundRepository, ListRange, RepositoryQuery } from '../repository-lists.js';
+import {
+  type BitbucketAccount,
+  type BitbucketBranch,
+  BRANCH_FIELDS,
+  FOUND_REPOSITORY_FIELDS,
+  type BitbucketComment,
+  type BitbucketConflicts,
+  type BitbucketEntry,
+  type BitbucketFoundRepository,
+  type BitbucketListedPullRequest,
+  type BitbucketListedRepository,
+  type BitbucketOpenedPullRequest,
+  type BitbucketRefusal,
+  type BitbucketStatus,
 } from './bitbucket.schema.js';
 
 /** An open pull request of the user as the workspace's list tells it, before its details are asked for. */
@@ -204,4 +209,46 @@ export function bitbucketGitCredential(token: string): GitCredential {
 
 function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** The query of a workspace's list of repositories. Its order knows neither stars nor forks. */
+export function repositoriesQuery(range: ListRange, text: string | null, { sort }: RepositoryQuery): string {
+  return pageQuery(range, text, {
+    sort: sort?.endsWith('asc') ? 'updated_on' : '-updated_on',
+    fields: FOUND_REPOSITORY_FIELDS,
+  });
+}
+
+/** The query of a repository's list of branches, the newest first. */
+export function branchesQuery(range: ListRange, text: string | null): string {
+  return pageQuery(range, text, { sort: '-target.date', fields: BRANCH_FIELDS });
+}
+
+function pageQuery(
+  { position, limit }: ListRange,
+  text: string | null,
+  more: Record<string, string>,
+): string {
+  const query = new URLSearchParams({ pagelen: String(limit), page: String(position), ...more });
+  if (text !== null) {
+    query.set('q', `name ~ "${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`);
+  }
+  return query.toString();
+}
+
+export function toFoundRepository(found: BitbucketFoundRepository): FoundRepository {
+  return {
+    id: found.uuid,
+    name: found.full_name,
+    isPublic: !found.is_private,
+    stars: null,
+    activeAt: found.updated_on,
+    ownerType: found.owner.type === 'user' ? 'user' : 'organization',
+    defaultBranch: found.mainbranch.name,
+  };
+}
+
+/** What restricts branches is another resource, which only administrators may read. */
+export function toFoundBranch({ name, target }: BitbucketBranch): FoundBranch {
+  return { name, commit: target.hash, isProtected: false, committedAt: target.date };
 }

@@ -15,8 +15,17 @@ import {
   type TokenCheck,
   type WorkPolicy,
 } from '../git-provider.js';
-import { GapLog } from '../provider-errors.js';
+import { GapLog, notFound } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import {
+  type BranchQuery,
+  type FoundBranch,
+  type FoundRepository,
+  type Listing as Part,
+  type ListRange,
+  pageOf,
+  type RepositoryQuery,
+} from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
@@ -25,14 +34,18 @@ import {
   bitbucketGitCredential,
   type BitbucketPullRequest,
   type BitbucketRepository,
+  branchesQuery,
   toChangeRequests,
+  toFoundBranch,
   toProviderUser,
   toPullRequest,
   toRepository,
 } from './bitbucket.mapper.js';
 import { type BitbucketIdentity, BitbucketCache } from './bitbucket.cache.js';
+import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,
+  branchesSchema,
   PULL_REQUEST_FIELDS,
   pullRequestsSchema,
   REPOSITORY_FIELDS,
@@ -165,6 +178,43 @@ export class BitbucketProvider extends GitProvider {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user returned no account') });
     }
     return user;
+  }
+
+  /** @inheritdoc */
+  async searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Part<FoundRepository>> {
+    const client = this.clientFor(auth, call);
+    const owner = this.cache.ownerOf(this.options.apiUrl, auth.token);
+    return await findRepositories(client, query, async () => {
+      const { workspaces } = this.cache.identity(owner) ?? (await this.identify(client, owner));
+      return workspaces;
+    });
+  }
+
+  /** @inheritdoc */
+  async searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Part<FoundBranch>> {
+    const repository = requireOwnerAndName(query.repository).join('/');
+    const path = `/repositories/${repository}/refs/branches?${branchesQuery(query, query.text)}`;
+    const found = await this.clientFor(auth, call).list(path, branchesSchema, { maxPages: 1 });
+    if (found === null) {
+      throw notFound('repository');
+    }
+    return pageOf(found.values.map(toFoundBranch), query, !found.complete);
+  }
+
+  /** The slugs of the user's workspaces. */
+  async listInstallations(auth: ProviderAuth, query: ListRange, call: ProviderCall): Promise<Part<string>> {
+    const path = `/user/workspaces?pagelen=${query.limit}&page=${query.position}`;
+    const found = await this.clientFor(auth, call).list(path, workspacesSchema, { maxPages: 1 });
+    const slugs = found?.values.map(({ workspace }) => workspace.slug) ?? [];
+    return pageOf(slugs, query, found?.complete === false);
   }
 
   /** @inheritdoc */

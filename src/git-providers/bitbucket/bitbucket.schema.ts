@@ -5,8 +5,11 @@ import {
   instant,
   list,
   number,
+  name,
   object,
   requiredInstant,
+  requiredList,
+  requiredName,
   requiredText,
   text,
 } from '../response-schema.js';
@@ -72,6 +75,42 @@ export type BitbucketListedRepository = z.output<typeof repositorySchema>;
 
 /** `/repositories/{workspace}`. */
 export const repositoriesSchema = list(repositorySchema);
+
+/** The members of {@link foundRepositoriesSchema}, for the `fields` of a request. */
+export const FOUND_REPOSITORY_FIELDS = [
+  'next',
+  'values.uuid',
+  'values.full_name',
+  'values.is_private',
+  'values.updated_on',
+  'values.mainbranch.name',
+  'values.owner.type',
+].join(',');
+
+const foundRepositorySchema = object({
+  uuid: requiredName,
+  full_name: repositoryName,
+  is_private: z.boolean(),
+  updated_on: instant,
+  mainbranch: object({ name }),
+  owner: object({ type: text }),
+});
+export type BitbucketFoundRepository = z.output<typeof foundRepositorySchema>;
+
+/** `/repositories/{workspace}`, for lists that people choose from. */
+export const foundRepositoriesSchema = requiredList(foundRepositorySchema);
+
+/** The members of {@link branchesSchema}, for the `fields` of a request. */
+export const BRANCH_FIELDS = 'next,values.name,values.target.hash,values.target.date';
+
+const branchSchema = object({
+  name: requiredName,
+  target: object({ hash: requiredName, date: instant }),
+});
+export type BitbucketBranch = z.output<typeof branchSchema>;
+
+/** `/repositories/{workspace}/{slug}/refs/branches`. */
+export const branchesSchema = requiredList(branchSchema);
 
 /** `/user/workspaces`. */
 export const workspacesSchema = list(object({ workspace: object({ slug: requiredText }) }));

@@ -14,6 +14,14 @@ import {
   type WorkPolicy,
 } from '../git-provider.js';
 import { providerErrorFromUpstream } from '../provider-errors.js';
+import type {
+  BranchQuery,
+  FoundBranch,
+  FoundRepository,
+  Listing,
+  ListRange,
+  RepositoryQuery,
+} from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { EnterpriseSsoClient } from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
@@ -104,6 +112,45 @@ export class EnterpriseSsoProvider extends GitProvider {
     return needingSignIn(() =>
       this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
         this.inner.getUser(serverAuth, serverCall),
+      ),
+    );
+  }
+
+  /** @inheritdoc */
+  async searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    return needingSignIn(() =>
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.searchRepositories(serverAuth, query, serverCall),
+      ),
+    );
+  }
+
+  /** @inheritdoc */
+  async searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundBranch>> {
+    return needingSignIn(() =>
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.searchBranches(serverAuth, query, serverCall),
+      ),
+    );
+  }
+
+  /** @inheritdoc */
+  async listInstallations(
+    auth: ProviderAuth,
+    range: ListRange,
+    call: ProviderCall,
+  ): Promise<Listing<string>> {
+    return needingSignIn(() =>
+      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
+        this.inner.listInstallations(serverAuth, range, serverCall),
       ),
     );
   }

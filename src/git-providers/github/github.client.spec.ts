@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../common/http/guarded-http.client.js';
 import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { GitProviderError } from '../git-provider.js';
-import { githubBaseUrl, githubTransport, lacksFields, mapGraphqlError } from './github.client.js';
-import { graphqlErrorSchema } from './github.schema.js';
+import { githubBaseUrl, githubTransport } from './github.client.js';
 
 describe('githubBaseUrl', () => {
   it.each([
@@ -18,50 +17,6 @@ describe('githubBaseUrl', () => {
     ['octo.ghe.com.example.com', 'https://api.github.com', 'https://octo.ghe.com.example.com/api/v3'],
   ])('host %s with the default %s', (host, apiUrl, expected) => {
     expect(githubBaseUrl(host, apiUrl)).toBe(expected);
-  });
-});
-
-const UNKNOWN_FIELD = {
-  path: ['query', 'viewer', 'isMirror'],
-  extensions: { code: 'undefinedField', typeName: 'Repository', fieldName: 'isMirror' },
-  message: "Field 'isMirror' doesn't exist on type 'Repository'",
-};
-
-describe('mapGraphqlError', () => {
-  it.each([
-    ['an exhausted limit', 'rate_limited', { type: 'RATE_LIMITED', message: 'API rate limit exceeded' }],
-    ['its newer name', 'rate_limited', { type: 'RATE_LIMIT', code: 'graphql_rate_limit', message: 'Wait' }],
-    ['a secondary limit', 'rate_limited', { message: 'You have exceeded a secondary rate limit' }],
-    [
-      'single sign-on',
-      'sso_required',
-      { type: 'FORBIDDEN', extensions: { saml_failure: true }, message: 'x' },
-    ],
-    ['a forbidden field', 'insufficient_scope', { type: 'FORBIDDEN', extensions: { saml_failure: false } }],
-    ['a missing scope', 'insufficient_scope', { type: 'INSUFFICIENT_SCOPES', message: 'Your token has not' }],
-    [
-      'a fine-grained token',
-      'insufficient_scope',
-      { message: 'Resource not accessible by personal access token' },
-    ],
-    ['something gone', null, { type: 'NOT_FOUND', message: 'Could not resolve to a node' }],
-    ['an unknown field', 'unsupported', UNKNOWN_FIELD],
-    ['a query given up', 'unavailable', { message: 'Something went wrong while executing your query.' }],
-    ['an unknown type', 'unavailable', { type: 'toString', message: 'x' }],
-    ['no object', 'unavailable', 'broken'],
-  ])('%s', (_name, code, error) => {
-    expect(mapGraphqlError(graphqlErrorSchema.parse(error))).toBe(code);
-  });
-});
-
-describe('lacksFields', () => {
-  it.each([
-    ['no errors', false, []],
-    ['another error', false, [{ type: 'FORBIDDEN' }]],
-    ['an unknown field among others', true, [{ type: 'FORBIDDEN' }, UNKNOWN_FIELD]],
-    ['an unknown argument', true, [{ extensions: { code: 'argumentNotAccepted' } }]],
-  ])('%s: %s', (_name, expected, errors) => {
-    expect(lacksFields(errors.map((error) => graphqlErrorSchema.parse(error)))).toBe(expected);
   });
 });
 

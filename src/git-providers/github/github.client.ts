@@ -17,6 +17,7 @@ import {
 } from '../provider-errors.js';
 import { retryOnce, type RetryTiming, timeLeft } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
+import { lacksFields, mapGraphqlError } from './github.mapper.js';
 import {
   accountSchema,
   type GithubAccount,
@@ -126,12 +127,30 @@ export class GithubClient {
    * @throws GitProviderError
    */
   async account(auth: ProviderAuth, call: ProviderCall): Promise<GithubAccount> {
-    const body = await this.retryOnce(call, async () => {
-      const options = this.requestOptions(auth, call);
-      const { data }: { data: unknown } = await this.octokit.rest.users.getAuthenticated(options);
-      return requireJson(data, options);
+    return (await this.read(auth, call, '/user', accountSchema)).data;
+  }
+
+  /**
+   * A resource or a page of a list, over REST.
+   *
+   * @param path below the API root, encoded, with its query
+   * @param failureOf for what is known to be refused
+   * @throws GitProviderError
+   */
+  async read<T>(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    path: string,
+    schema: z.ZodType<T>,
+    failureOf?: FailureOf,
+  ): Promise<{ data: T; hasMore: boolean }> {
+    return await this.retryOnce(call, async () => {
+      const options = this.requestOptions(auth, call, failureOf);
+      const { data, headers }: { data: unknown; headers: { link?: string | undefined } } =
+        await this.octokit.request(`GET ${path}`, options);
+      const fitting = requireFitting(schema, requireJson(data, options), 'the resource is another one');
+      return { data: fitting, hasMore: headers.link?.includes('rel="next"') ?? false };
     });
-    return requireFitting(accountSchema, body, 'GET /user returned no account');
   }
 
   /** A failed attempt is repeated once where that may help; see `retryOnce` in provider-http. */
@@ -148,8 +167,12 @@ export class GithubClient {
     };
   }
 
-  /** A server that does not know a field is asked again without it, and for the next hour only without it. */
-  private async query<Data>(
+  /**
+   * A server that does not know a field is asked again without it, and for the next hour only without it.
+   *
+   * @throws GitProviderError when GitHub sends no data
+   */
+  async query<Data>(
     auth: ProviderAuth,
     call: ProviderCall,
     document: GithubDocument<Data>,
@@ -289,52 +312,6 @@ export function githubBaseUrl(host: string | null, apiUrl: string): string {
   return subdomain === undefined ? `${gitHostBaseUrl(host)}/api/v3` : `https://api.${subdomain}.ghe.com`;
 }
 
-/** Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. */
-const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
-  ['RATE_LIMITED', 'rate_limited'],
-  ['RATE_LIMIT', 'rate_limited'],
-  ['FORBIDDEN', 'insufficient_scope'],
-  ['INSUFFICIENT_SCOPES', 'insufficient_scope'],
-]);
-
-/** Errors without a known type; the text is not translated by the server. */
-const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
-  [/rate limit/i, 'rate_limited'],
-  [/resource not accessible/i, 'insufficient_scope'],
-];
-
-/**
- * What one element of a GraphQL response's `errors` means; null for NOT_FOUND, which only says that something is
- * gone (https://docs.github.com/en/graphql/guides). A field or argument that the server does not know is
- * `unsupported`; whatever cannot be recognised, "Something went wrong while executing your query" included, is
- * `unavailable`.
- */
-export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | null {
-  if (error.extensions.saml_failure) {
-    return 'sso_required';
-  }
-  if (isUnknownToServer(error)) {
-    return 'unsupported';
-  }
-  if (error.type === 'NOT_FOUND') {
-    return null;
-  }
-  return (
-    TYPE_CODES.get(error.type ?? '') ??
-    MESSAGE_CODES.find(([pattern]) => pattern.test(error.message ?? ''))?.[1] ??
-    'unavailable'
-  );
-}
-
-/** Whether the server refused the whole document because it is too old for a field or argument in it. */
-export function lacksFields(errors: readonly GithubGraphqlError[]): boolean {
-  return errors.some(isUnknownToServer);
-}
-
-function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolean {
-  return code === 'undefinedField' || code === 'argumentNotAccepted';
-}
-
 const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
 
 /** An octokit that keeps no credentials, sends nothing by itself and writes nothing to the console. */
@@ -345,7 +322,7 @@ function createOctokit(): Octokit {
 function silence(): void {}
 
 /** What a response other than a success means. */
-type FailureOf = (response: Response, bodyText: string) => GitProviderError;
+export type FailureOf = (response: Response, bodyText: string) => GitProviderError;
 
 /**
  * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. A response other than a
@@ -358,9 +335,7 @@ export function githubTransport(
   http: GuardedHttpClient,
   call: ProviderCall,
   now: () => number,
-  failureOf: FailureOf = (response, text) =>
-    providerErrorFromResponse(response, now(), text) ??
-    new GitProviderError('unsupported', { cause: new Error(`GitHub responded with ${response.status}`) }),
+  failureOf: FailureOf = (response, text) => githubFailure(response, text, now()),
 ): GithubRequestOptions['request']['fetch'] {
   return async (url, { method, headers, body } = {}) => {
     const timeoutMs = timeLeft(call, now());
@@ -374,4 +349,12 @@ export function githubTransport(
     }
     throw failureOf(response, await response.text());
   };
+}
+
+/** What a refusal means where nothing more is known of it. */
+export function githubFailure(response: Response, bodyText: string, now: number): GitProviderError {
+  return (
+    providerErrorFromResponse(response, now, bodyText) ??
+    new GitProviderError('unsupported', { cause: new Error(`GitHub responded with ${response.status}`) })
+  );
 }

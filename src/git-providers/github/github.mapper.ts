@@ -5,14 +5,20 @@ import type {
   ChangeRequest,
   OpenedChangeRequest,
   ProbedRepository,
+  ProviderErrorCode,
   ProviderUser,
   ProviderWork,
   RepositoryActivity,
   Signal,
 } from '../git-provider.js';
+import type { FoundBranch, FoundRepository } from '../repository-lists.js';
 import type {
   GithubAccount,
+  GithubFoundBranch,
+  GithubGraphqlError,
   GithubItem,
+  GithubListedBranch,
+  GithubListedRepository,
   GithubMergeability,
   GithubProbedRepository,
   GithubPullRequest,
@@ -151,6 +157,40 @@ function entryNames({ entries }: GithubTree): string[] {
   return (entries ?? []).map(({ name }) => name);
 }
 
+export function toFoundRepository(listed: GithubListedRepository): FoundRepository {
+  return {
+    id: listed.id,
+    name: listed.full_name,
+    isPublic: !listed.private,
+    stars: listed.stargazers_count,
+    activeAt: listed.pushed_at,
+    ownerType: listed.owner.type === 'Organization' ? 'organization' : 'user',
+    defaultBranch: listed.default_branch,
+  };
+}
+
+/** The REST list tells no times. */
+export function toListedBranch({ name, commit, protected: isProtected }: GithubListedBranch): FoundBranch {
+  return { name, commit: commit.sha, isProtected, committedAt: null };
+}
+
+export function toFoundBranch({ name, target, branchProtectionRule }: GithubFoundBranch): FoundBranch {
+  return { name, commit: target.oid, isProtected: branchProtectionRule, committedAt: target.committedDate };
+}
+
+/**
+ * What to search for among repositories: names with the part, of the named owner or else of the user and the given
+ * organisations. Forks are found only when asked for.
+ */
+export function repositorySearch(
+  { owner, part }: { owner: string | null; part: string },
+  organizations: string[],
+): string {
+  const owners =
+    owner === null ? ['user:@me', ...organizations.map((login) => `org:${login}`)] : [`user:${owner}`];
+  return [part, 'in:name', 'fork:true', ...owners].filter((word) => word !== '').join(' ');
+}
+
 /** One pull request of the REST API; null when it lacks its number or page. */
 export function toOpenedPullRequest(pull: GithubRestPullRequest): OpenedChangeRequest | null {
   return toOpenedChangeRequest(pull.number, pull.html_url);
@@ -173,4 +213,50 @@ export function githubReasons({ message, errors }: GithubRefusal): string[] {
     })
     .filter((detail) => detail !== null);
   return details.length > 0 || message === null ? details : [message];
+}
+
+/** Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. */
+const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
+  ['RATE_LIMITED', 'rate_limited'],
+  ['RATE_LIMIT', 'rate_limited'],
+  ['FORBIDDEN', 'insufficient_scope'],
+  ['INSUFFICIENT_SCOPES', 'insufficient_scope'],
+]);
+
+/** Errors without a known type; the text is not translated by the server. */
+const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
+  [/rate limit/i, 'rate_limited'],
+  [/resource not accessible/i, 'insufficient_scope'],
+];
+
+/**
+ * What one element of a GraphQL response's `errors` means; null for NOT_FOUND, which only says that something is
+ * gone (https://docs.github.com/en/graphql/guides). A field or argument that the server does not know is
+ * `unsupported`; whatever cannot be recognised, "Something went wrong while executing your query" included, is
+ * `unavailable`.
+ */
+export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | null {
+  if (error.extensions.saml_failure) {
+    return 'sso_required';
+  }
+  if (isUnknownToServer(error)) {
+    return 'unsupported';
+  }
+  if (error.type === 'NOT_FOUND') {
+    return null;
+  }
+  return (
+    TYPE_CODES.get(error.type ?? '') ??
+    MESSAGE_CODES.find(([pattern]) => pattern.test(error.message ?? ''))?.[1] ??
+    'unavailable'
+  );
+}
+
+/** Whether the server refused the whole document because it is too old for a field or argument in it. */
+export function lacksFields(errors: readonly GithubGraphqlError[]): boolean {
+  return errors.some(isUnknownToServer);
+}
+
+function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolean {
+  return code === 'undefinedField' || code === 'argumentNotAccepted';
 }

@@ -1,11 +1,12 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
-import { combinedError, providerErrorFromUpstream } from '../provider-errors.js';
+import { combinedError, isNotFound, notFound, providerErrorFromUpstream } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProvider,
   type GitCredential,
+  GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
   type ProviderAuth,
@@ -15,17 +16,41 @@ import {
   type ProviderWork,
   type TokenCheck,
 } from '../git-provider.js';
+import {
+  type BranchQuery,
+  type FoundBranch,
+  type FoundRepository,
+  type Listing,
+  type ListRange,
+  pageOf,
+  type RepositoryQuery,
+  sliceOf,
+  splitOwner,
+} from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { GithubChanges } from './github.changes.js';
-import { GithubClient, type GithubResult } from './github.client.js';
+import { type FailureOf, GithubClient, githubFailure, type GithubResult } from './github.client.js';
 import {
   mapAccount,
   mapMergeability,
   mapPullRequests,
   mapRepositoriesAndIssues,
+  repositorySearch,
+  toFoundBranch,
+  toFoundRepository,
+  toListedBranch,
   undeterminedIds,
 } from './github.mapper.js';
-import type { GithubPullRequests } from './github.schema.js';
+import {
+  BRANCHES_DOCUMENT,
+  type GithubPullRequests,
+  installationsSchema,
+  installedRepositoriesSchema,
+  listedBranchesSchema,
+  listedRepositoriesSchema,
+  organizationsSchema,
+  searchedRepositoriesSchema,
+} from './github.schema.js';
 
 export interface GithubProviderOptions {
   /** REST root of a token without host, for example `https://api.github.com`. */
@@ -45,6 +70,11 @@ interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
 const RECHECK_AFTER_MS = 1_000;
 /** Time that must be left for the recheck itself. */
 const RECHECK_ROOM_MS = 1_500;
+
+/** The search tells no more than this of what it finds. */
+const MAX_SEARCH_RESULTS = 1_000;
+/** Organisations that are searched, beside the user's own repositories. */
+const MAX_ORGANIZATIONS = 20;
 
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
 export class GithubProvider extends GitProvider {
@@ -114,6 +144,67 @@ export class GithubProvider extends GitProvider {
   }
 
   /** @inheritdoc */
+  async searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    if (query.installation !== null) {
+      return await this.installedRepositories(auth, query, query.installation, call);
+    }
+    if (query.text !== null) {
+      return await this.foundRepositories(auth, query, query.text, call);
+    }
+    const path = `/user/repos?sort=pushed&${range(query)}`;
+    const { data, hasMore } = await this.client.read(auth, call, path, listedRepositoriesSchema);
+    return pageOf(data.map(toFoundRepository), query, hasMore);
+  }
+
+  /** @inheritdoc */
+  async searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundBranch>> {
+    const [owner, name] = requireOwnerAndName(query.repository);
+    if (query.text === null) {
+      const path = `/repos/${owner}/${name}/branches?${range(query)}`;
+      const failure = this.absent('repository', 404);
+      const { data, hasMore } = await this.client.read(auth, call, path, listedBranchesSchema, failure);
+      return pageOf(data.map(toListedBranch), query, hasMore);
+    }
+    const variables = { owner, name, text: query.text };
+    const { data, gaps } = await this.client.query(auth, call, BRANCHES_DOCUMENT, variables);
+    const { nodes } = data.repository.refs;
+    if (nodes === null) {
+      throw gaps[0] === undefined ? notFound('repository') : new GitProviderError(gaps[0]);
+    }
+    return sliceOf(nodes.map(toFoundBranch), query);
+  }
+
+  /** Of a GitHub App, whose users' tokens alone may list them: other tokens have none. */
+  async listInstallations(
+    auth: ProviderAuth,
+    query: ListRange,
+    call: ProviderCall,
+  ): Promise<Listing<string>> {
+    try {
+      const path = `/user/installations?${range(query)}`;
+      const { data, hasMore } = await this.client.read(auth, call, path, installationsSchema);
+      return pageOf(
+        data.installations.map(({ id }) => id),
+        query,
+        hasMore,
+      );
+    } catch (error) {
+      if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+        return { items: [], next: null };
+      }
+      throw error;
+    }
+  }
+
+  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -133,6 +224,76 @@ export class GithubProvider extends GitProvider {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
+  /** An installation's list cannot be searched: its pages are sifted here. */
+  private async installedRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    installation: string,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    if (!/^\d{1,20}$/.test(installation)) {
+      throw notFound('installation');
+    }
+    const path = `/user/installations/${installation}/repositories?${range(query)}`;
+    const failure = this.absent('installation', 403, 404);
+    const { data, hasMore } = await this.client.read(auth, call, path, installedRepositoriesSchema, failure);
+    const { items, next } = pageOf(data.repositories.map(toFoundRepository), query, hasMore);
+    const text = query.text?.toLowerCase() ?? '';
+    return { items: items.filter(({ name }) => name.toLowerCase().includes(text)), next };
+  }
+
+  private async foundRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    text: string,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    const { limit, position, sort } = query;
+    const wanted = splitOwner(text);
+    const search = new URLSearchParams({
+      q: repositorySearch(wanted, wanted.owner === null ? await this.organizations(auth, call) : []),
+    });
+    const [field, order] = sort?.split('-') ?? [];
+    if (field !== undefined && order !== undefined) {
+      search.set('sort', field);
+      search.set('order', order);
+    }
+    try {
+      const path = `/search/repositories?${search.toString()}&${range(query)}`;
+      const failure = this.absent('owner', 422);
+      const { data } = await this.client.read(auth, call, path, searchedRepositoriesSchema, failure);
+      const reachable = Math.min(data.total_count, MAX_SEARCH_RESULTS);
+      return pageOf(data.items.map(toFoundRepository), query, position * limit < reachable);
+    } catch (error) {
+      if (isNotFound(error)) {
+        // Nobody has this name, or not for this token.
+        return { items: [], next: null };
+      }
+      throw error;
+    }
+  }
+
+  private async organizations(auth: ProviderAuth, call: ProviderCall): Promise<string[]> {
+    try {
+      const path = `/user/orgs?per_page=${MAX_ORGANIZATIONS}`;
+      const { data } = await this.client.read(auth, call, path, organizationsSchema);
+      return data.map(({ login }) => login);
+    } catch (error) {
+      if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+        return [];
+      }
+      throw error;
+    }
+  }
+
+  /** Reads these statuses as "there is no such thing". */
+  private absent(what: string, ...statuses: number[]): FailureOf {
+    return (response, text) => {
+      const failure = githubFailure(response, text, this.timing.now());
+      return statuses.includes(response.status) && failure.code !== 'rate_limited' ? notFound(what) : failure;
+    };
+  }
+
   private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<CheckedPullRequests> {
     const result = await this.client.pullRequests(auth, call);
     const ids = undeterminedIds(result.data);
@@ -149,6 +310,10 @@ export class GithubProvider extends GitProvider {
       return { ...result, rechecked: new Map(), gaps: [...result.gaps, code] };
     }
   }
+}
+
+function range({ position, limit }: ListRange): string {
+  return `page=${position}&per_page=${limit}`;
 }
 
 /** A part that failed is missing for the reason of its failure. */

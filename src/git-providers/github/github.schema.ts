@@ -4,8 +4,12 @@ import {
   flag,
   list,
   listOrNull,
+  name,
   object,
+  requiredId,
   requiredInstant,
+  requiredList,
+  requiredName,
   requiredText,
   instant,
   text,
@@ -119,6 +123,58 @@ export type GithubAccount = z.output<typeof accountSchema>;
 /** `GET /repos/{owner}/{repo}`. */
 export const restRepositorySchema = object({ default_branch: text });
 
+const listedRepositorySchema = z.object({
+  id: requiredId,
+  full_name: requiredName,
+  private: z.boolean(),
+  stargazers_count: number,
+  pushed_at: instant,
+  default_branch: name,
+  owner: object({ type: text }),
+});
+export type GithubListedRepository = z.output<typeof listedRepositorySchema>;
+
+/** `GET /user/repos`. */
+export const listedRepositoriesSchema = requiredList(listedRepositorySchema);
+
+/** `GET /user/installations/{id}/repositories`. */
+export const installedRepositoriesSchema = z.object({ repositories: listedRepositoriesSchema });
+
+/** `GET /search/repositories`. */
+export const searchedRepositoriesSchema = z.object({
+  total_count: z.number(),
+  items: listedRepositoriesSchema,
+});
+
+/** `GET /user/installations`. */
+export const installationsSchema = z.object({ installations: requiredList(z.object({ id: requiredId })) });
+
+/** `GET /user/orgs`. */
+export const organizationsSchema = requiredList(z.object({ login: requiredName }));
+
+const listedBranchSchema = z.object({
+  name: requiredName,
+  commit: z.object({ sha: requiredName }),
+  protected: flag,
+});
+export type GithubListedBranch = z.output<typeof listedBranchSchema>;
+
+/** `GET /repos/{owner}/{repo}/branches`. */
+export const listedBranchesSchema = requiredList(listedBranchSchema);
+
+const foundBranchSchema = z.object({
+  name: requiredName,
+  target: z.object({ oid: requiredName, committedDate: instant }),
+  branchProtectionRule: z.preprocess((value) => (value ?? null) !== null, z.boolean()),
+});
+export type GithubFoundBranch = z.output<typeof foundBranchSchema>;
+
+/** `data` of {@link BRANCHES_DOCUMENT}; no nodes for a repository that is not there. */
+export const branchSearchSchema = object({
+  repository: object({ refs: object({ nodes: listOrNull(foundBranchSchema) }) }),
+});
+export type GithubBranchSearch = z.output<typeof branchSearchSchema>;
+
 /** A pull request of the REST API. */
 export const restPullRequestSchema = object({ number, html_url: text });
 export type GithubRestPullRequest = z.output<typeof restPullRequestSchema>;
@@ -177,6 +233,21 @@ export const RECHECK_MERGEABLE_DOCUMENT = unchanging(
 }`,
   mergeabilitySchema,
 );
+
+/** Branches whose name contains a text, at most 100; the REST list cannot be searched. */
+export const BRANCHES_DOCUMENT: GithubDocument<GithubBranchSearch> = {
+  ...unchanging(
+    `query Branches($owner: String!, $name: String!, $text: String!, $count: Int = 100) {
+  repository(owner: $owner, name: $name) {
+    refs(refPrefix: "refs/heads/", query: $text, first: $count, orderBy: {field: ALPHABETICAL, direction: ASC}) {
+      nodes { name target { oid ... on Commit { committedDate } } branchProtectionRule { id } }
+    }
+  }
+}`,
+    branchSearchSchema,
+  ),
+  pageSizes: { count: 100 },
+};
 
 /** Whom the token belongs to. */
 export const VIEWER_DOCUMENT = unchanging('query Viewer { viewer { login } }', viewerSchema);

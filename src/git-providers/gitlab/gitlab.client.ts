@@ -146,6 +146,27 @@ export class GitlabClient {
   }
 
   /**
+   * A page of a list; null for 404.
+   *
+   * @param path below the API root, encoded, with its query
+   * @throws GitProviderError
+   */
+  async page<T>(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    path: string,
+    schema: z.ZodType<T>,
+  ): Promise<{ data: T; hasMore: boolean } | null> {
+    const { body, headers } = await this.read(auth, call, path);
+    return body === null
+      ? null
+      : {
+          data: requireFitting(schema, body, 'the response is another list'),
+          hasMore: (headers.get('x-next-page') ?? '') !== '',
+        };
+  }
+
+  /**
    * Sends a change once.
    *
    * @param path below the API root, encoded

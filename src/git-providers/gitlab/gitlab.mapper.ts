@@ -11,10 +11,13 @@ import type {
   RepositoryActivity,
   Signal,
 } from '../git-provider.js';
+import type { FoundBranch, FoundRepository, RepositoryQuery } from '../repository-lists.js';
 import type {
   GitlabAccount,
   GitlabEntries,
   GitlabIssue,
+  GitlabListedBranch,
+  GitlabListedProject,
   GitlabMergeRequest,
   GitlabProbedProject,
   GitlabProject,
@@ -205,4 +208,34 @@ function textsOf(value: unknown): string[] {
         textsOf(inner).map((text) => (name === 'base' ? text : `${name}: ${text}`)),
       )
     : [];
+}
+
+/** The query of the list of projects that the user is a member of. A text may name groups too, as in `group/part`. */
+export function projectsQuery({ text, sort, position, limit }: RepositoryQuery): string {
+  const query = new URLSearchParams({
+    membership: 'true',
+    // The list cannot be ordered by forks.
+    order_by: sort?.startsWith('stars') ? 'star_count' : 'last_activity_at',
+    sort: sort?.endsWith('asc') ? 'asc' : 'desc',
+    page: String(position),
+    per_page: String(limit),
+    ...(text !== null && { search: text, search_namespaces: 'true' }),
+  });
+  return query.toString();
+}
+
+export function toFoundRepository(project: GitlabListedProject): FoundRepository {
+  return {
+    id: project.id,
+    name: project.path_with_namespace,
+    isPublic: project.visibility === 'public',
+    stars: project.star_count,
+    activeAt: project.last_activity_at,
+    ownerType: project.namespace.kind === 'group' ? 'organization' : 'user',
+    defaultBranch: project.default_branch,
+  };
+}
+
+export function toFoundBranch({ name, commit, protected: isProtected }: GitlabListedBranch): FoundBranch {
+  return { name, commit: commit.id, isProtected, committedAt: commit.committed_date };
 }

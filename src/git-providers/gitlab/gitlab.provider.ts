@@ -14,12 +14,29 @@ import {
   type ProviderWork,
   type TokenCheck,
 } from '../git-provider.js';
-import { combinedError, providerErrorFromUpstream } from '../provider-errors.js';
+import { combinedError, notFound, providerErrorFromUpstream } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import {
+  type BranchQuery,
+  type FoundBranch,
+  type FoundRepository,
+  type Listing,
+  pageOf,
+  type RepositoryQuery,
+} from '../repository-lists.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabChanges } from './gitlab.changes.js';
 import { GitlabClient, type GitlabIssuePage } from './gitlab.client.js';
-import { type GitlabGraphqlWork, mapAccount, mapGraphqlWork, mapIssues } from './gitlab.mapper.js';
+import {
+  type GitlabGraphqlWork,
+  mapAccount,
+  mapGraphqlWork,
+  mapIssues,
+  projectsQuery,
+  toFoundBranch,
+  toFoundRepository,
+} from './gitlab.mapper.js';
+import { listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, for example `https://gitlab.com/api`. */
@@ -83,6 +100,48 @@ export class GitlabProvider extends GitProvider {
   /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return mapAccount(await this.client.account(auth, call));
+  }
+
+  /** @inheritdoc */
+  async searchRepositories(
+    auth: ProviderAuth,
+    query: RepositoryQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundRepository>> {
+    if (query.installation !== null) {
+      throw notFound('installation');
+    }
+    const path = `/v4/projects?${projectsQuery(query)}`;
+    const page = await this.client.page(auth, call, path, listedProjectsSchema);
+    if (page === null) {
+      throw new GitProviderError('unsupported', { cause: new Error('the address is not found') });
+    }
+    return pageOf(page.data.map(toFoundRepository), query, page.hasMore);
+  }
+
+  /** @inheritdoc */
+  async searchBranches(
+    auth: ProviderAuth,
+    query: BranchQuery,
+    call: ProviderCall,
+  ): Promise<Listing<FoundBranch>> {
+    const project = encodeURIComponent(requireRepositoryPath(query.repository));
+    const search = new URLSearchParams({
+      page: String(query.position),
+      per_page: String(query.limit),
+      ...(query.text !== null && { search: query.text }),
+    });
+    const path = `/v4/projects/${project}/repository/branches?${search.toString()}`;
+    const page = await this.client.page(auth, call, path, listedBranchesSchema);
+    if (page === null) {
+      throw notFound('repository');
+    }
+    return pageOf(page.data.map(toFoundBranch), query, page.hasMore);
+  }
+
+  /** GitLab has none: a token is for all projects of its user. */
+  listInstallations(): Promise<Listing<string>> {
+    return Promise.resolve({ items: [], next: null });
   }
 
   /** @inheritdoc */

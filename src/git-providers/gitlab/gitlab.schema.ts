@@ -4,9 +4,13 @@ import {
   instant,
   list,
   listOrNull,
+  name,
   number,
   object,
+  requiredId,
   requiredInstant,
+  requiredList,
+  requiredName,
   requiredText,
   text,
 } from '../response-schema.js';
@@ -113,6 +117,30 @@ export type GitlabAccount = z.output<typeof accountSchema>;
 
 /** `GET /projects/{id}`. */
 export const restProjectSchema = object({ default_branch: text });
+
+const listedProjectSchema = z.object({
+  id: requiredId,
+  path_with_namespace: requiredName,
+  visibility: text,
+  star_count: number,
+  last_activity_at: instant,
+  default_branch: name,
+  namespace: object({ kind: text }),
+});
+export type GitlabListedProject = z.output<typeof listedProjectSchema>;
+
+/** `GET /projects`. */
+export const listedProjectsSchema = requiredList(listedProjectSchema);
+
+const listedBranchSchema = z.object({
+  name: requiredName,
+  commit: z.object({ id: requiredName, committed_date: instant }),
+  protected: flag,
+});
+export type GitlabListedBranch = z.output<typeof listedBranchSchema>;
+
+/** `GET /projects/{id}/repository/branches`. */
+export const listedBranchesSchema = requiredList(listedBranchSchema);
 
 /** A merge request of the REST API. */
 export const restMergeRequestSchema = object({
