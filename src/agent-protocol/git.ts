@@ -31,7 +31,22 @@ export interface GitChange {
   path: string;
 }
 
-/** Both sides of a file's change; null where the file does not exist. */
+export interface GitCommit {
+  sha: string;
+  short_sha: string;
+  subject: string;
+  author: string;
+  /** ISO 8601 with zone. */
+  timestamp: string;
+}
+
+export interface GitCommitsPage {
+  /** Newest first. */
+  commits: GitCommit[];
+  has_more: boolean;
+}
+
+/** Both sides of a file's change: empty where the file does not exist, null outside of repositories. */
 export interface GitDiff {
   modified: string | null;
   original: string | null;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -92,6 +93,25 @@ describe('commands, files and git of the agent server', () => {
         exit_code: -1,
         stderr: expect.stringContaining('ended after 0.2 seconds'),
       });
+    });
+
+    it('are stopped one by one', async () => {
+      const start = async (command: string) =>
+        jsonText((await server.client.post('/api/bash/start_bash_command', { command })).body, 'id') ?? '';
+      const [stopped, other] = [await start('sleep 1000'), await start('sleep 1000')];
+      const stop = async (id: string) =>
+        await server.client.post(`/api/bash/bash_commands/${id}/stop`).then(({ status }) => status);
+      expect(await stop(stopped)).toBe(200);
+      const outputs = async (id: string) =>
+        jsonList(
+          await server.client.get(`/api/bash/bash_events/search?kind__eq=BashOutput&command_id__eq=${id}`),
+          'items',
+        );
+      expect(await outputs(stopped)).toMatchObject([{ exit_code: -1 }]);
+      expect(await outputs(other)).toEqual([]);
+      expect(await stop(stopped)).toBe(200);
+      expect(await stop(other)).toBe(200);
+      expect(await stop(randomUUID())).toBe(404);
     });
 
     it('report why they cannot be run', async () => {
@@ -197,12 +217,31 @@ describe('commands, files and git of the agent server', () => {
       await writeFile(path.join(repository, '.gitignore'), 'ignored\n');
     });
 
-    it('reports everything when there is nothing to compare with', async () => {
-      await git('add', '.');
-      await git('commit', '-qm', 'first');
+    it('reports everything before the first commit, and then what changed since', async () => {
       const names = ['.gitignore', 'changed', 'deleted', 'kept', 'moved'];
       const expected = names.map((name) => ({ status: 'ADDED', path: name }));
       expect((await ask('changes')).body).toEqual(expected);
+      expect((await ask('changes', '', '&ref=HEAD')).body).toEqual(expected);
+      expect((await ask('diff', 'kept')).body).toEqual({ original: '', modified: 'kept' });
+      await git('add', '.');
+      await git('commit', '-qm', 'first');
+      expect((await ask('changes')).body).toEqual([]);
+      await writeFile(path.join(repository, 'kept'), 'two');
+      expect((await ask('changes')).body).toEqual([{ status: 'UPDATED', path: 'kept' }]);
+      expect((await ask('diff', 'kept')).body).toEqual({ original: 'kept', modified: 'two' });
+      await writeFile(path.join(repository, 'kept'), 'kept');
+    });
+
+    it('reports what a branch did since it left a local default branch', async () => {
+      await git('switch', '-qc', 'topic');
+      await git('commit', '-q', '--allow-empty', '-m', 'empty');
+      await git('mv', 'kept', 'elsewhere');
+      await git('commit', '-qm', 'moved');
+      expect((await ask('changes')).body).toEqual([
+        { status: 'ADDED', path: 'elsewhere' },
+        { status: 'DELETED', path: 'kept' },
+      ]);
+      await git('switch', '-q', 'main');
     });
 
     it('reports what changed since the branch left the remote', async () => {
@@ -232,16 +271,64 @@ describe('commands, files and git of the agent server', () => {
 
     it('shows both sides of a file', async () => {
       expect((await ask('diff', 'changed')).body).toEqual({ original: 'changed', modified: 'new text' });
-      expect((await ask('diff', 'deleted')).body).toEqual({ original: 'deleted', modified: null });
-      expect((await ask('diff', 'untracked')).body).toEqual({ original: null, modified: '' });
+      expect((await ask('diff', 'deleted')).body).toEqual({ original: 'deleted', modified: '' });
+      expect((await ask('diff', 'untracked')).body).toEqual({ original: '', modified: '' });
+      expect((await ask('diff', 'nowhere')).status).toBe(400);
       expect(await server.client.get(`/api/git/diff/${repository}/changed`)).toMatchObject({
         modified: 'new text',
       });
     });
 
+    it('shows the commits, and what one of them changed', async () => {
+      const { body } = await ask('commits', '', '&limit=1');
+      expect(body).toEqual({
+        commits: [
+          {
+            sha: expect.stringMatching(/^[0-9a-f]{40}$/),
+            short_sha: expect.any(String),
+            subject: 'second',
+            author: 'a',
+            timestamp: expect.stringMatching(/^\d{4}-/),
+          },
+        ],
+        has_more: true,
+      });
+      const sha = jsonText(jsonList(body, 'commits')[0], 'sha') ?? '';
+      expect((await ask(`commits/${sha}/changes`)).body).toEqual([
+        { status: 'DELETED', path: 'deleted' },
+        { status: 'DELETED', path: 'moved' },
+        { status: 'ADDED', path: 'sub/mö ved' },
+      ]);
+      expect((await ask('diff', 'deleted', `&commit=${sha}`)).body).toEqual({
+        original: 'deleted',
+        modified: '',
+      });
+      expect((await ask('commits/abcdef/changes')).status).toBe(400);
+      expect((await ask('commits/--help/changes')).status).toBe(422);
+      expect((await ask('diff', 'deleted', `&commit=${sha}&ref=HEAD`)).status).toBe(400);
+    });
+
+    it('reports the changes of repositories in a folder under their names', async () => {
+      expect(
+        (await server.client.send('GET', `/api/git/changes?path=${server.workspace}`)).body,
+      ).toContainEqual({
+        status: 'UPDATED',
+        path: 'repository/changed',
+      });
+    });
+
     it('reports folders that are not a repository, and folders that belong to others', async () => {
-      expect((await server.client.send('GET', `/api/git/changes?path=${server.workspace}`)).body).toEqual([]);
-      expect((await server.client.send('GET', `/api/git/diff?path=${server.workspace}/go`)).status).toBe(400);
+      const plain = path.join(server.workspace, 'plain');
+      await mkdir(plain);
+      expect((await server.client.send('GET', `/api/git/changes?path=${plain}`)).body).toEqual([]);
+      expect((await server.client.send('GET', `/api/git/diff?path=${plain}/go`)).body).toEqual({
+        original: null,
+        modified: null,
+      });
+      expect((await server.client.send('GET', `/api/git/commits?path=${plain}`)).body).toEqual({
+        commits: [],
+        has_more: false,
+      });
       expect((await server.client.send('GET', '/api/git/changes?path=/etc')).status).toBe(403);
     });
   });

@@ -322,7 +322,7 @@ def _():
 @step("the difference of a file in a new repository begins with nothing")
 def _():
     diff = workspace().git_diff(f"{FOLDER}/repo/kept.txt")
-    return expect((diff.original, diff.modified) == ("", "one"), diff)
+    return expect((diff.original.rstrip("\n"), diff.modified.rstrip("\n")) == ("", "one"), diff)
 
 
 @step("a repository without a remote has no changes after a commit")
@@ -347,19 +347,19 @@ def _():
 @step("the difference begins with the text of the last commit")
 def _():
     diff = workspace().git_diff(f"{FOLDER}/repo/kept.txt")
-    return expect((diff.original, diff.modified) == ("one", "two"), diff)
+    return expect((diff.original.rstrip("\n"), diff.modified.rstrip("\n")) == ("one", "two"), diff)
 
 
 @step("the difference of a deleted file ends with nothing")
 def _():
     diff = workspace().git_diff(f"{FOLDER}/repo/gone.txt")
-    return expect((diff.original, diff.modified) == ("x", ""), diff)
+    return expect((diff.original.rstrip("\n"), diff.modified.rstrip("\n")) == ("x", ""), diff)
 
 
 @step("the difference of an untracked file begins with nothing")
 def _():
     diff = workspace().git_diff(f"{FOLDER}/repo/a b.txt")
-    return expect((diff.original, diff.modified) == ("", "n"), diff)
+    return expect((diff.original.rstrip("\n"), diff.modified.rstrip("\n")) == ("", "n"), diff)
 
 
 @step("an ignored file is no change")

@@ -25,11 +25,17 @@ interface BashCommandsOptions {
   masker: () => SecretMasker;
 }
 
+interface RunningCommand {
+  aborter: AbortController;
+  last: Promise<BashOutput>;
+}
+
 /** Commands that clients run in the sandbox, outside of any conversation. */
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
   readonly #options: BashCommandsOptions;
-  readonly #running = new Map<Promise<unknown>, AbortController>();
+  /** By the id of the command. */
+  readonly #running = new Map<string, RunningCommand>();
 
   constructor(options: BashCommandsOptions) {
     this.log = options.log;
@@ -76,6 +82,21 @@ export class BashCommands {
     return { ...output, stdout: whole('stdout'), stderr: whole('stderr') };
   }
 
+  /**
+   * Kills a command and waits until its end is logged.
+   *
+   * @returns whether it is known; one that has ended already is left as it is
+   */
+  async stopCommand(id: string): Promise<boolean> {
+    const running = this.#running.get(id);
+    if (running === undefined) {
+      return this.log.get(id)?.kind === 'BashCommand';
+    }
+    running.aborter.abort();
+    await Promise.allSettled([running.last]);
+    return true;
+  }
+
   /** Deletes all events; running commands continue. */
   async clear(): Promise<number> {
     return await this.log.clear();
@@ -83,8 +104,9 @@ export class BashCommands {
 
   /** Kills all commands. */
   async stop(): Promise<void> {
-    this.#running.forEach((aborter) => aborter.abort());
-    await Promise.allSettled(this.#running.keys());
+    const running = [...this.#running.values()];
+    running.forEach(({ aborter }) => aborter.abort());
+    await Promise.allSettled(running.map(({ last }) => last));
   }
 
   async #begin(request: ExecuteBashRequest): Promise<{ command: BashCommand; last: Promise<BashOutput> }> {
@@ -104,9 +126,9 @@ export class BashCommands {
     }
     const aborter = new AbortController();
     const last = this.#run({ ...command, command: request.command }, aborter.signal);
-    this.#running.set(last, aborter);
+    this.#running.set(command.id, { aborter, last });
     // Whoever awaits `last` gets its failure; here it must not count as an unhandled rejection.
-    last.catch(() => undefined).finally(() => this.#running.delete(last));
+    last.catch(() => undefined).finally(() => this.#running.delete(command.id));
     return { command, last };
   }
 

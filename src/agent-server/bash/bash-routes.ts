@@ -70,6 +70,13 @@ export function bashRoutes(commands: BashCommands): Router {
     response.json(event);
   });
 
+  router.post('/bash_commands/:id/stop', async (request, response) => {
+    if (!(await commands.stopCommand(request.params.id))) {
+      throw new HttpError(404, 'Bash command not found');
+    }
+    response.json({ success: true });
+  });
+
   router.delete('/bash_events', async (_request, response) => {
     response.json({ cleared_count: await commands.clear() });
   });

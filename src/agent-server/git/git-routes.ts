@@ -1,9 +1,16 @@
 import { type Request, Router } from 'express';
+import { z } from 'zod';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
+import { HttpError } from '../http/http-error.js';
 import { parseRequest, requestedPath } from '../http/request-parsing.js';
 import { gitPrepareSchema } from './git-schemas.js';
 import type { GitWorkspace } from './git-workspace.js';
 import type { RepositoryPreparation } from './repository-preparation.js';
+
+/** No name that git could take for an option. */
+const shaSchema = z.string().regex(/^[0-9a-fA-F]{4,64}$/, 'Input should be the id of a commit');
+const diffSchema = z.object({ commit: shaSchema.optional() });
+const commitsSchema = z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) });
 
 interface GitRoutesOptions {
   git: GitWorkspace;
@@ -26,7 +33,25 @@ export function gitRoutes({ git, preparation }: GitRoutesOptions): Router {
 
   router.get(['/diff', '/diff/*path'], async (request, response) => {
     const file = absolutePath(requestedPath(request));
-    response.json(await git.diff(file, requestedRef(request)).catch(asHttpError));
+    const { commit } = parseRequest(diffSchema, 'query', request.query);
+    const ref = requestedRef(request);
+    if (commit !== undefined && ref !== null) {
+      throw new HttpError(400, "'ref' and 'commit' are mutually exclusive");
+    }
+    const diff = commit === undefined ? git.diff(file, ref) : git.diffOfCommit(file, commit);
+    response.json(await diff.catch(asHttpError));
+  });
+
+  router.get('/commits', async (request, response) => {
+    const folder = absolutePath(requestedPath(request));
+    const { limit } = parseRequest(commitsSchema, 'query', request.query);
+    response.json(await git.commits(folder, limit).catch(asHttpError));
+  });
+
+  router.get('/commits/:sha/changes', async (request, response) => {
+    const folder = absolutePath(requestedPath(request));
+    const sha = parseRequest(shaSchema, 'path', request.params.sha);
+    response.json(await git.changesOfCommit(folder, sha).catch(asHttpError));
   });
 
   return router;

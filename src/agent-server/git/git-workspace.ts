@@ -1,84 +1,134 @@
 import path from 'node:path';
-import type { GitChange, GitDiff } from '../../agent-protocol/git.js';
+import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '../../agent-protocol/git.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
 import type { ToolView } from '../tool-view.js';
+import { commitOf, comparisonBase, EMPTY_TREE } from './comparison-base.js';
+import { nestedRepositories } from './nested-repositories.js';
 import { runGit } from './run-git.js';
 
-/** The id that every repository knows for a tree without files: compared with it, everything is new. */
-const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';
+const UNREADABLE = 'git cannot read this repository.';
 /** Such a file has no text to show. */
 const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
 /** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
+// Clients expect a rename as a deletion and an addition.
+const NAME_STATUS = ['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--relative'];
+/** Fields of a commit, which have no control characters. */
+const COMMIT_FORMAT = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
-/** What changed in a repository since its branch left the remote. */
+/** What changed in a repository, as tools see it: an agent may have configured programs for git to run. */
 export class GitWorkspace {
   readonly #view: ToolView;
   readonly #files: WorkspaceFiles;
 
-  /** @param view where an agent may have configured programs for git to run */
   constructor(view: ToolView, files: WorkspaceFiles) {
     this.#view = view;
     this.#files = files;
   }
 
   /**
-   * Changed, new and deleted files below a folder, by path; none outside of a repository.
+   * Changed, new and deleted files below a folder, by path, also those of repositories directly in it; none where there
+   * is no repository.
    *
+   * @param ref what to compare with; null: see `comparisonBase`
    * @throws WorkspaceFileError
    */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {
     const folder = await this.#files.resolve(given);
-    if ((await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
-      return [];
-    }
-    const base = await this.#base(folder, ref);
-    // Clients expect a rename as a deletion and an addition.
-    const diff = [
-      'diff',
-      '--name-status',
-      '-z',
-      '--no-renames',
-      '--no-ext-diff',
-      '--relative',
-      base,
-      '--',
-      '.',
-    ];
-    const [changed, untracked] = await Promise.all([
-      this.#git(folder, diff),
-      this.#git(folder, ['ls-files', '-z', '--others', '--exclude-standard', '--', '.']),
-    ]);
-    if (changed === null || untracked === null) {
-      throw new HttpError(400, 'git cannot read this repository.');
-    }
-    const added = untracked.split('\0').filter((name) => name !== '');
-    return [
-      ...parseNameStatus(changed),
-      ...added.map((name): GitChange => ({ status: 'ADDED', path: name })),
-    ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+    const nested = await nestedRepositories(this.#view, folder);
+    const own = (await this.#isRepository(folder)) ? await this.#changesIn(folder, ref) : [];
+    const others = await Promise.all(
+      nested.map(async (name) =>
+        (await this.#changesIn(path.join(folder, name), ref)).map((change) => ({
+          ...change,
+          path: `${name}/${change.path}`,
+        })),
+      ),
+    );
+    const isNested = ({ path: file }: GitChange): boolean =>
+      nested.some((name) => file === name || file.startsWith(`${name}/`));
+    return [...own.filter((change) => !isNested(change)), ...others.flat()].toSorted(byPath);
   }
 
   /**
-   * Both sides of a file's change.
+   * Both sides of a file's change: empty where the file does not exist, null outside of repositories.
    *
-   * @throws WorkspaceFileError; HttpError 400 outside of a repository, or when one side is too large
+   * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
    */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
     const file = await this.#files.resolve(given);
     // A deleted file's own folder may be gone with it.
     const folder = await this.#files.enclosingFolder(path.dirname(file));
-    if ((await this.#git(folder, ['rev-parse', '--git-dir'])) === null) {
-      throw new HttpError(400, 'Path is not in a git repository');
+    if (!(await this.#isRepository(folder))) {
+      return { modified: null, original: null };
     }
     const base = await this.#base(folder, ref);
+    const original = await this.#textAt(folder, base, path.relative(folder, file));
+    const modified = await this.#modified(file);
+    if (original === null && modified === null) {
+      throw new HttpError(400, 'The file does not exist, and did not exist before.');
+    }
+    return { modified: modified ?? '', original: original ?? '' };
+  }
+
+  /** The last commits, newest first; none where there is no repository. */
+  async commits(given: string, limit: number): Promise<GitCommitsPage> {
+    const folder = await this.#files.resolve(given);
+    const args = ['log', '--no-show-signature', `--format=${COMMIT_FORMAT}`, '-z', '-n', String(limit + 1)];
+    const commits = ((await runGit(this.#view, folder, args)) ?? '').split('\0').flatMap(toCommit);
+    return { commits: commits.slice(0, limit), has_more: commits.length > limit };
+  }
+
+  /**
+   * What a commit changed against its first parent.
+   *
+   * @throws WorkspaceFileError; HttpError 400 when there is no such commit
+   */
+  async changesOfCommit(given: string, sha: string): Promise<GitChange[]> {
+    const folder = await this.#files.resolve(given);
+    if (!(await this.#isRepository(folder))) {
+      return [];
+    }
+    const { commit, parent } = await this.#commit(folder, sha);
+    const changed = await runGit(this.#view, folder, [...NAME_STATUS, parent, commit, '--']);
+    return parseNameStatus(required(changed)).toSorted(byPath);
+  }
+
+  /**
+   * Both sides of what a commit changed in a file, neither of them read from the disk.
+   *
+   * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
+   */
+  async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
+    const file = await this.#files.resolve(given);
+    const folder = await this.#files.enclosingFolder(path.dirname(file));
+    if (!(await this.#isRepository(folder))) {
+      return { modified: null, original: null };
+    }
+    const { commit, parent } = await this.#commit(folder, sha);
     const name = path.relative(folder, file);
-    const size = await this.#git(folder, ['cat-file', '-s', `${base}:./${name}`]);
-    const original = size === null ? null : await this.#original(folder, `${base}:./${name}`, Number(size));
-    return { modified: await this.#modified(file), original };
+    return {
+      modified: (await this.#textAt(folder, commit, name)) ?? '',
+      original: (await this.#textAt(folder, parent, name)) ?? '',
+    };
+  }
+
+  async #changesIn(folder: string, ref: string | null): Promise<GitChange[]> {
+    const base = await this.#base(folder, ref);
+    const [changed, untracked] = await Promise.all([
+      runGit(this.#view, folder, [...NAME_STATUS, base, '--', '.']),
+      runGit(this.#view, folder, ['ls-files', '-z', '--others', '--exclude-standard', '--', '.']),
+    ]);
+    const added = required(untracked)
+      .split('\0')
+      .filter((name) => name !== '');
+    return [
+      ...parseNameStatus(required(changed)),
+      ...added.map((name): GitChange => ({ status: 'ADDED', path: name })),
+    ].toSorted(byPath);
   }
 
   async #modified(file: string): Promise<string | null> {
@@ -98,39 +148,57 @@ export class GitWorkspace {
     }
   }
 
-  async #original(folder: string, object: string, size: number): Promise<string | null> {
-    if (!(size <= MAX_DIFF_BYTES)) {
+  /** A file as it is in a commit; null if it is not in it. */
+  async #textAt(folder: string, commit: string, name: string): Promise<string | null> {
+    const object = `${commit}:./${name}`;
+    const size = await runGit(this.#view, folder, ['cat-file', '-s', object]);
+    if (size === null) {
+      return null;
+    }
+    if (!(Number(size) <= MAX_DIFF_BYTES)) {
       throw new HttpError(400, TOO_LARGE);
     }
-    return await this.#git(folder, ['cat-file', 'blob', object]);
+    return await runGit(this.#view, folder, ['cat-file', 'blob', object]);
   }
 
-  /** The commit to compare with: the branch on the remote, else where it left the remote's default branch, else none. */
+  async #isRepository(folder: string): Promise<boolean> {
+    return (await runGit(this.#view, folder, ['rev-parse', '--git-dir'])) !== null;
+  }
+
   async #base(folder: string, ref: string | null): Promise<string> {
-    if (ref !== null) {
-      const commit = await this.#commit(folder, ref);
-      if (commit === null) {
-        throw new HttpError(400, 'The ref does not exist in this repository.');
-      }
-      return commit;
+    if (ref === null) {
+      return await comparisonBase(this.#view, folder);
     }
-    const branch = (await this.#git(folder, ['rev-parse', '--abbrev-ref', 'HEAD']))?.trim();
-    const remote = branch ? await this.#commit(folder, `refs/remotes/origin/${branch}`) : null;
-    if (remote !== null) {
-      return remote;
+    const commit = await commitOf(this.#view, folder, ref);
+    if (commit === null && ref !== 'HEAD') {
+      throw new HttpError(400, 'The ref does not exist in this repository.');
     }
-    const fork = await this.#git(folder, ['merge-base', 'HEAD', 'refs/remotes/origin/HEAD']);
-    return fork?.trim() ?? EMPTY_TREE;
+    return commit ?? EMPTY_TREE;
   }
 
-  async #commit(folder: string, ref: string): Promise<string | null> {
-    const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
-    return (await this.#git(folder, args))?.trim() ?? null;
+  async #commit(folder: string, sha: string): Promise<{ commit: string; parent: string }> {
+    const commit = await commitOf(this.#view, folder, sha);
+    if (commit === null) {
+      throw new HttpError(400, 'The commit does not exist in this repository.');
+    }
+    return { commit, parent: (await commitOf(this.#view, folder, `${commit}^`)) ?? EMPTY_TREE };
   }
+}
 
-  async #git(folder: string, args: string[]): Promise<string | null> {
-    return await runGit(this.#view, folder, args);
+function required(output: string | null): string {
+  if (output === null) {
+    throw new HttpError(400, UNREADABLE);
   }
+  return output;
+}
+
+function byPath(a: GitChange, b: GitChange): number {
+  return a.path < b.path ? -1 : 1;
+}
+
+function toCommit(line: string): GitCommit[] {
+  const [sha = '', short_sha = '', author = '', timestamp, subject = ''] = line.split('\u001F');
+  return timestamp === undefined ? [] : [{ sha, short_sha, subject, author, timestamp }];
 }
 
 /** Output of `git diff --name-status -z --no-renames`: alternating status and path, each ended by a zero byte. */

@@ -171,8 +171,8 @@ export function GitDiffOperation(): MethodDecorator & ClassDecorator {
       schema: {
         type: 'object',
         properties: {
-          original: { type: ['string', 'null'], description: 'Null for a new file.' },
-          modified: { type: ['string', 'null'], description: 'Null for a deleted file.' },
+          original: { type: ['string', 'null'], description: 'Empty for a new file.' },
+          modified: { type: ['string', 'null'], description: 'Empty for a deleted file.' },
         },
         required: ['original', 'modified'],
         example: { original: 'old\n', modified: 'new\n' },
