@@ -13,6 +13,7 @@ import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.j
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
+import { SecretsV1Module } from './v1/secrets/secrets-v1.module.js';
 import { EventsModule } from './v1/events/events.module.js';
 import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
@@ -41,6 +42,7 @@ export class AppModule {
         SandboxProxyModule,
         AppConversationsModule,
         SandboxSettingsModule,
+        SecretsV1Module,
         EventsModule,
         PullRequestsModule,
         WebhooksModule,

@@ -61,6 +61,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     AgentGitTokensReader,
   ],
   exports: [
+    GitProvidersService,
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,

@@ -55,11 +55,13 @@ const INVALID_TOKEN = {
   description: 'No valid API key, or a token that its provider rejects',
 } as const;
 
-/** Documents `POST /api/add-git-providers`. */
-export function AddGitProvidersOperation(): MethodDecorator & ClassDecorator {
+/** Documents `POST /api/add-git-providers`, and its twin for newer clients. */
+export function AddGitProvidersOperation(
+  operationId = 'store_provider_tokens_api_add_git_providers_post',
+): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
-      operationId: 'store_provider_tokens_api_add_git_providers_post',
+      operationId,
       summary: 'Store git-provider tokens',
       description:
         'Every new token is checked with its own provider first; all of the request is stored, or nothing. A token whose provider gives no verdict is stored and named in `warnings`.',
@@ -84,10 +86,12 @@ export function AddGitProvidersOperation(): MethodDecorator & ClassDecorator {
 }
 
 /** Documents `POST /api/unset-provider-tokens`. */
-export function UnsetProviderTokensOperation(): MethodDecorator & ClassDecorator {
+export function UnsetProviderTokensOperation(
+  operationId = 'unset_provider_tokens_api_unset_provider_tokens_post',
+): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
-      operationId: 'unset_provider_tokens_api_unset_provider_tokens_post',
+      operationId,
       summary: 'Remove all git-provider tokens',
       description: 'Needs no body. Removing them again changes nothing.',
     }),

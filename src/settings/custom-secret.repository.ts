@@ -33,7 +33,7 @@ export interface ClearSecret extends SecretDescription {
 export interface SecretChange {
   name: string;
   value?: string | null;
-  description?: string | null;
+  description?: string | null | undefined;
 }
 
 /** All in one statement; only the names in $5 get the given description where a secret is stored already. */
@@ -70,6 +70,25 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       where: { userId },
       order: { name: 'ASC' },
     });
+  }
+
+  /** Names and descriptions of some of them, by name. */
+  async describePage(
+    userId: string,
+    { part, after, limit }: { part: string; after: string | null; limit: number },
+  ): Promise<SecretDescription[]> {
+    const query = this.createQueryBuilder('secret')
+      .select(['secret.name', 'secret.description'])
+      .where('secret.userId = :userId', { userId })
+      .orderBy('secret.name', 'ASC')
+      .limit(limit);
+    if (part !== '') {
+      query.andWhere('strpos(lower(secret.name), lower(:part)) > 0', { part });
+    }
+    if (after !== null) {
+      query.andWhere('secret.name > :after', { after });
+    }
+    return query.getMany();
   }
 
   /**
@@ -144,6 +163,14 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   async removeNamed(userId: string, name: string): Promise<boolean> {
     const { affected } = await this.delete({ userId, name });
     return affected === 1;
+  }
+
+  /** Adds or replaces secrets. */
+  async storeAll(userId: string, secrets: readonly (SecretChange & { value: string })[]): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      await this.mergeWithin(manager, userId, secrets);
+    });
   }
 
   /** Adds or replaces secrets within the caller's transaction, which has locked the user. */

@@ -24,7 +24,7 @@ export function customSecretNameProblem(name: string): string | null {
 }
 
 /** The name of a custom secret. */
-function CustomSecretName(description: string): PropertyDecorator {
+export function CustomSecretName(description: string): PropertyDecorator {
   return Text({
     required: true,
     description,

@@ -1,8 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
+import { decodePageId, type Page, toPage } from '../common/pagination/page.js';
 import { CustomSecretRepository, type SecretDescription } from './custom-secret.repository.js';
 import type { CreateSecretDto, CustomSecretValueDto, UpdateSecretDto } from './secrets.dto.js';
+
+const MAX_PAGE = 100;
+
+/** Which secrets of a user, and which page of them. */
+interface SecretSearch {
+  /** Part of the name; upper and lower case do not matter. */
+  name__contains?: string;
+  page_id?: string;
+  limit?: number;
+}
 
 /** Users' custom secrets. Values go in here and never come out. */
 @Injectable()
@@ -12,6 +23,24 @@ export class SecretsService {
   /** Names and descriptions, by name. */
   async list(userId: string): Promise<SecretDescription[]> {
     return this.secrets.describe(userId);
+  }
+
+  /** A page of them, by name. An invalid page id means the first page. */
+  async search(
+    userId: string,
+    { name__contains: part = '', page_id: pageId, limit = MAX_PAGE }: SecretSearch,
+  ): Promise<Page<SecretDescription>> {
+    const rows = await this.secrets.describePage(userId, {
+      part,
+      after: decodePageId(pageId),
+      limit: limit + 1,
+    });
+    return toPage(rows, limit, ({ name }) => name);
+  }
+
+  /** Stores a secret, or replaces the value of the one of that name; without a description the stored one stays. */
+  async store(userId: string, { name, value, description }: CreateSecretDto): Promise<void> {
+    await this.secrets.storeAll(userId, [{ name, value, description: description ?? undefined }]);
   }
 
   /** @throws DomainError conflict when the name is taken */

@@ -23,6 +23,6 @@ import { SettingsService } from './settings.service.js';
     CustomSecretRepository,
     AgentSecretsReader,
   ],
-  exports: [SettingsRepository, AgentSecretsReader],
+  exports: [SettingsRepository, SecretsService, AgentSecretsReader],
 })
 export class SettingsModule {}
