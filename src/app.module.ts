@@ -14,6 +14,7 @@ import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
 import { SecretsV1Module } from './v1/secrets/secrets-v1.module.js';
+import { ModelsModule } from './v1/models/models.module.js';
 import { EventsModule } from './v1/events/events.module.js';
 import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
@@ -43,6 +44,7 @@ export class AppModule {
         AppConversationsModule,
         SandboxSettingsModule,
         SecretsV1Module,
+        ModelsModule,
         EventsModule,
         PullRequestsModule,
         WebhooksModule,

@@ -138,6 +138,6 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     StartWorkflow,
     TaskGitServerResolver,
   ],
-  exports: [ConversationAdoptionService, ConversationRepository],
+  exports: [ConversationAdoptionService, ConversationRepository, ModelCatalogue],
 })
 export class AppConversationsModule {}

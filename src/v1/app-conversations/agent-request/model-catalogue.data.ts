@@ -1,4 +1,4 @@
-import { calcPrice } from '@pydantic/genai-prices';
+import { calcPrice, waitForUpdate } from '@pydantic/genai-prices';
 import type { ModelPrice } from './model-prices.file.js';
 
 /** What the catalogue knows of a model. */
@@ -50,4 +50,33 @@ function base(price: number | { base: number } | undefined): number | null {
     return null;
   }
   return typeof price === 'number' ? price : price.base;
+}
+
+/** A model that the catalogue lists, as clients let users choose it. */
+export interface CatalogueModel {
+  provider: string;
+  name: string;
+  /** A chat model of a provider that our agent server reaches by the name alone. */
+  verified: boolean;
+}
+
+/** Providers whose models need no address, see `modelEndpoint`. */
+const KNOWN_BY_NAME: ReadonlySet<string> = new Set(['anthropic', 'openai']);
+
+/** The bundled catalogue; it is never fetched from elsewhere. */
+export async function catalogueModels(): Promise<CatalogueModel[]> {
+  const providers = (await waitForUpdate()) ?? [];
+  return providers.flatMap(({ id: provider, models }) =>
+    models
+      .filter(({ deprecated }) => deprecated !== true)
+      .map(({ id: name, context_window: contextWindow }) => ({
+        provider,
+        name,
+        // Embeddings, pictures and speech have no window there, and no price of output.
+        verified:
+          KNOWN_BY_NAME.has(provider) &&
+          contextWindow !== undefined &&
+          catalogueFacts(`${provider}/${name}`).price !== null,
+      })),
+  );
 }

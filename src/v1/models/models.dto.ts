@@ -1,0 +1,88 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../common/openapi/responses.js';
+import type { Page } from '../../common/pagination/page.js';
+import { Flag, Integer } from '../../common/validation/number-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
+import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
+
+const DEFAULT_LIMIT = 50;
+
+/** Query of `GET /api/v1/config/providers/search`. */
+export class SearchProvidersQueryDto {
+  @Text({ description: '`next_page_id` of the page before.', example: 'NTA' })
+  page_id?: string;
+
+  @Integer({ minimum: 1, maximum: 100, default: DEFAULT_LIMIT, description: 'Most entries of a page.' })
+  limit?: number;
+
+  @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'sonnet' })
+  query?: string;
+
+  @Flag({ description: 'Only verified ones, or only the others.', example: true })
+  verified__eq?: boolean;
+}
+
+/** Query of `GET /api/v1/config/models/search`. */
+export class SearchModelsQueryDto extends SearchProvidersQueryDto {
+  @Text({ description: 'The provider, exactly.', example: 'anthropic' })
+  provider__eq?: string;
+}
+
+const VERIFIED =
+  'The agent server of this service reaches it by its name alone, or the operator lists it. Every other model needs the address of its provider (`base_url`).';
+
+@ApiSchema({ name: 'LLMModel' })
+export class ModelDto {
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic' })
+  provider: string | null;
+
+  @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' })
+  name: string;
+
+  @ApiProperty({ description: VERIFIED, example: true })
+  verified: boolean;
+
+  @ApiProperty({ description: 'Always false: every listed model may be offered.', example: false })
+  hidden: boolean;
+
+  @ApiProperty({ type: 'null', description: 'Always null: no model is an alias.', example: null })
+  canonical: null;
+}
+
+@ApiSchema({ name: 'LLMModelPage' })
+export class ModelPageDto {
+  @ApiProperty({ type: [ModelDto] })
+  items: ModelDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelPageDto {
+  return {
+    items: items.map((model) => ({ ...model, hidden: false, canonical: null })),
+    next_page_id: nextPageId,
+  };
+}
+
+@ApiSchema({ name: 'Provider' })
+export class ProviderDto {
+  @ApiProperty({ example: 'anthropic' })
+  name: string;
+
+  @ApiProperty({ description: 'Some of its models are verified.', example: true })
+  verified: boolean;
+}
+
+@ApiSchema({ name: 'ProviderPage' })
+export class ProviderPageDto {
+  @ApiProperty({ type: [ProviderDto] })
+  items: ProviderDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+export function toProviderPageDto({ items, nextPageId }: Page<ProviderDto>): ProviderPageDto {
+  return { items, next_page_id: nextPageId };
+}

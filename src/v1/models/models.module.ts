@@ -1,0 +1,12 @@
+import { Module } from '@nestjs/common';
+import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
+import { ModelsController } from './models.controller.js';
+import { ModelsService } from './models.service.js';
+
+/** The models that users may choose. */
+@Module({
+  imports: [AppConversationsModule],
+  controllers: [ModelsController],
+  providers: [ModelsService],
+})
+export class ModelsModule {}

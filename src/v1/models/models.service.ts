@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
+import { type ListedModel, ModelCatalogue } from '../app-conversations/agent-request/model-catalogue.js';
+
+/** Which entries of a list, and which page of them. */
+interface ListSearch {
+  query?: string;
+  verified__eq?: boolean;
+  page_id?: string;
+  limit?: number;
+}
+
+interface ListedProvider {
+  name: string;
+  verified: boolean;
+}
+
+const DEFAULT_LIMIT = 50;
+/** The content of a page id: how many entries come before the page. */
+const OFFSET = /^\d{1,6}$/;
+
+/** Searches what models users may choose, and whose. */
+@Injectable()
+export class ModelsService {
+  constructor(private readonly catalogue: ModelCatalogue) {}
+
+  /** By provider and name. An invalid page id means the first page. */
+  async searchModels(search: ListSearch & { provider__eq?: string }): Promise<Page<ListedModel>> {
+    const { provider__eq: provider } = search;
+    const models = await this.catalogue.list();
+    return pageOf(
+      provider === undefined ? models : models.filter((model) => model.provider === provider),
+      search,
+    );
+  }
+
+  /** Verified ones first, then by name. */
+  async searchProviders(search: ListSearch): Promise<Page<ListedProvider>> {
+    const providers = new Map<string, ListedProvider>();
+    for (const { provider, verified } of await this.catalogue.list()) {
+      if (provider !== null) {
+        const known = providers.get(provider);
+        providers.set(provider, { name: provider, verified: verified || known?.verified === true });
+      }
+    }
+    const listed = [...providers.values()].toSorted((a, b) => Number(b.verified) - Number(a.verified));
+    return pageOf(listed, search);
+  }
+}
+
+function pageOf<Entry extends ListedProvider>(
+  entries: readonly Entry[],
+  { query = '', verified__eq: verified, page_id: pageId, limit = DEFAULT_LIMIT }: ListSearch,
+): Page<Entry> {
+  const part = query.toLowerCase();
+  const found = entries.filter(
+    (entry) =>
+      entry.name.toLowerCase().includes(part) && (verified === undefined || entry.verified === verified),
+  );
+  const cursor = decodePageId(pageId) ?? '';
+  const offset = OFFSET.test(cursor) ? Number(cursor) : 0;
+  return toPage(found.slice(offset, offset + limit + 1), limit, () => String(offset + limit));
+}

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+
+interface ListedModel {
+  provider: string | null;
+  name: string;
+  verified: boolean;
+  hidden: boolean;
+  canonical: null;
+}
+
+describe('/api/v1/config', () => {
+  let app: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    user = await app.createUser();
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const search = async <Item>(
+    list: 'models' | 'providers',
+    query: object = {},
+  ): Promise<{ items: Item[]; next_page_id: string | null }> =>
+    (await request(app.url).get(`/api/v1/config/${list}/search`).query(query).set(user.headers).expect(200))
+      .body;
+
+  async function all<Item>(list: 'models' | 'providers', query: object = {}): Promise<Item[]> {
+    const items: Item[] = [];
+    let page: string | null = null;
+    do {
+      const found: { items: Item[]; next_page_id: string | null } = await search<Item>(list, {
+        ...query,
+        limit: 100,
+        ...(page !== null && { page_id: page }),
+      });
+      items.push(...found.items);
+      page = found.next_page_id;
+    } while (page !== null);
+    return items;
+  }
+
+  it('needs a key', async () => {
+    await request(app.url).get('/api/v1/config/models/search').expect(401);
+    await request(app.url).get('/api/v1/config/providers/search').expect(401);
+  });
+
+  it('lists the models of the catalogue in pages, each once', async () => {
+    const models = await all<ListedModel>('models');
+    const names = models.map(({ provider, name }) => `${provider}/${name}`);
+
+    expect(names.length).toBeGreaterThan(500);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).toContain('anthropic/claude-sonnet-4-5');
+    const first = await search<ListedModel>('models', { limit: 1 });
+    expect(first).toEqual({ items: models.slice(0, 1), next_page_id: expect.any(String) });
+    expect(Object.keys(first.items[0] ?? {})).toEqual([
+      'provider',
+      'name',
+      'verified',
+      'hidden',
+      'canonical',
+    ]);
+  });
+
+  it('finds models by name, provider and whether they are verified', async () => {
+    const found = await all<ListedModel>('models', { query: 'SONNET', provider__eq: 'anthropic' });
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.every(({ provider, name }) => provider === 'anthropic' && name.includes('sonnet'))).toBe(
+      true,
+    );
+
+    const verified = await all<ListedModel>('models', { verified__eq: true });
+    expect(new Set(verified.map(({ provider }) => provider))).toEqual(new Set(['anthropic', 'openai']));
+    expect(verified.map(({ name }) => name).join(' ')).not.toMatch(/embedding|tts|dall-e/);
+    expect(await search('models', { provider__eq: 'nobody' })).toEqual({ items: [], next_page_id: null });
+  });
+
+  it('lists providers, verified ones first', async () => {
+    const providers = await all<{ name: string; verified: boolean }>('providers');
+
+    expect(providers.slice(0, 3)).toEqual([
+      { name: 'anthropic', verified: true },
+      { name: 'openai', verified: true },
+      { name: expect.any(String), verified: false },
+    ]);
+    expect((await search('providers', { query: 'OPENR' })).items).toEqual([
+      { name: 'openrouter', verified: false },
+    ]);
+    expect((await search('providers', { verified__eq: false, limit: 1 })).items).toHaveLength(1);
+  });
+
+  it.each([{ limit: 0 }, { limit: 101 }, { verified__eq: 'maybe' }])('refuses %j', async (query) => {
+    await request(app.url).get('/api/v1/config/models/search').query(query).set(user.headers).expect(422);
+  });
+});
