@@ -40,6 +40,8 @@ const TABLE_OWNERS = {
   conversation_events: 'v1/events',
   followed_conversations: 'v1/events',
   idempotency_keys: 'v1/idempotency',
+  webhook_endpoints: 'outbound-webhooks',
+  webhook_deliveries: 'outbound-webhooks',
 };
 const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 

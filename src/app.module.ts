@@ -8,6 +8,7 @@ import { DatabaseModule } from './database/database.module.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { MetricsModule } from './metrics/metrics.module.js';
+import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
@@ -38,6 +39,7 @@ export class AppModule {
         AuthModule,
         GitProvidersModule,
         SettingsModule,
+        OutboundWebhooksModule,
         SuggestedTasksModule,
         GitModule,
         SandboxProxyModule,

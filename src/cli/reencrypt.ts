@@ -9,6 +9,7 @@ import { EncryptionKeyCheck } from '../database/encryption-key-check.js';
 import { ServiceStateRepository } from '../database/service-state.repository.js';
 import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provider-token.entity.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../mcp-config/mcp-config.repository.js';
+import { WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/custom-secret.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';
@@ -25,6 +26,7 @@ const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
   ...SANDBOX_ENCRYPTED_COLUMNS,
   ...START_TASK_ENCRYPTED_COLUMNS,
+  ...WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS,
 ];
 
 /** A service that keeps writing under another key must not keep this going for ever. */

@@ -5,6 +5,7 @@ import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-po
 import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
 import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
 import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
+import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -15,4 +16,5 @@ export const MIGRATIONS = [
   IndexUnfinishedStarts1764100000000,
   AddModelAddresses1764200000000,
   AdoptAndQueue1764400000000,
+  AddWebhookEndpoints1764600000000,
 ];

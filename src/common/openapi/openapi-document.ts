@@ -44,6 +44,7 @@ const TAGS: Record<string, string> = {
   Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
   Events: 'What happened in conversations, searched or streamed.',
   Sandboxes: 'Where agents work: processes or containers, each with files of its own.',
+  'Webhook endpoints': 'Addresses of yours that are told what happens to your conversations.',
   Webhooks: 'For agent servers, with the keys of their sandboxes.',
   Settings: 'What the sessions of a user start with.',
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",

@@ -6,6 +6,7 @@ import { GitProvidersModule } from '../../git-providers/git-providers.module.js'
 import { McpConfigModule } from '../../mcp-config/mcp-config.module.js';
 import { MetricsModule } from '../../metrics/metrics.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
+import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
@@ -80,6 +81,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     MetricsModule,
     SandboxSpecsModule,
     SandboxesModule,
+    OutboundWebhooksModule,
     SettingsModule,
   ],
   controllers: [

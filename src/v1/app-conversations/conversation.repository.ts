@@ -231,8 +231,9 @@ export class ConversationRepository {
     return row ?? null;
   }
 
-  /** Adds the number of a pull request, once. */
-  async addPullRequest(id: string, number: number): Promise<void> {
-    await this.conversations.query(ADD_PULL_REQUEST, [id, number]);
+  /** Adds the number of a pull request in the caller's transaction; false when the conversation has it already, or is gone. */
+  async addPullRequest(manager: EntityManager, id: string, number: number): Promise<boolean> {
+    const [, affected] = await manager.query<[unknown, number]>(ADD_PULL_REQUEST, [id, number]);
+    return affected === 1;
   }
 }

@@ -3,11 +3,15 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import type { WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
 import {
   FINISHED_STATUSES,
+  isFinished,
   requestSecretsBinding,
   type StartRequest,
   StartTask,
@@ -59,6 +63,7 @@ export class StartTaskRepository {
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
     private readonly notifications: DatabaseNotifications,
     private readonly cipher: SecretCipher,
+    private readonly webhooks: WebhookDeliveryRepository,
   ) {}
 
   /** Runs changes of several tables as one. */
@@ -160,7 +165,11 @@ export class StartTaskRepository {
       throw new StartSuperseded();
     }
     await this.notifications.publish(manager, START_TASKS_CHANNEL, id);
-    return Object.assign({}, task, change);
+    const written = Object.assign({}, task, change);
+    if (change.status !== undefined && isFinished(change.status)) {
+      await this.webhooks.publish(manager, task.userId, startEvent(written));
+    }
+    return written;
   }
 
   /**
@@ -240,4 +249,16 @@ export class StartTaskRepository {
 function withMaskedSecrets(request: StartRequest): StartRequest {
   const names = Object.keys(request.secrets ?? {});
   return { ...request, secrets: Object.fromEntries(names.map((name) => [name, MASK])) };
+}
+
+/** What the webhook endpoints of a task's user are told when it is finished. */
+function startEvent({ id, status, appConversationId, sandboxId, detail }: StartTask): WebhookEvent {
+  const data = {
+    start_task_id: toHexId(id),
+    conversation_id: toHexId(appConversationId),
+    sandbox_id: sandboxId,
+  };
+  return status === 'READY'
+    ? { type: 'conversation.ready', data }
+    : { type: 'conversation.start_failed', data: { ...data, detail } };
 }

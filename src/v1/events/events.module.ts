@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
+import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
@@ -27,6 +28,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     AuthModule,
     DatabaseNotificationsModule,
     AgentServersModule,
+    OutboundWebhooksModule,
     SandboxesModule,
   ],
   controllers: [EventsController],

@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { countRows } from '../../metrics/metrics.js';
+import { statusEvent } from '../../outbound-webhooks/webhook-event.js';
+import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { ObservedState } from './store/observed-state.js';
 
 /** Payload: the id of a conversation whose log has just been opened. */
@@ -30,7 +33,7 @@ const UPDATE_STATE = `
     AND (coalesce($2, old.execution_status) IS DISTINCT FROM old.execution_status
       OR coalesce($3::jsonb, old.metrics) IS DISTINCT FROM old.metrics
       OR coalesce($4, old.title) IS DISTINCT FROM old.title)
-  RETURNING f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
+  RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed`;
 
@@ -42,6 +45,8 @@ const COUNT_RUNNING = `
   GROUP BY f.execution_status`;
 
 interface StateChanges {
+  user_id: string;
+  sandbox_id: string;
   status_changed: boolean;
   metrics_changed: boolean;
   title_changed: boolean;
@@ -74,6 +79,7 @@ export class FollowedConversationRepository {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly notifications: DatabaseNotifications,
+    private readonly webhooks: WebhookDeliveryRepository,
   ) {}
 
   /** Opens a conversation's log in the caller's transaction; it is followed from the commit on. Repeatable. */
@@ -121,18 +127,23 @@ export class FollowedConversationRepository {
   }
 
   /**
-   * Stores what was observed of a conversation's state.
+   * Stores what was observed of a conversation's state; the user's webhook endpoints are told of a new status.
    *
-   * @param manager the transaction that it is part of; none by default
+   * @param manager the transaction that it is part of; one of its own by default
    * @returns the members that changed; null when none did
    */
   async updateState(
     id: string,
     { executionStatus, metrics, title }: ObservedState,
-    manager: EntityManager = this.dataSource.manager,
+    manager?: EntityManager,
   ): Promise<ObservedState | null> {
     if (executionStatus === undefined && metrics === undefined && title === undefined) {
       return null;
+    }
+    if (manager === undefined) {
+      return this.dataSource.transaction((own) =>
+        this.updateState(id, { executionStatus, metrics, title }, own),
+      );
     }
     const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
       id,
@@ -141,6 +152,9 @@ export class FollowedConversationRepository {
       title ?? null,
     ]);
     const [changes] = rows;
+    if (changes?.status_changed === true) {
+      await this.publishStatus(manager, id, changes, executionStatus);
+    }
     return changes
       ? {
           ...(changes.status_changed && executionStatus !== undefined && { executionStatus }),
@@ -148,6 +162,19 @@ export class FollowedConversationRepository {
           ...(changes.title_changed && title !== undefined && { title }),
         }
       : null;
+  }
+
+  private async publishStatus(
+    manager: EntityManager,
+    id: string,
+    { user_id: userId, sandbox_id: sandboxId }: StateChanges,
+    status: string | undefined,
+  ): Promise<void> {
+    const event =
+      status === undefined ? null : statusEvent(status, { conversationId: toHexId(id), sandboxId });
+    if (event) {
+      await this.webhooks.publish(manager, userId, event);
+    }
   }
 
   /** Numbers of conversations in running sandboxes, by execution status. */

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
+import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { PullRequestsController } from './pull-requests.controller.js';
@@ -7,7 +8,7 @@ import { PullRequestsService } from './pull-requests.service.js';
 
 /** Pull requests that the service opens for agents. */
 @Module({
-  imports: [AppConversationsModule, GitProvidersModule, SandboxesModule],
+  imports: [AppConversationsModule, GitProvidersModule, SandboxesModule, OutboundWebhooksModule],
   controllers: [PullRequestsController],
   providers: [PullRequestsService],
 })

@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
+import { toHexId } from '../../common/identifiers.js';
+import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import type { OpenPullRequestDto } from './pull-request.dto.js';
@@ -12,11 +14,12 @@ export class PullRequestsService {
   constructor(
     private readonly conversations: ConversationRepository,
     private readonly repositories: RepositoryAccessService,
+    private readonly webhooks: WebhookDeliveryRepository,
   ) {}
 
   /**
    * Opens a pull request in the repository of a conversation, with the token of its user, and adds its number to the
-   * conversation.
+   * conversation. The user's webhook endpoints are told.
    *
    * @throws DomainError not_found for a conversation that is not the sandbox's, conflict when it has no repository, and
    *   as `RepositoryAccessService.openChangeRequest` does
@@ -39,7 +42,14 @@ export class PullRequestsService {
       body: request.body,
       draft: request.draft ?? false,
     });
-    await this.conversations.addPullRequest(id, opened.number);
+    await this.conversations.transaction(async (manager) => {
+      if (await this.conversations.addPullRequest(manager, id, opened.number)) {
+        await this.webhooks.publish(manager, sandbox.userId, {
+          type: 'pull_request.opened',
+          data: { conversation_id: toHexId(id), repository, number: opened.number, url: opened.url },
+        });
+      }
+    });
     return opened;
   }
 }

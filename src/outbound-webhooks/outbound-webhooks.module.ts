@@ -1,0 +1,28 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AppConfig } from '../config/app-config.js';
+import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { WebhookDelivery } from './webhook-delivery.entity.js';
+import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
+import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
+import { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
+import { WebhookEndpointsController } from './webhook-endpoints.controller.js';
+import { WebhookEndpointsService } from './webhook-endpoints.service.js';
+import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './webhook.sender.js';
+
+/** Addresses of users that are told what happens to their conversations. */
+@Module({
+  imports: [TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]), DatabaseNotificationsModule],
+  controllers: [WebhookEndpointsController],
+  providers: [
+    { provide: WebhookHttpClient, inject: [AppConfig], useFactory: createWebhookHttpClient },
+    WebhookDeliveryRepository,
+    WebhookDeliveryWorker,
+    WebhookEndpointRepository,
+    WebhookEndpointsService,
+    WebhookSender,
+  ],
+  exports: [WebhookDeliveryRepository],
+})
+export class OutboundWebhooksModule {}

@@ -1,0 +1,58 @@
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { WebhookEndpoint } from './webhook-endpoint.entity.js';
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
+
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One event on its way to one endpoint: the queue of what is to be sent, and the log of what was. */
+@Entity('webhook_deliveries')
+@Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
+@Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
+@Index('webhook_deliveries_created_at_idx', ['createdAt'])
+export class WebhookDelivery {
+  /** The same in all attempts: receivers know by it what they have seen. */
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_deliveries_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'endpoint_id' })
+  endpointId: string;
+
+  @ManyToOne(() => WebhookEndpoint, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'endpoint_id', foreignKeyConstraintName: 'webhook_deliveries_endpoint_id_fkey' })
+  endpoint?: WebhookEndpoint;
+
+  @Column('text', { name: 'event_type' })
+  eventType: string;
+
+  @Column('json')
+  data: Record<string, unknown>;
+
+  @Column('text')
+  status: DeliveryStatus;
+
+  /** Begun ones. */
+  @Column('integer', { default: 0 })
+  attempts: number;
+
+  @Column('timestamptz', { name: 'created_at' })
+  createdAt: Date;
+
+  /** Null when there is no further attempt. */
+  @Column('timestamptz', { name: 'next_attempt_at', nullable: true })
+  nextAttemptAt: Date | null;
+
+  @Column('timestamptz', { name: 'last_attempt_at', nullable: true })
+  lastAttemptAt: Date | null;
+
+  /** HTTP status of the last attempt; null when there was no response. */
+  @Column('integer', { name: 'last_response_status', nullable: true })
+  lastResponseStatus: number | null;
+
+  /** Why the last attempt failed, one sentence. */
+  @Column('text', { name: 'last_error', nullable: true })
+  lastError: string | null;
+
+  @Column('integer', { name: 'last_duration_ms', nullable: true })
+  lastDurationMs: number | null;
+}

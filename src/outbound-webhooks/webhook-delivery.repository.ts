@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { Clock } from '../common/clock.js';
+import { formatTimeCursor, type Page, parseTimeCursor, toPage } from '../common/pagination/page.js';
+import { EntityRows } from '../database/named-statement.js';
+import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
+import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { EVERY_EVENT, type WebhookEvent } from './webhook-event.js';
+
+/** Tells workers that there is something to deliver. */
+export const DELIVERIES_CHANNEL = 'webhook_deliveries';
+
+/** One statement: whoever changes something waits for it, and most users have no endpoint. */
+const PUBLISH = `
+  WITH added AS (
+    INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at, next_attempt_at)
+    SELECT gen_random_uuid(), e.id, $2::text, $3::json, 'pending', $4, $4
+    FROM webhook_endpoints e
+    WHERE e.user_id = $1 AND e.enabled AND e.events && ARRAY[$2::text, '${EVERY_EVENT}']
+    RETURNING 1)
+  SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM added LIMIT 1`;
+
+/**
+ * The longest due delivery of each endpoint that is not busy. Whoever claims one has it until its next attempt would be
+ * due; when the process dies before that, another one makes that attempt.
+ */
+const CLAIM = `
+  UPDATE webhook_deliveries d
+  SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
+  FROM webhook_endpoints e
+  WHERE e.id = d.endpoint_id AND d.id IN (
+    SELECT due.id
+    FROM webhook_endpoints candidate
+    CROSS JOIN LATERAL (
+      SELECT id FROM webhook_deliveries
+      WHERE endpoint_id = candidate.id AND status = 'pending' AND next_attempt_at <= $1
+      ORDER BY next_attempt_at LIMIT 1
+      FOR UPDATE SKIP LOCKED) due
+    WHERE candidate.enabled AND candidate.id <> ALL ($3::uuid[])
+    LIMIT $4)
+  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.url, e.secret`;
+
+const ADD_CLAIMED = `
+  INSERT INTO webhook_deliveries
+    (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at)
+  VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6)`;
+
+const SETTLE = `
+  UPDATE webhook_deliveries
+  SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
+  WHERE id = $1 AND attempts = $2 AND status = 'pending'`;
+
+const REDELIVER = `
+  UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
+  WHERE id = $1 AND endpoint_id = $2`;
+
+/** Whether nothing has arrived since the delivery was created. */
+const NOTHING_SINCE = `
+  SELECT NOT EXISTS (
+    SELECT FROM webhook_deliveries newer
+    WHERE newer.endpoint_id = d.endpoint_id AND newer.status = 'delivered' AND newer.last_attempt_at >= d.created_at
+  ) AS nothing
+  FROM webhook_deliveries d WHERE d.id = $1`;
+
+/** A delivery in the hands of a worker, with what it needs of the endpoint. */
+export interface ClaimedDelivery {
+  id: string;
+  eventType: string;
+  data: Record<string, unknown>;
+  /** This one included. */
+  attempts: number;
+  createdAt: Date;
+  /** Its secret encrypted. */
+  endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secret'>;
+}
+
+/** How an attempt ended. */
+export interface AttemptResult {
+  status: DeliveryStatus;
+  /** Null: there is none. */
+  nextAttemptAt: Date | null;
+  /** Null: no response. */
+  responseStatus: number | null;
+  /** Null when it was delivered. */
+  error: string | null;
+  durationMs: number;
+}
+
+interface ClaimedRow {
+  id: string;
+  event_type: string;
+  data: Record<string, unknown>;
+  attempts: number;
+  created_at: Date;
+  endpoint_id: string;
+  url: string;
+  secret: string;
+}
+
+/** The `webhook_deliveries` table: the queue of deliveries, and their log. */
+@Injectable()
+export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
+  private readonly rows: EntityRows<WebhookDelivery>;
+
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {
+    super(WebhookDelivery, dataSource.manager);
+    this.rows = new EntityRows(this, 'd');
+  }
+
+  /** Queues an event for the endpoints of a user that want it; it is sent once the caller's transaction is committed. */
+  async publish(manager: EntityManager, userId: string, { type, data }: WebhookEvent): Promise<void> {
+    await manager.query(PUBLISH, [userId, type, JSON.stringify(data), this.now()]);
+  }
+
+  /**
+   * Adds a delivery that its caller attempts at once.
+   *
+   * @param until from then on it is anybody's
+   */
+  async addClaimed(
+    endpoint: WebhookEndpoint,
+    { type, data }: { type: string; data: Record<string, unknown> },
+    until: Date,
+  ): Promise<ClaimedDelivery> {
+    const now = this.now();
+    const id = randomUUID();
+    await this.query(ADD_CLAIMED, [id, endpoint.id, type, JSON.stringify(data), now, until]);
+    return { id, eventType: type, data, attempts: 1, createdAt: now, endpoint };
+  }
+
+  /**
+   * Takes due deliveries, at most one of each endpoint.
+   *
+   * @param busy ids of endpoints to leave out
+   * @param until from then on they are anybody's again
+   */
+  async claim(busy: readonly string[], limit: number, until: Date): Promise<ClaimedDelivery[]> {
+    const [rows] = await this.query<[ClaimedRow[], number]>(CLAIM, [this.now(), until, busy, limit]);
+    return rows.map((row) => ({
+      id: row.id,
+      eventType: row.event_type,
+      data: row.data,
+      attempts: row.attempts,
+      createdAt: row.created_at,
+      endpoint: { id: row.endpoint_id, url: row.url, secret: row.secret },
+    }));
+  }
+
+  /** Notes how an attempt ended, unless somebody else has made the next one meanwhile. */
+  async settle({ id, attempts }: ClaimedDelivery, result: AttemptResult): Promise<void> {
+    const { status, nextAttemptAt, responseStatus, error, durationMs } = result;
+    await this.query(SETTLE, [id, attempts, status, nextAttemptAt, responseStatus, error, durationMs]);
+  }
+
+  /** Whether nothing has arrived at the delivery's endpoint since the delivery was created. */
+  async nothingArrivedSince(id: string): Promise<boolean> {
+    const [row] = await this.query<{ nothing: boolean }[]>(NOTHING_SINCE, [id]);
+    return row?.nothing ?? false;
+  }
+
+  /** A page of an endpoint's deliveries, the newest first. */
+  async page(
+    endpointId: string,
+    { status, cursor, limit }: { status: DeliveryStatus | null; cursor: string | null; limit: number },
+  ): Promise<Page<WebhookDelivery>> {
+    const after = parseTimeCursor(cursor);
+    const rows = await this.query<Record<string, unknown>[]>(
+      `SELECT ${this.rows.columns}, to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
+       FROM webhook_deliveries d
+       WHERE d.endpoint_id = $1 AND ($2::text IS NULL OR d.status = $2)
+         AND ($3::timestamptz IS NULL OR (d.created_at, d.id) < ($3, $4::uuid))
+       ORDER BY d.created_at DESC, d.id DESC LIMIT $5`,
+      [endpointId, status, after?.at ?? null, after?.id ?? null, limit + 1],
+    );
+    const { items, nextPageId } = toPage(rows, limit, ({ cursor_at: at, id }) =>
+      formatTimeCursor({ at: String(at), id: String(id) }),
+    );
+    return { items: items.map((row) => this.rows.entity(row)), nextPageId };
+  }
+
+  async findOfEndpoint(endpointId: string, id: string): Promise<WebhookDelivery | null> {
+    return this.findOneBy({ endpointId, id });
+  }
+
+  /** Begins a delivery anew, whatever became of it. */
+  async redeliver(endpointId: string, id: string): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await manager.query(REDELIVER, [id, endpointId, this.now()]);
+      await manager.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+    });
+  }
+
+  /** Forgets what was created before, also what never arrived. */
+  async prune(before: Date): Promise<void> {
+    await this.createQueryBuilder().delete().where('created_at < :before', { before }).execute();
+  }
+
+  private now(): Date {
+    return new Date(this.clock.now());
+  }
+}

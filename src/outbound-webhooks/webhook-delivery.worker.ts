@@ -1,0 +1,128 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { RepeatedWork } from '../common/async.js';
+import { Clock } from '../common/clock.js';
+import { errorMessage } from '../common/errors/error-message.js';
+import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
+import {
+  type ClaimedDelivery,
+  DELIVERIES_CHANNEL,
+  WebhookDeliveryRepository,
+} from './webhook-delivery.repository.js';
+import type { WebhookDelivery } from './webhook-delivery.entity.js';
+import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
+import { TEST_EVENT } from './webhook-event.js';
+import { ATTEMPT_TIMEOUT_MS, WebhookSender } from './webhook.sender.js';
+
+/** For attempts that fall due, and for notifications that were lost. */
+const POLL_MS = 2_000;
+const PRUNE_MS = 3_600_000;
+const KEEP_MS = 7 * 24 * 3_600_000;
+/** Of one process, each to another endpoint. */
+const MAX_CONCURRENT = 32;
+/** Longer than an attempt can take: afterwards its process has died. */
+const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
+
+/**
+ * Delivers what was published: at least once, again and again with growing pauses until the receiver takes it. The
+ * deliveries of one endpoint are sent one after the other, so that a slow one holds up nobody else's.
+ */
+@Injectable()
+export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger(WebhookDeliveryWorker.name);
+  private readonly inWork = new Map<string, Promise<void>>();
+  private readonly stopping = new AbortController();
+  private readonly polling = new RepeatedWork(
+    POLL_MS,
+    () => this.deliverDue(),
+    (error) => this.logger.warn('failed to find webhook deliveries', { error: errorMessage(error) }),
+  );
+  private readonly pruning = new RepeatedWork(
+    PRUNE_MS,
+    () => this.deliveries.prune(new Date(this.clock.now() - KEEP_MS)),
+    (error) => this.logger.warn('failed to prune webhook deliveries', { error: errorMessage(error) }),
+  );
+  private stopListening: (() => void) | null = null;
+
+  constructor(
+    private readonly deliveries: WebhookDeliveryRepository,
+    private readonly endpoints: WebhookEndpointRepository,
+    private readonly sender: WebhookSender,
+    private readonly notifications: DatabaseNotifications,
+    private readonly clock: Clock,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const look = (): void => void this.polling.now();
+    this.stopListening = this.notifications.listen(DELIVERIES_CHANNEL, look, look);
+    this.polling.start();
+    this.pruning.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stopListening?.();
+    await Promise.all([this.polling.stop(), this.pruning.stop()]);
+    this.stopping.abort();
+    await Promise.all(this.inWork.values());
+  }
+
+  /** Sends an event of its own to an endpoint, enabled or not, and returns the delivery after the first attempt. */
+  async test(endpoint: WebhookEndpoint): Promise<WebhookDelivery | null> {
+    const event = { type: TEST_EVENT, data: { endpoint_id: endpoint.id } };
+    const delivery = await this.deliveries.addClaimed(endpoint, event, this.claimEnd());
+    await this.attempt(delivery, { isLast: true });
+    return this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
+  }
+
+  private async deliverDue(): Promise<void> {
+    const free = MAX_CONCURRENT - this.inWork.size;
+    if (free <= 0 || this.stopping.signal.aborted) {
+      return;
+    }
+    for (const delivery of await this.deliveries.claim([...this.inWork.keys()], free, this.claimEnd())) {
+      const { id: endpointId } = delivery.endpoint;
+      const work = this.attempt(delivery, { isLast: false })
+        .catch((error: unknown) => this.reportFailure(delivery, error))
+        .finally(() => {
+          this.inWork.delete(endpointId);
+          // The endpoint may have more.
+          void this.polling.now();
+        });
+      this.inWork.set(endpointId, work);
+    }
+  }
+
+  private async attempt(delivery: ClaimedDelivery, { isLast }: { isLast: boolean }): Promise<void> {
+    const secret = this.endpoints.secretOf(delivery.endpoint);
+    const at = new Date(this.clock.now());
+    const { gone, ...result } = await this.sender.attempt(delivery, secret, at, this.stopping.signal);
+    const isOver = isLast && result.status === 'pending';
+    await this.deliveries.settle(
+      delivery,
+      isOver ? { ...result, status: 'failed', nextAttemptAt: null } : result,
+    );
+    if (gone) {
+      await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
+    } else if (result.status === 'failed' && (await this.deliveries.nothingArrivedSince(delivery.id))) {
+      await this.endpoints.disable(
+        delivery.endpoint.id,
+        'No delivery has arrived for two days. Enable the endpoint when its server works again.',
+      );
+    }
+  }
+
+  private reportFailure({ id, endpoint }: ClaimedDelivery, error: unknown): void {
+    // An attempt that ends with the process is made again when its claim ends.
+    if (!this.stopping.signal.aborted) {
+      this.logger.error('failed to attempt webhook delivery', {
+        delivery_id: id,
+        endpoint_id: endpoint.id,
+        error: errorMessage(error),
+      });
+    }
+  }
+
+  private claimEnd(): Date {
+    return new Date(this.clock.now() + CLAIM_MS);
+  }
+}

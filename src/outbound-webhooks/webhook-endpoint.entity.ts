@@ -1,0 +1,53 @@
+import {
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  UpdateDateColumn,
+} from 'typeorm';
+import { User } from '../auth/user.entity.js';
+
+/** An address of a user's that is told what happens. */
+@Entity('webhook_endpoints')
+@Index('webhook_endpoints_user_id_idx', ['userId'])
+export class WebhookEndpoint {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_endpoints_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'webhook_endpoints_user_id_fkey' })
+  user?: User;
+
+  @Column('text')
+  url: string;
+
+  @Column('text', { nullable: true })
+  description: string | null;
+
+  /** Types of events, or `*`. */
+  @Column('text', { array: true })
+  events: string[];
+
+  /** Encrypted. */
+  @Column('text')
+  secret: string;
+
+  @Column('boolean', { default: true })
+  enabled: boolean;
+
+  /** Why the service has disabled it; null when it is enabled, or its user has disabled it. */
+  @Column('text', { name: 'disabled_reason', nullable: true })
+  disabledReason: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}

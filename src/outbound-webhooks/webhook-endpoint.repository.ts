@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, Repository } from 'typeorm';
+import { lockUser } from '../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
+import { WebhookEndpoint } from './webhook-endpoint.entity.js';
+
+/** Of one user. */
+export const MAX_ENDPOINTS = 10;
+
+/** What an encrypted signing secret is bound to: copied to another endpoint it does not decrypt. */
+function secretBinding(id: string): string {
+  return `webhook_endpoints.secret:${id}`;
+}
+
+/** The encrypted column of this table. */
+export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'webhook_endpoints',
+    column: 'secret',
+    keyColumns: ['id'],
+    binding: ({ id = '' }) => secretBinding(id),
+  },
+];
+
+/** What users say of an endpoint; the secret in clear. */
+export interface EndpointValues {
+  url: string;
+  description: string | null;
+  events: string[];
+  enabled: boolean;
+  secret: string;
+}
+
+/** The `webhook_endpoints` table: encrypts the secrets that go in and decrypts those that come out. */
+@Injectable()
+export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+  ) {
+    super(WebhookEndpoint, dataSource.manager);
+  }
+
+  /** The oldest first. */
+  async listOf(userId: string): Promise<WebhookEndpoint[]> {
+    return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
+  }
+
+  async findOf(userId: string, id: string): Promise<WebhookEndpoint | null> {
+    return this.findOneBy({ userId, id });
+  }
+
+  /** @returns null when the user has as many as may be */
+  async add(userId: string, { secret, ...values }: EndpointValues): Promise<WebhookEndpoint | null> {
+    const id = randomUUID();
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      if ((await manager.countBy(WebhookEndpoint, { userId })) >= MAX_ENDPOINTS) {
+        return null;
+      }
+      await manager.insert(WebhookEndpoint, { id, userId, ...values, secret: this.encrypt(id, secret) });
+      return manager.findOneByOrFail(WebhookEndpoint, { id });
+    });
+  }
+
+  /**
+   * Changes what is given. An endpoint that is enabled again has no reason any more why it was not.
+   *
+   * @returns null when the user has no such endpoint
+   */
+  async change(
+    userId: string,
+    id: string,
+    { secret, ...values }: Partial<EndpointValues>,
+  ): Promise<WebhookEndpoint | null> {
+    await this.update(
+      { userId, id },
+      {
+        ...values,
+        ...(secret !== undefined && { secret: this.encrypt(id, secret) }),
+        ...(values.enabled !== undefined && { disabledReason: null }),
+        updatedAt: () => 'now()',
+      },
+    );
+    return this.findOf(userId, id);
+  }
+
+  /** @returns whether the user had such an endpoint; its deliveries are gone with it */
+  async removeOf(userId: string, id: string): Promise<boolean> {
+    const { affected } = await this.delete({ userId, id });
+    return affected === 1;
+  }
+
+  /** Ends deliveries to an endpoint until its user enables it again. */
+  async disable(id: string, reason: string): Promise<void> {
+    await this.update({ id, enabled: true }, { enabled: false, disabledReason: reason });
+  }
+
+  /**
+   * The signing secret in clear.
+   *
+   * @throws SecretDecryptionError when it is not readable with the configured keys
+   */
+  secretOf({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string {
+    return this.cipher.decrypt(secret, secretBinding(id));
+  }
+
+  private encrypt(id: string, secret: string): string {
+    return this.cipher.encrypt(secret, secretBinding(id));
+  }
+}

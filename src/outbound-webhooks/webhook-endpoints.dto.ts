@@ -1,0 +1,257 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { addressProblem } from '../common/http/address-rules.js';
+import { NextPageId } from '../common/openapi/responses.js';
+import type { Page } from '../common/pagination/page.js';
+import { customRule } from '../common/validation/field.js';
+import { Flag, Integer } from '../common/validation/number-fields.js';
+import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
+import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
+import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
+import type { EndpointWithSecret } from './webhook-endpoints.service.js';
+import { webhookSecretBytes } from './webhook-signature.js';
+
+const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';
+const DELIVERY_ID = 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76';
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
+const URL_EXAMPLE = 'https://ci.example.com/slipway';
+
+const EVENTS_EXPECTED = `Expected a list of: ${[EVERY_EVENT, ...WEBHOOK_EVENT_TYPES].join(', ')}.`;
+
+/** Types of events that an endpoint may subscribe to. */
+function EventTypes(): PropertyDecorator {
+  const known: ReadonlySet<unknown> = new Set([EVERY_EVENT, ...WEBHOOK_EVENT_TYPES]);
+  return (target, property) => {
+    TextList({
+      description: `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
+      example: ['conversation.finished', 'conversation.error'],
+      default: [EVERY_EVENT],
+    })(target, property);
+    customRule('eventTypes', (value) => {
+      const isGood =
+        !Array.isArray(value) ||
+        (value.length > 0 && value.every((type) => known.has(type)) && new Set(value).size === value.length);
+      return isGood ? [] : [{ type: 'enum', msg: EVENTS_EXPECTED }];
+    })(target, property);
+  };
+}
+
+/** What users may say of an endpoint. */
+class EndpointFieldsDto {
+  @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
+  description?: string | null;
+
+  @EventTypes()
+  events?: string[];
+
+  @Flag({ description: 'Whether anything is sent.', default: true, example: true })
+  enabled?: boolean;
+
+  @Text({
+    secret: true,
+    description: 'Signing secret; by default a random one. It is shown once, and never again.',
+    example: SECRET,
+    form: { minLength: 38, maxLength: 94 },
+    rule: (secret) =>
+      webhookSecretBytes(secret) === null ? 'Expected whsec_ and 24 to 64 bytes in base64.' : null,
+  })
+  secret?: string;
+}
+
+/** Body of `POST /api/v1/webhook-endpoints`. */
+@ApiSchema({ name: 'CreateWebhookEndpoint' })
+export class CreateWebhookEndpointDto extends EndpointFieldsDto {
+  @Text({
+    required: true,
+    description:
+      'Where events are sent: an https address of a public server, or one that the operator allows.',
+    example: URL_EXAMPLE,
+    format: 'uri',
+    maxLength: 2_000,
+    rule: (url) => addressProblem(url, ['http', 'https']),
+  })
+  url: string;
+}
+
+/** Body of `PATCH /api/v1/webhook-endpoints/{id}`. */
+@ApiSchema({ name: 'UpdateWebhookEndpoint' })
+export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
+  @Text({
+    description: 'Where events are sent from now on.',
+    example: URL_EXAMPLE,
+    format: 'uri',
+    maxLength: 2_000,
+    rule: (url) => addressProblem(url, ['http', 'https']),
+  })
+  url?: string;
+}
+
+/** Path of `/api/v1/webhook-endpoints/{id}`. */
+export class WebhookEndpointIdDto {
+  @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID })
+  id: string;
+}
+
+/** Path of `/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver`. */
+export class WebhookDeliveryIdDto extends WebhookEndpointIdDto {
+  @Identifier({ required: true, description: 'Id of the delivery.', example: DELIVERY_ID })
+  delivery_id: string;
+}
+
+/** Query of `GET /api/v1/webhook-endpoints/{id}/deliveries`. */
+export class SearchWebhookDeliveriesQueryDto {
+  @Choice({ description: 'Only those with this status.', values: DELIVERY_STATUSES, example: 'failed' })
+  status?: DeliveryStatus;
+
+  @Text({ description: '`next_page_id` of the page before.', example: 'MjAyNi0xMS0yMQ' })
+  page_id?: string;
+
+  @Integer({ description: 'Deliveries on a page.', minimum: 1, maximum: 100, default: 50 })
+  limit?: number;
+}
+
+/** An endpoint without its secret. */
+@ApiSchema({ name: 'WebhookEndpoint' })
+export class WebhookEndpointDto {
+  @ApiProperty({ format: 'uuid', example: ENDPOINT_ID })
+  id: string;
+
+  @ApiProperty({ example: URL_EXAMPLE })
+  url: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'CI' })
+  description: string | null;
+
+  @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] })
+  events: string[];
+
+  @ApiProperty({ example: true })
+  enabled: boolean;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Why the service has disabled the endpoint; null when it has not.',
+    example: null,
+  })
+  disabled_reason: string | null;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  updated_at: string;
+}
+
+/** An endpoint with its secret: the only responses that hold it. */
+@ApiSchema({ name: 'WebhookEndpointWithSecret' })
+export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
+  @ApiProperty({ description: 'Shown here and never again.', example: SECRET })
+  secret: string;
+}
+
+/** A delivery of an event to an endpoint. */
+@ApiSchema({ name: 'WebhookDelivery' })
+export class WebhookDeliveryDto {
+  @ApiProperty({
+    format: 'uuid',
+    description: 'The same in all attempts: header `webhook-id`, and `id` of the body.',
+    example: DELIVERY_ID,
+  })
+  id: string;
+
+  @ApiProperty({ example: 'conversation.finished' })
+  event_type: string;
+
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description: '`data` of the body.',
+    example: { conversation_id: '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21', execution_status: 'finished' },
+  })
+  data: Record<string, unknown>;
+
+  @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' })
+  status: DeliveryStatus;
+
+  @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 })
+  attempts: number;
+
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
+  created_at: string;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
+  next_attempt_at: string | null;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-21T09:30:00.200Z' })
+  last_attempt_at: string | null;
+
+  @ApiProperty({
+    type: 'integer',
+    nullable: true,
+    description: 'HTTP status of the last attempt; null when there was no response.',
+    example: 204,
+  })
+  last_response_status: number | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Why the last attempt failed.',
+    example: null,
+  })
+  last_error: string | null;
+
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Milliseconds.', example: 84 })
+  last_duration_ms: number | null;
+}
+
+/** A page of deliveries. */
+@ApiSchema({ name: 'WebhookDeliveryPage' })
+export class WebhookDeliveryPageDto {
+  @ApiProperty({ type: [WebhookDeliveryDto] })
+  items: WebhookDeliveryDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+export function toWebhookEndpointDto(endpoint: WebhookEndpoint): WebhookEndpointDto {
+  return {
+    id: endpoint.id,
+    url: endpoint.url,
+    description: endpoint.description,
+    events: endpoint.events,
+    enabled: endpoint.enabled,
+    disabled_reason: endpoint.disabledReason,
+    created_at: endpoint.createdAt.toISOString(),
+    updated_at: endpoint.updatedAt.toISOString(),
+  };
+}
+
+export function toWebhookEndpointWithSecretDto({
+  endpoint,
+  secret,
+}: EndpointWithSecret): WebhookEndpointWithSecretDto {
+  return Object.assign(toWebhookEndpointDto(endpoint), { secret });
+}
+
+export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDeliveryDto {
+  return {
+    id: delivery.id,
+    event_type: delivery.eventType,
+    data: delivery.data,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    created_at: delivery.createdAt.toISOString(),
+    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
+    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
+    last_response_status: delivery.lastResponseStatus,
+    last_error: delivery.lastError,
+    last_duration_ms: delivery.lastDurationMs,
+  };
+}
+
+export function toWebhookDeliveryPageDto(page: Page<WebhookDelivery>): WebhookDeliveryPageDto {
+  return { items: page.items.map(toWebhookDeliveryDto), next_page_id: page.nextPageId };
+}

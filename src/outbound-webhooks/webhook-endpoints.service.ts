@@ -1,0 +1,169 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { HostAllowlist, OutboundAddresses } from '../common/http/host-allowlist.js';
+import { isPublicHostName } from '../common/http/address-rules.js';
+import { decodePageId, type Page } from '../common/pagination/page.js';
+import { AppConfig } from '../config/app-config.js';
+import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
+import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
+import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
+import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import {
+  type EndpointValues,
+  MAX_ENDPOINTS,
+  WebhookEndpointRepository,
+} from './webhook-endpoint.repository.js';
+import { EVERY_EVENT } from './webhook-event.js';
+import { createWebhookSecret } from './webhook-signature.js';
+
+/** A new endpoint as its user describes it. */
+export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
+
+/** An endpoint together with its secret, which is seen only now. */
+export interface EndpointWithSecret {
+  endpoint: WebhookEndpoint;
+  secret: string;
+}
+
+/** Which deliveries of an endpoint, and from where on. */
+export interface DeliverySearch {
+  status?: DeliveryStatus;
+  pageId?: string;
+  limit: number;
+}
+
+/** Endpoints that users want to be told at, and what was sent there. */
+@Injectable()
+export class WebhookEndpointsService {
+  private readonly allowlist: HostAllowlist;
+  private readonly allowed: OutboundAddresses;
+
+  constructor(
+    private readonly endpoints: WebhookEndpointRepository,
+    private readonly deliveries: WebhookDeliveryRepository,
+    private readonly worker: WebhookDeliveryWorker,
+    { outbound }: AppConfig,
+  ) {
+    this.allowlist = HostAllowlist.parse(outbound.allowlist ?? []);
+    this.allowed = new OutboundAddresses(outbound.allowlist);
+  }
+
+  async list(userId: string): Promise<WebhookEndpoint[]> {
+    return this.endpoints.listOf(userId);
+  }
+
+  /** @throws DomainError not_found */
+  async get(userId: string, id: string): Promise<WebhookEndpoint> {
+    return found(await this.endpoints.findOf(userId, id));
+  }
+
+  /** @throws DomainError conflict when the user has as many as may be; InvalidInputError for an address that may not be called */
+  async create(userId: string, given: NewEndpoint): Promise<EndpointWithSecret> {
+    this.checkAddress(given.url);
+    const secret = given.secret ?? createWebhookSecret();
+    const endpoint = await this.endpoints.add(userId, {
+      url: given.url,
+      description: given.description ?? null,
+      events: given.events ?? [EVERY_EVENT],
+      enabled: given.enabled ?? true,
+      secret,
+    });
+    if (endpoint === null) {
+      throw new DomainError(
+        'conflict',
+        'conflict',
+        `A user may have ${MAX_ENDPOINTS} webhook endpoints; delete one first.`,
+      );
+    }
+    return { endpoint, secret };
+  }
+
+  /** @throws DomainError not_found; InvalidInputError as `create` */
+  async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint> {
+    if (change.url !== undefined) {
+      this.checkAddress(change.url);
+    }
+    return found(await this.endpoints.change(userId, id, change));
+  }
+
+  /**
+   * Replaces the signing secret. What is sent from now on, repeated attempts included, is signed with the new one.
+   *
+   * @throws DomainError not_found
+   */
+  async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
+    const secret = createWebhookSecret();
+    return { endpoint: found(await this.endpoints.change(userId, id, { secret })), secret };
+  }
+
+  /** @throws DomainError not_found */
+  async remove(userId: string, id: string): Promise<void> {
+    if (!(await this.endpoints.removeOf(userId, id))) {
+      throw unknownEndpoint();
+    }
+  }
+
+  /**
+   * Sends a test event and waits for the answer of the endpoint's server.
+   *
+   * @throws DomainError not_found
+   */
+  async test(userId: string, id: string): Promise<WebhookDelivery> {
+    return found(await this.worker.test(await this.get(userId, id)));
+  }
+
+  /** @throws DomainError not_found */
+  async searchDeliveries(
+    userId: string,
+    id: string,
+    { status, pageId, limit }: DeliverySearch,
+  ): Promise<Page<WebhookDelivery>> {
+    const endpoint = await this.get(userId, id);
+    return this.deliveries.page(endpoint.id, {
+      status: status ?? null,
+      cursor: decodePageId(pageId),
+      limit,
+    });
+  }
+
+  /**
+   * Sends a delivery again, whatever became of it.
+   *
+   * @throws DomainError not_found
+   */
+  async redeliver(userId: string, id: string, deliveryId: string): Promise<WebhookDelivery> {
+    const endpoint = await this.get(userId, id);
+    await this.deliveries.redeliver(endpoint.id, deliveryId);
+    const delivery = await this.deliveries.findOfEndpoint(endpoint.id, deliveryId);
+    if (delivery === null) {
+      throw new DomainError('not_found', 'not_found', 'The endpoint has no delivery with this id.');
+    }
+    return delivery;
+  }
+
+  /** What the address leads to is checked again at each attempt. */
+  private checkAddress(address: string): void {
+    const url = new URL(address);
+    const isCallable =
+      this.allowlist.allows(url) || (url.protocol === 'https:' && isPublicHostName(url.hostname));
+    const msg =
+      this.allowed.problem(address) ??
+      (isCallable
+        ? null
+        : 'Expected an https address of a public server, or one that OUTBOUND_ALLOWLIST names.');
+    if (msg !== null) {
+      throw new InvalidInputError([{ loc: ['body', 'url'], msg, type: 'value_error' }]);
+    }
+  }
+}
+
+function found<T>(row: T | null): T {
+  if (row === null) {
+    throw unknownEndpoint();
+  }
+  return row;
+}
+
+function unknownEndpoint(): DomainError {
+  return new DomainError('not_found', 'not_found', 'There is no webhook endpoint with this id.');
+}

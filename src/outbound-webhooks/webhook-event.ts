@@ -1,0 +1,49 @@
+/** What happened, by the names that endpoints subscribe to. */
+export const WEBHOOK_EVENT_TYPES = [
+  'conversation.ready',
+  'conversation.start_failed',
+  'conversation.running',
+  'conversation.paused',
+  'conversation.waiting_for_confirmation',
+  'conversation.finished',
+  'conversation.error',
+  'conversation.stuck',
+  'pull_request.opened',
+] as const;
+
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
+
+/** Subscribes to all types, also those that come later. */
+export const EVERY_EVENT = '*';
+/** What `POST …/test` sends, whatever the endpoint subscribes to. */
+export const TEST_EVENT = 'test';
+
+/** Something that happened to what a user owns. */
+export interface WebhookEvent {
+  type: WebhookEventType;
+  /** Ids and facts that a receiver needs to ask for more; never a secret, and nothing that agents wrote. */
+  data: Record<string, unknown>;
+}
+
+/** The event of a conversation's new execution status; null for states that nobody waits for. */
+export function statusEvent(
+  status: string,
+  conversation: { conversationId: string; sandboxId: string },
+): WebhookEvent | null {
+  const type = WEBHOOK_EVENT_TYPES.find((known) => known === `conversation.${status}`);
+  return type === undefined
+    ? null
+    : {
+        type,
+        data: {
+          conversation_id: conversation.conversationId,
+          sandbox_id: conversation.sandboxId,
+          execution_status: status,
+        },
+      };
+}
+
+/** The body of a delivery. Every attempt sends the same bytes. */
+export function deliveryBody(id: string, { type, data }: { type: string; data: object }, at: Date): string {
+  return JSON.stringify({ id, type, timestamp: at.toISOString(), data });
+}

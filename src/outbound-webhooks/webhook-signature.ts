@@ -1,0 +1,48 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+const PREFIX = 'whsec_';
+const SECRET_BYTES = 32;
+/** What the specification allows. */
+const MIN_BYTES = 24;
+const MAX_BYTES = 64;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** A new signing secret: `whsec_` and 32 random bytes in base64. */
+export function createWebhookSecret(): string {
+  return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;
+}
+
+/** The bytes of a signing secret; null when it is not `whsec_` and 24 to 64 bytes in base64. */
+export function webhookSecretBytes(secret: string): Buffer | null {
+  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : '';
+  const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
+  return bytes.length >= MIN_BYTES && bytes.length <= MAX_BYTES ? bytes : null;
+}
+
+/** One delivery as it is signed. */
+export interface SignedDelivery {
+  id: string;
+  /** Of this attempt. */
+  at: Date;
+  body: string;
+}
+
+/**
+ * The headers that prove a delivery, as Standard Webhooks has them (https://www.standardwebhooks.com): HMAC-SHA256 over
+ * id, timestamp in seconds, and body. Receivers refuse old timestamps, and know repeated ids.
+ *
+ * @throws Error when the secret is none
+ */
+export function signatureHeaders(secret: string, { id, at, body }: SignedDelivery): Record<string, string> {
+  const key = webhookSecretBytes(secret);
+  if (key === null) {
+    throw new Error('a signing secret has the wrong form');
+  }
+  const timestamp = String(Math.floor(at.getTime() / 1000));
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${signature}`,
+  };
+}

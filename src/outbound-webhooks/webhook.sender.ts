@@ -1,0 +1,126 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
+import { AppConfig } from '../config/app-config.js';
+import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
+import { deliveryBody } from './webhook-event.js';
+import { signatureHeaders } from './webhook-signature.js';
+
+export const ATTEMPT_TIMEOUT_MS = 10_000;
+/** Nobody reads what receivers answer, beyond the status. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
+const GONE = 410;
+
+/** Seconds from each attempt to the next one: about two days in all. */
+const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000];
+/** Of the time to wait; receivers that were down do not get everything at the same moment. */
+const JITTER = 0.1;
+
+const FAILURES: Readonly<Record<UpstreamReason, string>> = {
+  timeout: `The server did not answer within ${ATTEMPT_TIMEOUT_MS / 1000} seconds.`,
+  network: 'The server cannot be reached.',
+  too_large: `The response has more than ${MAX_RESPONSE_BYTES / 1024} KiB.`,
+  refused: 'This address may not be called: it is not public, and the operator does not allow it.',
+  redirect: 'The server redirects to another one.',
+  malformed: 'The response is malformed.',
+};
+
+/** HTTP to the endpoints of users: to public addresses, and to those that the operator allows. */
+export class WebhookHttpClient extends GuardedHttpClient {}
+
+/** @returns the client for the configured proxy and `OUTBOUND_ALLOWLIST` */
+export function createWebhookHttpClient({ outbound }: AppConfig): WebhookHttpClient {
+  return new WebhookHttpClient({
+    allowlist: HostAllowlist.parse(outbound.allowlist ?? []),
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    ...(outbound.proxyUrl !== null && {
+      proxy: {
+        url: outbound.proxyUrl,
+        ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }),
+      },
+    }),
+  });
+}
+
+/** Sends deliveries to endpoints, one attempt at a time. */
+@Injectable()
+export class WebhookSender implements OnApplicationShutdown {
+  constructor(private readonly http: WebhookHttpClient) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.http.close();
+  }
+
+  /**
+   * Makes one attempt. Whatever the receiver does becomes part of the result.
+   *
+   * @param secret of the endpoint, in clear
+   * @param at the time of the attempt
+   * @returns `gone`: the receiver wants no more deliveries
+   * @throws the signal's reason
+   */
+  async attempt(
+    { id, eventType, data, createdAt, attempts, endpoint }: ClaimedDelivery,
+    secret: string,
+    at: Date,
+    signal?: AbortSignal,
+  ): Promise<AttemptResult & { gone: boolean }> {
+    const body = deliveryBody(id, { type: eventType, data }, createdAt);
+    const since = performance.now();
+    const { responseStatus, error } = await this.post(
+      endpoint.url,
+      {
+        ...signatureHeaders(secret, { id, at, body }),
+        'content-type': 'application/json',
+        'user-agent': 'Slipway',
+      },
+      body,
+      signal,
+    );
+    const durationMs = Math.round(performance.now() - since);
+    const nextAttemptAt = error === null || responseStatus === GONE ? null : nextAttempt(attempts, at);
+    const failed = nextAttemptAt === null ? 'failed' : 'pending';
+    return {
+      status: error === null ? 'delivered' : failed,
+      nextAttemptAt,
+      responseStatus,
+      error,
+      durationMs,
+      gone: responseStatus === GONE,
+    };
+  }
+
+  private async post(
+    url: string,
+    headers: Record<string, string>,
+    body: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ responseStatus: number | null; error: string | null }> {
+    try {
+      const { status } = await this.http.fetch(url, {
+        method: 'POST',
+        headers,
+        body,
+        ...(signal && { signal }),
+      });
+      const isTaken = status >= 200 && status < 300;
+      return { responseStatus: status, error: isTaken ? null : `The server answered with status ${status}.` };
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof UpstreamError)) {
+        throw error;
+      }
+      return { responseStatus: null, error: FAILURES[error.reason] };
+    }
+  }
+}
+
+/** When a delivery is attempted again after so many attempts; null: not any more. */
+export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
+  const seconds = RETRY_SECONDS[attempts - 1];
+  return seconds === undefined
+    ? null
+    : new Date(now.getTime() + Math.round(seconds * 1000 * (1 + JITTER * random)));
+}

@@ -1,0 +1,330 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import {
+  DELIVERIES_CHANNEL,
+  WebhookDeliveryRepository,
+} from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
+import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+const PATH = '/api/v1/webhook-endpoints';
+const FINISHED: WebhookEvent = { type: 'conversation.finished', data: { conversation_id: 'c' } };
+const A_DAY = 24 * 3600;
+
+let receiver: FakeServer;
+let app: TestApp;
+let user: TestUser;
+
+beforeAll(async () => {
+  receiver = await FakeServer.start(() => ({ status: 204 }));
+  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${receiver.origin},*.example.com` });
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+  receiver.requests.length = 0;
+});
+
+afterEach(() => {
+  receiver.clearFaults();
+});
+
+afterAll(async () => {
+  await app.close();
+  await receiver.close();
+});
+
+function call(method: 'get' | 'post' | 'patch' | 'delete', path = '', as = user): request.Test {
+  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
+}
+
+async function create(body: object = {}): Promise<{ id: string; secret: string }> {
+  const { body: created } = await call('post')
+    .send({ url: `${receiver.origin}/hook`, ...body })
+    .expect(201);
+  return created;
+}
+
+async function publish(event: WebhookEvent = FINISHED, owner = user): Promise<void> {
+  await app.dataSource.transaction(async (manager) => {
+    await app.app.get(WebhookDeliveryRepository).publish(manager, owner.id, event);
+  });
+}
+
+interface Delivery {
+  id: string;
+  event_type: string;
+  status: string;
+  attempts: number;
+  last_response_status: number | null;
+  last_error: string | null;
+  next_attempt_at: string | null;
+}
+
+async function deliveries(id: string, query = ''): Promise<Delivery[]> {
+  const { body } = await call('get', `/${id}/deliveries${query}`).expect(200);
+  return body.items;
+}
+
+/** Lets time pass, and workers look. */
+async function pass(seconds: number): Promise<void> {
+  app.clock.advance(seconds * 1000);
+  await app.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+}
+
+/** Lets time pass until the next attempt, and waits for it. */
+async function attemptAgain(id: string): Promise<void> {
+  const [before] = await deliveries(id);
+  await pass(A_DAY);
+  await until(async () => (await deliveries(id))[0]?.attempts === (before?.attempts ?? 0) + 1);
+  await until(async () => (await deliveries(id))[0]?.last_error !== null);
+}
+
+describe('webhook endpoints', () => {
+  it('are created, listed, changed and removed, and show their secret once', async () => {
+    const created = await call('post').send({ url: 'https://ci.example.com/a?key=1' }).expect(201);
+    expect(created.body).toEqual({
+      id: expect.any(String),
+      url: 'https://ci.example.com/a?key=1',
+      description: null,
+      events: ['*'],
+      enabled: true,
+      disabled_reason: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    const { secret, ...shown } = created.body;
+    expect((await call('get').expect(200)).body).toEqual([shown]);
+
+    const changed = await call('patch', `/${shown.id}`)
+      .send({ events: ['conversation.error'], description: 'CI', enabled: false })
+      .expect(200);
+    expect(changed.body).toMatchObject({ events: ['conversation.error'], description: 'CI', enabled: false });
+    expect((await call('get', `/${shown.id}`).expect(200)).body).toEqual(changed.body);
+
+    const rotated = await call('post', `/${shown.id}/rotate-secret`).expect(200);
+    expect(rotated.body.secret).not.toBe(secret);
+    const stored = await app.dataSource.query<{ secret: string }[]>('SELECT secret FROM webhook_endpoints');
+    expect(JSON.stringify(stored)).not.toContain(rotated.body.secret.slice(6));
+
+    await call('delete', `/${shown.id}`).expect(204);
+    await call('get', `/${shown.id}`).expect(404);
+    await call('delete', `/${shown.id}`).expect(404);
+  });
+
+  it.each([
+    [{ url: 'https://10.0.0.1/a' }, ['body', 'url']],
+    [{ url: 'http://ci.example.com/a' }, ['body', 'url']],
+    [{ url: 'https://elsewhere.example.org/' }, ['body', 'url']],
+    [{ url: 'https://me:pass@ci.example.com/' }, ['body', 'url']],
+    [{ url: 'ftp://ci.example.com/' }, ['body', 'url']],
+    [{ url: '' }, ['body', 'url']],
+    [{}, ['body', 'url']],
+    [{ url: 'https://ci.example.com/', events: [] }, ['body', 'events']],
+    [{ url: 'https://ci.example.com/', events: ['conversation.dreaming'] }, ['body', 'events']],
+    [{ url: 'https://ci.example.com/', events: ['*', '*'] }, ['body', 'events']],
+    [{ url: 'https://ci.example.com/', secret: 'short' }, ['body', 'secret']],
+  ])('refuses %j', async (body, loc) => {
+    const { body: refused } = await call('post').send(body).expect(422);
+    expect(refused.detail[0].loc).toEqual(loc);
+    expect((await call('get').expect(200)).body).toEqual([]);
+  });
+
+  it('refuses the eleventh of a user', async () => {
+    for (let count = 0; count < 10; count += 1) {
+      await create();
+    }
+    const { body } = await call('post').send({ url: receiver.origin }).expect(409);
+    expect(body.detail).toBe('A user may have 10 webhook endpoints; delete one first.');
+  });
+
+  it("are nobody else's", async () => {
+    const { id } = await create();
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    const [delivery] = await deliveries(id);
+    const stranger = await app.createUser();
+
+    expect((await call('get', '', stranger).expect(200)).body).toEqual([]);
+    await call('get', `/${id}`, stranger).expect(404);
+    await call('patch', `/${id}`, stranger).send({ enabled: false }).expect(404);
+    await call('delete', `/${id}`, stranger).expect(404);
+    await call('post', `/${id}/rotate-secret`, stranger).expect(404);
+    await call('post', `/${id}/test`, stranger).expect(404);
+    await call('get', `/${id}/deliveries`, stranger).expect(404);
+    await call('post', `/${id}/deliveries/${delivery?.id}/redeliver`, stranger).expect(404);
+    await publish(FINISHED, stranger);
+    expect((await call('get', `/${id}`).expect(200)).body.enabled).toBe(true);
+    expect(await deliveries(id)).toHaveLength(1);
+  });
+});
+
+describe('deliveries', () => {
+  it('are signed posts of the events that an endpoint wants', async () => {
+    const { id, secret } = await create({ events: ['conversation.finished'] });
+    await publish({ type: 'conversation.error', data: {} });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+
+    expect(receiver.requests).toHaveLength(1);
+    const [sent] = receiver.requests;
+    const [delivery] = await deliveries(id);
+    expect(JSON.parse(sent?.body ?? '')).toEqual({
+      id: delivery?.id,
+      type: 'conversation.finished',
+      timestamp: expect.any(String),
+      data: FINISHED.data,
+    });
+    const { 'webhook-id': messageId, 'webhook-timestamp': timestamp } = sent?.headers ?? {};
+    const signature = createHmac('sha256', Buffer.from(secret.slice(6), 'base64'))
+      .update(`${messageId}.${timestamp}.${sent?.body}`)
+      .digest('base64');
+    expect(sent?.headers['webhook-signature']).toBe(`v1,${signature}`);
+    expect(messageId).toBe(delivery?.id);
+  });
+
+  it('come from what happens to a conversation', async () => {
+    const { id } = await create();
+    const conversation = await new ConversationRows(app).conversation(user.id);
+    const followed = app.app.get(FollowedConversationRepository);
+    await followed.updateState(conversation.id, { executionStatus: 'running' });
+    await followed.updateState(conversation.id, { executionStatus: 'running' });
+    await followed.updateState(conversation.id, { executionStatus: 'finished' });
+    await until(() => receiver.requests.length === 2);
+
+    expect(receiver.requests.map(({ body }) => JSON.parse(body))).toMatchObject([
+      { type: 'conversation.running', data: { conversation_id: conversation.hex } },
+      { type: 'conversation.finished', data: { sandbox_id: conversation.sandboxId } },
+    ]);
+    expect((await deliveries(id)).map(({ event_type: type }) => type)).toEqual([
+      'conversation.finished',
+      'conversation.running',
+    ]);
+  });
+
+  it('are repeated with the same id until the server takes them', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 500 }, { times: 1 });
+    receiver.injectFault({ kind: 'reset' }, { times: 1 });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    expect((await deliveries(id))[0]).toMatchObject({
+      status: 'pending',
+      attempts: 1,
+      last_response_status: 500,
+      last_error: 'The server answered with status 500.',
+    });
+
+    await attemptAgain(id);
+    expect((await deliveries(id))[0]).toMatchObject({
+      status: 'pending',
+      last_response_status: null,
+      last_error: 'The server cannot be reached.',
+    });
+
+    await pass(A_DAY);
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+    expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(new Set(receiver.requests.map(({ body }) => body)).size).toBe(1);
+  });
+
+  it('end after the last attempt, and with them the endpoint that took nothing', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 503 });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    for (let attempt = 2; attempt <= 11; attempt += 1) {
+      await attemptAgain(id);
+    }
+    await until(async () => !(await call('get', `/${id}`)).body.enabled);
+    expect((await deliveries(id, '?status=failed'))[0]).toMatchObject({
+      attempts: 11,
+      next_attempt_at: null,
+    });
+    expect((await call('get', `/${id}`)).body.disabled_reason).toContain('No delivery has arrived');
+
+    await publish();
+    expect(await deliveries(id)).toHaveLength(1);
+    receiver.clearFaults();
+    const { body } = await call('patch', `/${id}`).send({ enabled: true }).expect(200);
+    expect(body).toMatchObject({ enabled: true, disabled_reason: null });
+    const [failed] = await deliveries(id);
+    await call('post', `/${id}/deliveries/${failed?.id}/redeliver`).expect(202);
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+  });
+
+  it('stop when the server says that it is gone', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 410 });
+    await publish();
+    await until(async () => !(await call('get', `/${id}`)).body.enabled);
+    expect((await deliveries(id))[0]).toMatchObject({ status: 'failed', last_response_status: 410 });
+  });
+
+  it('of a process that died are made by another one', async () => {
+    const { id } = await create();
+    const [claimed] = await app.dataSource.query<{ id: string }[]>(
+      `INSERT INTO webhook_deliveries
+         (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at)
+       VALUES ($1, $2, 'conversation.finished', '{}', 'pending', 1, $3, $3, $4) RETURNING id`,
+      [randomUUID(), id, new Date(app.clock.now()), new Date(app.clock.now() + 20_000)],
+    );
+    await pass(21);
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+    expect(receiver.requests[0]?.headers['webhook-id']).toBe(claimed?.id);
+  });
+
+  it('to a slow server do not hold up those to others', async () => {
+    const { id: slow } = await create({ url: `${receiver.origin}/slow` });
+    const { id: quick } = await create({ url: `${receiver.origin}/quick` });
+    receiver.injectFault({ kind: 'hang' }, { match: ({ path }) => path === '/slow' });
+    await publish();
+    await publish();
+    await until(async () => (await deliveries(quick, '?status=delivered')).length === 2);
+    expect((await deliveries(slow)).map(({ status }) => status)).toEqual(['pending', 'pending']);
+    expect(receiver.requests.filter(({ path }) => path === '/slow')).toHaveLength(1);
+    await call('delete', `/${slow}`).expect(204);
+  });
+
+  it('can be tried, also while the endpoint is disabled', async () => {
+    const { id } = await create({ enabled: false });
+    const { body: good } = await call('post', `/${id}/test`).expect(200);
+    expect(good).toMatchObject({ event_type: 'test', status: 'delivered', last_response_status: 204 });
+
+    receiver.injectFault({ kind: 'status', status: 404 });
+    const { body: bad } = await call('post', `/${id}/test`).expect(200);
+    expect(bad).toMatchObject({ status: 'failed', last_response_status: 404, next_attempt_at: null });
+    expect((await call('get', `/${id}`)).body.disabled_reason).toBeNull();
+  });
+
+  it('are read in pages', async () => {
+    const { id } = await create({ enabled: false });
+    for (let count = 0; count < 3; count += 1) {
+      await call('post', `/${id}/test`).expect(200);
+    }
+    const first = await call('get', `/${id}/deliveries?limit=2`).expect(200);
+    const second = await call('get', `/${id}/deliveries?limit=2&page_id=${first.body.next_page_id}`).expect(
+      200,
+    );
+    expect(second.body.next_page_id).toBeNull();
+    const ids = [...first.body.items, ...second.body.items].map((item: Delivery) => item.id);
+    expect(ids).toEqual((await deliveries(id)).map((item) => item.id));
+  });
+
+  it('are forgotten with their user', async () => {
+    await create();
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    await request(app.url).delete(`/api/v1/users/${user.id}`).set(app.admin.headers).expect(204);
+    const rows = await app.dataSource.query<unknown[]>('SELECT 1 FROM webhook_endpoints WHERE user_id = $1', [
+      user.id,
+    ]);
+    expect(rows).toEqual([]);
+  });
+});
