@@ -13,7 +13,7 @@ export interface AgentServerOptions extends EngineServerOptions {
   bashEventsPath: string;
   /** Where the agent works. */
   workspace: string;
-  /** Further folders that clients may read and write. */
+  /** Further folders that clients may read and write, besides `/tmp`. */
   fileRoots: string[];
   corsOrigins: string[];
   createEngine: CreateEngine;

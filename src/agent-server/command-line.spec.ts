@@ -13,11 +13,13 @@ describe('parseOptions', () => {
       conversationsPath: '/srv/workspace/conversations',
       bashEventsPath: '/srv/workspace/bash_events',
       fileRoots: [],
+      aliases: [],
       webhook: null,
       corsOrigins: [],
       toolWrapper: [],
       maxConcurrentRuns: 10,
       secretsOnStdin: false,
+      workspaceName: null,
     });
   });
 
@@ -30,14 +32,21 @@ describe('parseOptions', () => {
       OH_WEBHOOKS_0_FLUSH_DELAY: '0.5',
       OH_ALLOW_CORS_ORIGINS_0: 'https://a.example',
       OH_MAX_CONCURRENT_RUNS: '3',
+      SLIPWAY_WORKSPACE_NAME: '/volume/project:/workspace/project',
     };
-    const args = ['--port', '0', '--workspace', 'mine', '--file-root', '/tmp', '--secrets-stdin'];
+    const args = ['--port', '0', '--workspace', 'mine', '--file-root', '/srv/shared'].concat([
+      '--alias',
+      '/workspace/project=/srv/mine',
+      '--secrets-stdin',
+    ]);
     expect(parseOptions(args, env, '/srv')).toMatchObject({
       port: 0,
       workspace: '/srv/mine',
       conversationsPath: '/c',
       bashEventsPath: '/b',
-      fileRoots: ['/tmp'],
+      fileRoots: ['/srv/shared'],
+      aliases: [{ name: '/workspace/project', folder: '/srv/mine' }],
+      workspaceName: { folder: '/volume/project', name: '/workspace/project' },
       webhook: { baseUrl: 'http://service/hooks', flushDelayMs: 500, retries: 3 },
       corsOrigins: ['https://a.example'],
       maxConcurrentRuns: 3,

@@ -4,6 +4,8 @@ import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { jsonText, parseJson } from '../common/json-access.js';
 import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
+import { parseWorkspaceName, type WorkspaceName } from './named-workspace.js';
+import { parseAlias } from './path-aliases.js';
 import { parseRelay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
@@ -19,6 +21,7 @@ type ParsedOptions = Pick<
   | 'bashEventsPath'
   | 'workspace'
   | 'fileRoots'
+  | 'aliases'
   | 'webhook'
   | 'corsOrigins'
   | 'toolWrapper'
@@ -26,6 +29,8 @@ type ParsedOptions = Pick<
 > & {
   /** Whether the session key comes as a line of JSON on standard input. */
   secretsOnStdin: boolean;
+  /** How the workspace is called from now on; null: as it is given. */
+  workspaceName: WorkspaceName | null;
 };
 
 /**
@@ -45,6 +50,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       'bash-events-dir': { type: 'string' },
       workspace: { type: 'string' },
       'file-root': { type: 'string', multiple: true, default: [] },
+      alias: { type: 'string', multiple: true, default: [] },
       'webhook-url': { type: 'string' },
       'tool-wrapper': { type: 'string', default: '[]' },
       'secrets-stdin': { type: 'boolean', default: false },
@@ -66,11 +72,14 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     bashEventsPath: inWorkspace(values['bash-events-dir'] ?? env['OH_BASH_EVENTS_DIR'], 'bash_events'),
     workspace,
     fileRoots: values['file-root'].map(inCwd),
+    aliases: values.alias.map(parseAlias),
     webhook: toWebhook(values['webhook-url'], env),
     corsOrigins: numberedVariables(env, 'OH_ALLOW_CORS_ORIGINS_'),
     toolWrapper: toStrings(values['tool-wrapper']),
     maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], 0) || DEFAULT_LIMITS.maxConcurrentRuns,
     secretsOnStdin: values['secrets-stdin'],
+    // No flag: images with an agent server of an earlier version would not start with it.
+    workspaceName: parseWorkspaceName(env['SLIPWAY_WORKSPACE_NAME']),
   };
 }
 

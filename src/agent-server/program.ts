@@ -2,6 +2,7 @@ import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/a
 import { DEFAULT_LIMITS } from './agent-server-options.js';
 import { parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
 import { log } from './log.js';
+import { nameWorkspace } from './named-workspace.js';
 import { startAgentServer } from './start-agent-server.js';
 import { toolEnvironment } from './tool-environment.js';
 
@@ -10,7 +11,12 @@ type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Pr
 
 /** The whole life of the process: reads options and secrets, serves, and stops at SIGTERM or SIGINT. */
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
-  const { secretsOnStdin, ...options } = parseOptions(process.argv.slice(2), process.env, process.cwd());
+  const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
+  const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
+  const options = {
+    ...unnamed,
+    ...(workspaceName && (await nameWorkspace(unnamed.workspace, workspaceName))),
+  };
   const fromEnvironment = takeSessionKeys(process.env);
   const sessionKeys = secretsOnStdin ? [await readSessionKey(process.stdin)] : fromEnvironment;
   const serverOptions = { ...options, sessionKeys, environment: toolEnvironment(process.env) };

@@ -22,6 +22,8 @@ import { WebhookSender } from './webhooks/webhook-sender.js';
 /** Longer than the keep-alive of clients: whoever sends decides when a connection ends. */
 const KEEP_ALIVE_MS = 65_000;
 const UPLOAD_TIMEOUT_MS = 3_600_000;
+/** Clients put there what a command shall read, and fetch what it wrote. */
+const TEMPORARY_FOLDER = '/tmp';
 const WEBHOOK_STOP_GRACE_MS = 2_000;
 
 export interface RunningAgentServer {
@@ -33,14 +35,16 @@ export interface RunningAgentServer {
 
 /** Loads the state that an earlier server left, then listens. Only `LazyApp` loads Express and zod, and later. */
 export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
-  const { workspace, environment, sessionKeys, toolWrapper: wrapper } = options;
+  const { workspace, aliases, environment, sessionKeys, toolWrapper: wrapper } = options;
   await mkdir(workspace, { recursive: true });
-  const view = { environment, wrapper };
-  const files = new WorkspaceFiles(view, [workspace, ...options.fileRoots]);
+  const view = { environment, wrapper, aliases };
+  const kept = [workspace, ...options.fileRoots];
+  const files = new WorkspaceFiles(view, [...kept, TEMPORARY_FOLDER]);
   const skills = new SkillReader({ view, files, workspace });
   const conversations = new Conversations({
     folder: options.conversationsPath,
     workspace,
+    aliases,
     createEngine: options.createEngine,
     baseEnvironment: environment,
     serverSecrets: sessionKeys,
@@ -53,12 +57,18 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       whenFull: 'clear',
     }),
     workspace,
+    aliases,
     environment,
     wrapper,
     masker: () => conversations.masker(),
   });
   const transfers = privateFolder(options.conversationsPath);
-  const preparation = new RepositoryPreparation({ view, workspace, files, privateFolder: transfers });
+  const preparation = new RepositoryPreparation({
+    view,
+    workspace,
+    files: new WorkspaceFiles(view, kept),
+    privateFolder: transfers,
+  });
   const activity = new ActivityTracker(
     () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
   );

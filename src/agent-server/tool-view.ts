@@ -1,3 +1,5 @@
+import type { PathAlias } from './path-aliases.js';
+
 /**
  * How programs are run that see what tools see, and nothing else: for whatever opens a path of the workspace or reads
  * what tools have written there. A path that is checked here and opened there may have become another one in between;
@@ -8,6 +10,8 @@ export interface ToolView {
   environment: Record<string, string>;
   /** Program and arguments put before every other, which isolate it. Empty: tools see what the agent server sees. */
   wrapper: readonly string[];
+  /** Other names of folders in it, which clients and models may use. */
+  aliases?: readonly PathAlias[];
 }
 
 /** Where programs of the view start: a folder that is in all views. */

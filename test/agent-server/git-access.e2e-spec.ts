@@ -25,6 +25,7 @@ describe('an agent and its git server', () => {
           webhook: null,
           sessionKeys: [SESSION_KEY],
           toolWrapper: [],
+          aliases: [],
           environment: toolEnvironment(process.env),
           conversationsPath: `${server.folder}/conversations`,
         }),

@@ -14,7 +14,7 @@ describeSandboxBackend('process, not isolated', async () => await processHarness
 if (HAS_BUBBLEWRAP) {
   describeSandboxBackend('process, in bubblewrap', async () => await processHarness('bwrap'), {
     isolated: true,
-    samePaths: false,
+    samePaths: true,
     timeoutMs: 60_000,
   });
 }

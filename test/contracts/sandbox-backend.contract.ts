@@ -8,6 +8,7 @@ import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js
 import { sandboxFetch } from '../support/sandbox-fetch.js';
 import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
+import { describeProjectFolder } from './sandbox-backend.project.contract.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
@@ -255,6 +256,7 @@ export function describeSandboxBackend(
       expect(await states()).toEqual([]);
     });
 
+    describeProjectFolder(() => harness, started, promised);
     describeSandboxIsolation(() => harness, started, promised);
   });
 }

@@ -20,7 +20,7 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     files = new SandboxFiles(folder, 'a');
     await files.create({ instanceId: 'i', hostId: 'h', createdAt: 0 }, null);
     await writeFile(path.join(files.paths.conversations, 'log'), 'the log');
-    shell = new ShellSession(files.paths.workspace, toolWrapper('bwrap', files.paths));
+    shell = new ShellSession(files.paths.workspace, toolWrapper('bwrap', files.paths, false));
   });
 
   afterEach(async () => {

@@ -33,7 +33,7 @@ const TOKEN = 'token-of-the-git-host';
     files = new SandboxFiles(folder, 'a');
     await files.create({ instanceId: 'i', hostId: 'h', createdAt: 0 }, null);
     const { workspace, conversations, bashEvents, box } = files.paths;
-    wrapper = toolWrapper('bwrap', files.paths);
+    wrapper = toolWrapper('bwrap', files.paths, false);
     tools = [];
     await writeFile(path.join(box, 'secret'), 'a secret of the agent server');
     server = await startTestAgentServer({

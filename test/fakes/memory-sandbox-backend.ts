@@ -1,4 +1,4 @@
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
@@ -182,6 +182,8 @@ export class MemorySandboxBackend extends SandboxBackend {
 async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promise<RunningAgentServer> {
   const { folder, engines } = sandbox;
   const workspace = path.join(folder, launch.workingDir);
+  const shared = path.join(folder, 'shared');
+  await mkdir(shared, { recursive: true });
   return await startAgentServer({
     ...DEFAULT_LIMITS,
     host: '127.0.0.1',
@@ -191,7 +193,11 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
     conversationsPath: path.join(folder, 'conversations'),
     bashEventsPath: path.join(folder, 'bash_events'),
     workspace,
-    fileRoots: [],
+    fileRoots: [shared],
+    aliases: [
+      { name: '/workspace/project', folder: workspace },
+      { name: '/workspace', folder: shared },
+    ],
     sessionKeys: [launch.sessionKey],
     webhook: launch.callbackUrl === null ? null : { ...WEBHOOK_DEFAULTS, baseUrl: launch.callbackUrl },
     corsOrigins: [],

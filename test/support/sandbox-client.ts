@@ -1,4 +1,5 @@
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { FormData, type Response } from 'undici';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxFetch } from './sandbox-fetch.js';
 import { until } from './until.js';
@@ -29,13 +30,38 @@ export class SandboxClient {
     }
   }
 
-  /** Runs a command as an agent's tool does and waits for its end. */
-  async run(command: string): Promise<CommandOutput> {
-    const response = await sandboxFetch(this.address, '/api/bash/execute_bash_command', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'X-Session-API-Key': this.#sessionKey },
-      body: JSON.stringify({ command, timeout: 60 }),
+  /** @param body sent as JSON, or as a form; undefined: none */
+  async send(method: string, path: string, body?: object): Promise<Response> {
+    const key = { 'X-Session-API-Key': this.#sessionKey };
+    const json = { ...key, 'Content-Type': 'application/json' };
+    return await sandboxFetch(this.address, path, {
+      method,
+      ...(body === undefined || body instanceof FormData
+        ? { headers: key, ...(body && { body }) }
+        : { headers: json, body: JSON.stringify(body) }),
     });
+  }
+
+  /** @returns the status */
+  async upload(file: string, text: string): Promise<number> {
+    const form = new FormData();
+    form.append('file', new Blob([text]), 'file');
+    return (await this.send('POST', `/api/file/upload?path=${encodeURIComponent(file)}`, form)).status;
+  }
+
+  /** Null when there is no such file. */
+  async download(file: string): Promise<string | null> {
+    const response = await this.send('GET', `/api/file/download?path=${encodeURIComponent(file)}`);
+    return response.ok ? await response.text() : null;
+  }
+
+  /**
+   * Runs a command as an agent's tool does and waits for its end.
+   *
+   * @param cwd the workspace, unless it is given
+   */
+  async run(command: string, cwd?: string): Promise<CommandOutput> {
+    const response = await this.send('POST', '/api/bash/execute_bash_command', { command, cwd, timeout: 60 });
     const body: unknown = await response.json();
     const exitCode = jsonAt(body, 'exit_code');
     if (typeof exitCode !== 'number') {

@@ -38,6 +38,7 @@ export async function startTestAgentServer(
       bashEventsPath: path.join(folder, 'bash'),
       workspace,
       fileRoots: [],
+      aliases: [],
       sessionKeys: [SESSION_KEY],
       webhook: null,
       corsOrigins: [],

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
-import path from 'node:path';
 import type { BashCommand, BashEvent, BashOutput, ExecuteBashRequest } from '../../agent-protocol/server.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
+import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
 
@@ -19,6 +19,8 @@ interface BashCommandsOptions {
   log: EventLog<BashEvent>;
   /** Default working directory. */
   workspace: string;
+  /** Other names of folders that commands see. */
+  aliases: readonly PathAlias[];
   environment: Record<string, string>;
   /** Put before the shell. */
   wrapper: readonly string[];
@@ -157,7 +159,8 @@ export class BashCommands {
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
-    const cwd = path.resolve(this.#options.workspace, command.cwd ?? '.');
+    const { aliases, workspace } = this.#options;
+    const cwd = resolvePath(aliases, workspace, command.cwd ?? '.');
     if (!existsSync(cwd)) {
       // Node.js would blame the program, not the folder.
       await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);

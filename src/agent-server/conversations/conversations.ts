@@ -9,6 +9,7 @@ import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isAgentEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
+import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, newRecord } from './conversation-record.js';
 import type { StartRequest } from './conversation-schemas.js';
@@ -28,6 +29,8 @@ export interface ConversationsOptions {
   folder: string;
   /** Relative working directories are resolved against it. */
   workspace: string;
+  /** Other names of folders that tools see. */
+  aliases: readonly PathAlias[];
   createEngine: CreateEngine;
   /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
@@ -162,7 +165,7 @@ export class Conversations {
 
   async #create(id: string, request: StartRequest): Promise<Conversation> {
     const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
-    const workingDir = path.resolve(this.#options.workspace, request.workspace.working_dir);
+    const workingDir = this.#folderOf(request.workspace.working_dir);
     try {
       await mkdir(workingDir, { recursive: true });
     } catch (error) {
@@ -178,7 +181,9 @@ export class Conversations {
 
   async #loadFrom(folder: string): Promise<void> {
     const recordFile = recordFileIn(folder);
-    const record = await recordFile.read();
+    const stored = await recordFile.read();
+    // The folder may have got another name since.
+    const record = { ...stored, workingDir: this.#folderOf(stored.workingDir) };
     const state = await this.#openState(folder, record, recordFile, NO_CREDENTIALS);
     if (record.status !== 'waiting_for_confirmation') {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
@@ -188,6 +193,10 @@ export class Conversations {
       await state.setStatus('paused');
     }
     this.#add(state, folder);
+  }
+
+  #folderOf(workingDir: string): string {
+    return resolvePath(this.#options.aliases, this.#options.workspace, workingDir);
   }
 
   async #openState(

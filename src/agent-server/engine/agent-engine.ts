@@ -1,6 +1,7 @@
 import type { McpServers } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
+import type { PathAlias } from '../path-aliases.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
 
 export type ExecutionStatus =
@@ -120,4 +121,6 @@ export interface EngineServerOptions {
   environment: Record<string, string>;
   /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];
+  /** Other names of folders that tools see. */
+  aliases: readonly PathAlias[];
 }

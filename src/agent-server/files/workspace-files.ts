@@ -1,10 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import path from 'node:path';
 import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorCode } from '../../common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
+import { resolvePath } from '../path-aliases.js';
 import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 import { FILE_SCRIPT } from './file-script.js';
@@ -136,7 +136,7 @@ export class WorkspaceFiles {
 
   async #run<T>(operation: Operation, use: (reply: Reply) => Promise<T>): Promise<T> {
     const { name, file, limit = Number.MAX_SAFE_INTEGER, content = null } = operation;
-    const absolute = path.resolve('/', file);
+    const absolute = resolvePath(this.#view.aliases ?? [], '/', file);
     // One entry more than is shown says that there are more.
     const limits = [String(limit), String(MAX_ENTRIES + 1)];
     const args = [name, absolute, ...limits, `.upload-${randomUUID()}`, ...this.#roots];

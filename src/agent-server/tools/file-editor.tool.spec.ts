@@ -31,6 +31,20 @@ async function edit(input: Record<string, unknown>) {
 }
 
 describe('the file editor', () => {
+  it('knows a folder by its other name', async () => {
+    const aliases = [{ name: '/workspace/project', folder }];
+    tool = new FileEditorTool({ environment: toolEnvironment(process.env), wrapper: [], aliases });
+    const file = '/workspace/project/a.txt';
+    expect(await edit({ command: 'create', path: file, file_text: 'one\n' })).toMatchObject({
+      is_error: false,
+      path: join(folder, 'a.txt'),
+    });
+    expect((await edit({ command: 'view', path: file })).text).toContain('one');
+    expect(await edit({ command: 'view', path: '/workspace/project/../a.txt' })).toMatchObject({
+      is_error: true,
+    });
+  });
+
   it('creates a file and the folders above it, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,

@@ -2,7 +2,12 @@ import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { namedValues } from '../../common/validation/named-values.js';
-import { DEFAULT_PORTS, type SandboxSpec, type SandboxSpecProgram } from './sandbox-spec.js';
+import {
+  DEFAULT_PORTS,
+  DEFAULT_WORKING_DIR,
+  type SandboxSpec,
+  type SandboxSpecProgram,
+} from './sandbox-spec.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const MAX_START_TIMEOUT_SECONDS = 3600;
@@ -116,7 +121,7 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
     id: entry.id,
     program: toProgram(entry),
     env: entry.env ?? {},
-    workingDir: entry.working_dir ?? 'workspace',
+    workingDir: entry.working_dir ?? DEFAULT_WORKING_DIR,
     startTimeoutSeconds: entry.start_timeout_seconds ?? DEFAULT_START_TIMEOUT_SECONDS,
     cpu: entry.resources?.cpu ?? null,
     memoryMb: entry.resources?.memory_mb ?? null,

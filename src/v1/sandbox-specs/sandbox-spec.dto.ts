@@ -46,7 +46,7 @@ export class SandboxSpecDto {
 
   @ApiProperty({
     description: 'Where conversations work; a relative path lies in the folder of the sandbox.',
-    example: 'workspace',
+    example: '/workspace/project',
   })
   working_dir: string;
 }

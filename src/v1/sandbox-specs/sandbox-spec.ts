@@ -24,5 +24,7 @@ export interface SandboxSpec {
   createdAt: Date;
 }
 
+/** What clients of OpenHands assume. Each backend keeps it where it can. */
+export const DEFAULT_WORKING_DIR = '/workspace/project';
 /** For specifications that list no ports; the names and numbers are those of OpenHands. */
 export const DEFAULT_PORTS: Readonly<Record<string, number>> = { WORKER_1: 8011, WORKER_2: 8012 };

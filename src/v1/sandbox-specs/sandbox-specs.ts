@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { ConfigError } from '../../config/config.error.js';
-import { DEFAULT_PORTS, type SandboxSpec } from './sandbox-spec.js';
+import { DEFAULT_PORTS, DEFAULT_WORKING_DIR, type SandboxSpec } from './sandbox-spec.js';
 
 /** The specifications of this installation, in the operator's order. */
 export class SandboxSpecs {
@@ -50,7 +50,7 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       id: 'slipway',
       program: { kind: 'native', image: null },
       env: {},
-      workingDir: 'workspace',
+      workingDir: DEFAULT_WORKING_DIR,
       startTimeoutSeconds: 60,
       cpu: null,
       memoryMb: null,

@@ -101,7 +101,7 @@ export class PrepareRepositoryStep {
   ): Promise<string> {
     const enter =
       dialect === 'stock' && specWorkingDir !== null
-        ? [`mkdir -p -- ${shellQuote(specWorkingDir)}`, `cd -- ${shellQuote(specWorkingDir)}`]
+        ? [`folder=${shellQuote(specWorkingDir)}`, ENTER_WORKSPACE]
         : [];
     const { exitCode, stdout, output } = await this.commands.run(sandbox, {
       command: ['set -e', ...enter, ...(identity === null ? [] : initCommands(identity)), 'pwd -P'].join(
@@ -123,6 +123,9 @@ export class PrepareRepositoryStep {
 function newBranchOf({ appConversationId }: StartTask): string {
   return `openhands-workspace-${toHexId(appConversationId).slice(0, BRANCH_SUFFIX_LENGTH)}`;
 }
+
+/** Backends say where the working folder of the specification is, where they may. */
+const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
 /** Does nothing in a sandbox without git: an agent may have other work there. */
 function initCommands({ name, email }: GitIdentity): string[] {

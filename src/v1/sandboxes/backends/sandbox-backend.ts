@@ -16,6 +16,11 @@ export class SandboxFilesLeftError extends SandboxBackendError {
   }
 }
 
+/** Where clients of OpenHands put files, without asking where an agent works. */
+export const SHARED_FOLDER = '/workspace';
+/** The folder that they assume an agent works in: every sandbox has it, or its agent server translates the path. */
+export const PROJECT_FOLDER = `${SHARED_FOLDER}/project`;
+
 /** What runs inside a sandbox. */
 export type SandboxProgram =
   /** Our own agent server. `image`: used by backends that run images; null means the backend's default. */
@@ -34,7 +39,7 @@ export interface SandboxLaunch {
   program: SandboxProgram;
   /** Additional variables from the specification; no secrets. */
   env: Record<string, string>;
-  /** Folder inside the sandbox; relative paths start at the sandbox's own folder. */
+  /** Where the workspace is kept, relative to the sandbox's own folder; `PROJECT_FOLDER`: wherever the backend keeps it. */
   workingDir: string;
   /** Null: the backend's default. */
   cpu: number | null;

@@ -76,7 +76,16 @@ describe('containerOptions', () => {
         RestartPolicy: { Name: 'no' },
         PortBindings: { '8000/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }] },
         ExtraHosts: ['host.docker.internal:host-gateway'],
-        Mounts: [{ Type: 'volume', Source: 'slipway-AbCdEfGhIjKlMnOpQrStUv', Target: '/sandbox' }],
+        Mounts: [
+          { Type: 'volume', Source: 'slipway-AbCdEfGhIjKlMnOpQrStUv', Target: '/sandbox' },
+          {
+            Type: 'volume',
+            Source: 'slipway-AbCdEfGhIjKlMnOpQrStUv',
+            Target: '/workspace',
+            // What an image has there must not become part of the sandbox.
+            VolumeOptions: { NoCopy: true },
+          },
+        ],
       },
     });
   });
@@ -87,6 +96,11 @@ describe('containerOptions', () => {
     expect(options).toMatchObject({ OpenStdin: true, StdinOnce: true });
     expect(options.Cmd?.slice(0, 2)).toEqual(['--workspace', '/sandbox/workspace/project']);
     expect(options.Env).toContain('HOME=/sandbox/home');
+    expect(options.Env).toContain('SLIPWAY_WORKSPACE_NAME=/sandbox/project:/workspace/project');
+    expect(optionsFor({ workingDir: '/workspace/project' }).Cmd?.slice(0, 2)).toEqual([
+      '--workspace',
+      '/sandbox/workspace',
+    ]);
     expect(options.Env).toContain('OH_WEBHOOKS_0_BASE_URL=http://host.docker.internal:3000/api/v1/webhooks');
   });
 
@@ -108,6 +122,7 @@ describe('containerOptions', () => {
       'OH_ENABLE_VNC=0',
       'OH_CONVERSATIONS_PATH=/workspace/conversations',
       'OH_BASH_EVENTS_DIR=/workspace/bash_events',
+      'OH_WORKSPACE_PATH=/workspace/project',
       'LANG=C.UTF-8',
       'PORT=8000',
       `OH_SESSION_API_KEYS_0=${SESSION_KEY}`,
@@ -175,11 +190,11 @@ describe('containerOptions', () => {
 
   it.each([
     [{ program: { kind: 'command', command: 'python', args: [] } }, /process sandboxes only/],
-    [{ workingDir: '../elsewhere' }, /must be relative or lie in \/sandbox/],
-    [{ workingDir: '/srv' }, /must be relative or lie in \/sandbox/],
+    [{ workingDir: '../elsewhere' }, /must be \/workspace\/project, relative or lie in \/sandbox/],
+    [{ workingDir: '/srv' }, /must be \/workspace\/project, relative or lie in \/sandbox/],
     [
       { program: { kind: 'image', image: 'x', args: [] }, workingDir: '/srv' },
-      /must be relative or lie in \/workspace/,
+      /must be \/workspace\/project, relative or lie in \/workspace/,
     ],
   ] satisfies [Partial<SandboxLaunch>, RegExp][])('refuses %j', (changes, message) => {
     expect(() => optionsFor(changes)).toThrow(message);

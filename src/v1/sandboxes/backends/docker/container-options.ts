@@ -1,7 +1,12 @@
 import path from 'node:path';
 import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from 'dockerode';
 import { portVariables, proxyVariables, TOOL_VARIABLES } from '../launch-variables.js';
-import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import {
+  PROJECT_FOLDER,
+  SandboxBackendError,
+  type SandboxLaunch,
+  SHARED_FOLDER,
+} from '../sandbox-backend.js';
 import {
   AGENT_PORT,
   CREATED_LABEL,
@@ -47,6 +52,8 @@ interface SandboxLayout {
   image: string;
   /** Where the sandbox's volume is mounted. */
   folder: string;
+  /** Where it is mounted once more; null: nowhere. */
+  secondFolder: string | null;
   /** Undefined: the image's own. */
   args: string[] | undefined;
   env: Record<string, string>;
@@ -68,22 +75,32 @@ export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): Sand
     case 'native': {
       const folder = '/sandbox';
       const args = [
-        ['--workspace', resolveInside(folder, launch.workingDir)],
+        [
+          '--workspace',
+          resolveInside(folder, launch.workingDir === PROJECT_FOLDER ? 'workspace' : launch.workingDir),
+        ],
         ['--conversations-path', `${folder}/conversations`],
         ['--bash-events-dir', `${folder}/bash_events`],
       ].flat();
-      const env = { ...launch.env, HOME: `${folder}/home`, ...webhookVariables(launch) };
-      return { image: program.image ?? defaultImage, folder, args, env, keyOnStdin: true };
+      const env = {
+        ...launch.env,
+        HOME: `${folder}/home`,
+        SLIPWAY_WORKSPACE_NAME: `${path.posix.resolve(folder, path.basename(PROJECT_FOLDER))}:${PROJECT_FOLDER}`,
+        ...webhookVariables(launch),
+      };
+      const image = program.image ?? defaultImage;
+      return { image, folder, secondFolder: SHARED_FOLDER, args, env, keyOnStdin: true };
     }
     case 'image': {
-      const folder = '/workspace';
-      resolveInside(folder, launch.workingDir);
+      const folder = SHARED_FOLDER;
+      const workspace = resolveInside(folder, launch.workingDir);
       const args = program.args.map((arg) => arg.replaceAll('{port}', String(AGENT_PORT)));
       const env = {
         HOME: folder,
         OH_ENABLE_VNC: '0',
         OH_CONVERSATIONS_PATH: `${folder}/conversations`,
         OH_BASH_EVENTS_DIR: `${folder}/bash_events`,
+        OH_WORKSPACE_PATH: workspace,
         ...launch.env,
         PORT: String(AGENT_PORT),
         OH_SESSION_API_KEYS_0: launch.sessionKey,
@@ -92,6 +109,7 @@ export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): Sand
       return {
         image: program.image,
         folder,
+        secondFolder: null,
         args: args.length === 0 ? undefined : args,
         env,
         keyOnStdin: false,
@@ -109,7 +127,7 @@ function resolveInside(folder: string, workingDir: string): string {
   const resolved = path.posix.resolve(folder, workingDir);
   if (resolved !== folder && !resolved.startsWith(`${folder}/`)) {
     throw new SandboxBackendError(
-      `the working folder ${workingDir} of this specification is not kept: it must be relative or lie in ${folder}`,
+      `the working folder ${workingDir} of this specification is not kept: it must be ${PROJECT_FOLDER}, relative or lie in ${folder}`,
     );
   }
   return resolved;
@@ -164,7 +182,7 @@ export function containerOptions(
       ReadonlyRootfs: true,
       // Executable, because build tools run what they put there. It counts as the sandbox's memory.
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
-      Mounts: [{ Type: 'volume', Source: sandboxName(launch.id), Target: layout.folder }],
+      Mounts: volumeMounts(sandboxName(launch.id), layout),
       PidsLimit: options.pidsLimit,
       Ulimits: [
         { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
@@ -190,6 +208,15 @@ export function containerOptions(
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [sandboxHostName(launch.id)] } } },
       }),
   };
+}
+
+/** The image's folders decide about a new volume only where the first one is. */
+function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): MountSettings[] {
+  const mount: MountSettings = { Type: 'volume', Source: volume, Target: folder };
+  const options = { NoCopy: true, Labels: {}, DriverConfig: { Name: '', Options: {} } };
+  return secondFolder === null
+    ? [mount]
+    : [mount, { ...mount, Target: secondFolder, VolumeOptions: options }];
 }
 
 /** The specification's own network replaces the service's; the service must then be in that one too. */

@@ -1,6 +1,8 @@
 import { access, lstat, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { SHARED_FOLDER } from '../sandbox-backend.js';
 import { type NetworkRules, policyCommands } from './network-rules.js';
+import { isShared, projectMounts } from './project-folder.js';
 import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
@@ -17,6 +19,8 @@ export type Platform = {
       programs: BubblewrapPrograms;
       /** Null: sandboxes share the machine's network. */
       network: IsolatedNetwork | null;
+      /** Whether each sandbox has `/workspace/project`. */
+      hasProject: boolean;
     }
   | { isolation: 'none' }
 );
@@ -85,8 +89,10 @@ export async function programWrapper(
   rules: NetworkRules | null,
 ): Promise<string[]> {
   if (platform.isolation === 'bwrap') {
-    const [visible, hasVarTmp, resolver] = await Promise.all([
-      findVisibleFiles(options),
+    const { hasProject } = platform;
+    const [visible, root, hasVarTmp, resolver] = await Promise.all([
+      findVisibleFiles(options, hasProject),
+      hasProject ? projectMounts(paths) : ['--ro-bind', '/', '/'],
       exists('/var/tmp'),
       realpath(RESOLVER_CONFIGURATION).catch(() => RESOLVER_CONFIGURATION),
     ]);
@@ -94,7 +100,16 @@ export async function programWrapper(
       platform.network === null || rules === null
         ? null
         : { programs: platform.network, commands: policyCommands(rules), resolver };
-    return bubblewrapCommand({ programs: platform.programs, visible, paths, hasVarTmp, user, network });
+    return bubblewrapCommand({
+      programs: platform.programs,
+      visible,
+      root,
+      hasOwnRoot: hasProject,
+      paths,
+      hasVarTmp,
+      user,
+      network,
+    });
   }
   if (user === null || platform.setpriv === null) {
     return [];
@@ -119,13 +134,16 @@ export function spawnIdentity(platform: Platform, user: number | null): { uid?: 
 /**
  * The command that precedes each tool inside a sandbox: the tool sees no other process, thus neither memory nor
  * environment of the agent server, and of the box only where it works, its home and its temporary files.
+ *
+ * @param hasProject whether the workspace is at `/workspace/project` too
  */
-export function toolWrapper(bwrap: string, paths: SandboxPaths): string[] {
+export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: boolean): string[] {
   const writable = [paths.workspace, paths.home];
   return [
     [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
     // First, because the box may be inside.
     ['--bind', '/tmp', '/tmp', '--bind-try', '/var/tmp', '/var/tmp'],
+    hasProject ? ['--bind', SHARED_FOLDER, SHARED_FOLDER] : [],
     ['--tmpfs', paths.box, ...writable.flatMap((folder) => ['--bind', folder, folder])],
     ['--remount-ro', paths.box],
     ['--unshare-pid', '--die-with-parent', '--'],
@@ -135,6 +153,10 @@ export function toolWrapper(bwrap: string, paths: SandboxPaths): string[] {
 interface BubblewrapInput {
   programs: BubblewrapPrograms;
   visible: VisibleFiles;
+  /** Arguments for its root folder. */
+  root: string[];
+  /** Whether that is not the machine's. */
+  hasOwnRoot: boolean;
   paths: SandboxPaths;
   /** Whether there is a `/var/tmp` to replace. */
   hasVarTmp: boolean;
@@ -199,13 +221,14 @@ function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }
 
-function mountArguments({ visible, paths, hasVarTmp, user, network }: BubblewrapInput): string[] {
+function mountArguments(input: BubblewrapInput): string[] {
+  const { visible, root, hasOwnRoot, paths, hasVarTmp, user, network } = input;
   const { hiddenFolders, hiddenFiles, exposed } = visible;
   const mountPoints = [...exposed, paths.box, ...(network === null ? [] : [network.resolver])];
   const anchors = [...new Set(mountPoints.flatMap(anchorOf))];
   const covered = [...hiddenFolders, ...anchors];
   return [
-    ['--ro-bind', '/', '/'],
+    root,
     hiddenFolders.flatMap((folder) => ['--tmpfs', folder]),
     hiddenFiles.flatMap((file) => ['--ro-bind', '/dev/null', file]),
     ['--bind', paths.tmp, '/tmp', ...(hasVarTmp ? ['--bind', paths.tmp, '/var/tmp'] : [])],
@@ -217,7 +240,10 @@ function mountArguments({ visible, paths, hasVarTmp, user, network }: Bubblewrap
       ? []
       : [...parentFolders(network.resolver, covered), '--ro-bind', paths.resolver, network.resolver],
     // Last, once the mount points have been created in them.
-    [...hiddenFolders, ...anchors].flatMap((folder) => ['--remount-ro', folder]),
+    [...hiddenFolders, ...anchors, ...(hasOwnRoot ? ['/'] : [])].flatMap((folder) => [
+      '--remount-ro',
+      folder,
+    ]),
   ].flat();
 }
 
@@ -247,17 +273,25 @@ function parentFolders(name: string, covered: readonly string[]): string[] {
     .flatMap((parent) => ['--perms', '0755', '--dir', parent]);
 }
 
-async function findVisibleFiles(options: ProcessBackendOptions): Promise<VisibleFiles> {
-  const { folder, hiddenPaths, agentServer, environment } = options;
-  const { product, files } = programFiles(agentServer.node, agentServer.entry);
+/** What programs in a sandbox need of the machine, wherever it is. */
+export function neededFiles({ agentServer, environment }: ProcessBackendOptions): string[] {
+  const { files } = programFiles(agentServer.node, agentServer.entry);
   const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
-  const named = [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
-  const [hidden, needed] = await Promise.all([
+  return [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
+}
+
+async function findVisibleFiles(options: ProcessBackendOptions, hasProject: boolean): Promise<VisibleFiles> {
+  const { folder, hiddenPaths, agentServer } = options;
+  const { product } = programFiles(agentServer.node, agentServer.entry);
+  const named = neededFiles(options);
+  const [found, needed] = await Promise.all([
     existingPaths([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
     existingPaths(named),
   ]);
   // Under their own names too: a link in a hidden folder must be exposed as well as its target.
   const links = await Promise.all(named.map(async (name) => ((await exists(name)) ? [name] : [])));
+  // Of the machine's folder of that name nothing is there.
+  const hidden = found.filter((entry) => !hasProject || !isShared(entry.path));
   return visibleFiles(hidden, [...links.flat(), ...needed.map((entry) => entry.path)]);
 }
 

@@ -1,13 +1,16 @@
 import { access, chmod, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER } from '../sandbox-backend.js';
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
-import type { IsolatedNetwork, Platform } from './isolation.js';
+import { type IsolatedNetwork, neededFiles, type Platform } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
+import { canMountProject } from './project-folder.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
 /** Where system programs are, besides PATH. */
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
+
+const noProjectNotice = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, its Node.js or its data is in ${SHARED_FOLDER}`;
 
 /**
  * Finds the isolation that the options ask for and that works here.
@@ -28,6 +31,7 @@ export async function detectPlatform(
       isolation: 'bwrap' as const,
       programs: { bwrap: bwrap ?? '', setpriv },
       network: null,
+      hasProject: await canMountProject([options.folder, ...neededFiles(options)]),
       setpriv,
       users,
     };
@@ -37,7 +41,11 @@ export async function detectPlatform(
       // Not at the same time: both probes run as the same user, whose processes end with the first one.
       const network = await detectNetwork(options, platform);
       const isolated = `sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`;
-      return { platform: { ...platform, network: network.found }, notices: [isolated, network.notice] };
+      const project = platform.hasProject ? [] : [noProjectNotice];
+      return {
+        platform: { ...platform, network: network.found },
+        notices: [isolated, network.notice, ...project],
+      };
     }
     if (options.isolation === 'bwrap') {
       throw new SandboxBackendError(

@@ -8,6 +8,7 @@ import {
   sandboxEnvironment,
   unsupportedOverrides,
 } from './program-command.js';
+import { workspaceNames } from './project-folder.js';
 import { sandboxPaths } from './sandbox-files.js';
 
 describe('programAddress', () => {
@@ -39,8 +40,10 @@ function launch(program: SandboxProgram, changes: Partial<SandboxLaunch> = {}): 
 }
 
 const NATIVE: SandboxProgram = { kind: 'native', image: null };
+const PATHS = sandboxPaths('/data', 'a', 'workspace');
 const REST = {
-  paths: sandboxPaths('/data', 'a', 'workspace'),
+  paths: PATHS,
+  names: workspaceNames(PATHS, true),
   agentServer: { node: '/bin/node', entry: '/app/main.js', relay: '/app/relay.js', args: ['--flag'] },
   toolWrapper: [],
   host: '127.0.0.1',
@@ -53,13 +56,21 @@ describe('programCommand', () => {
   it('runs our agent server, with its key on standard input', () => {
     const { command, input } = programCommand({ launch: launch(NATIVE), ...REST });
     expect(command.slice(0, 3)).toEqual(['/bin/node', '--flag', '/app/main.js']);
+    expect(command.join(' ')).toContain('--socket /data/a/box/run/agent.sock --workspace /workspace/project');
     expect(command.join(' ')).toContain(
-      '--socket /data/a/box/run/agent.sock --workspace /data/a/box/workspace',
+      ' --alias /data/a/box/workspace=/workspace/project --file-root /workspace --file-root /data/a/box/workspace',
     );
     expect(command).not.toContain('--webhook-url');
     expect(command).not.toContain('--tool-wrapper');
     expect(command.join(' ')).not.toContain('the-key');
     expect(input).toBe('{"session_api_key":"the-key"}\n');
+  });
+
+  it('has its agent server translate the path of a folder that cannot be mounted', () => {
+    const names = workspaceNames(PATHS, false);
+    expect(programCommand({ ...REST, launch: launch(NATIVE), names }).command.join(' ')).toMatch(
+      / --workspace \/data\/a\/box\/workspace .* --alias \/workspace\/project=\/data\/a\/box\/workspace --alias \/workspace=\/data\/a\/shared --file-root \/data\/a\/shared/,
+    );
   });
 
   it('passes the webhook address and the wrapper of its tools', () => {
@@ -182,6 +193,7 @@ const INPUT = {
   },
   launch: LAUNCH,
   paths: sandboxPaths('/data', 'a', 'workspace'),
+  workspace: '/workspace/project',
   tmp: '/tmp',
   marker: programMarker('instance', 'a', 'run'),
   ports: {},
@@ -214,7 +226,7 @@ it('gives other programs the variables that they read', () => {
     OH_SESSION_API_KEYS_0: 'the-key',
     OH_CONVERSATIONS_PATH: '/data/a/box/conversations',
     OH_BASH_EVENTS_DIR: '/data/a/box/bash_events',
-    OH_WORKSPACE_PATH: '/data/a/box/workspace',
+    OH_WORKSPACE_PATH: '/workspace/project',
     OH_WEBHOOKS_0_BASE_URL: 'http://service/api/v1/webhooks',
   });
 });

@@ -4,6 +4,7 @@ import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '..
 import type { ProcessBackendOptions } from './process-options.js';
 import type { ProgramRecord } from './program-record.js';
 import { HOST_LOOPBACK, type NetworkRules } from './network-rules.js';
+import type { WorkspaceNames } from './project-folder.js';
 import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
@@ -27,6 +28,7 @@ interface ProgramInput {
   agentServer: ProcessBackendOptions['agentServer'];
   /** Precedes each of its tools. */
   toolWrapper: readonly string[];
+  names: WorkspaceNames;
   /** Where it must listen, unless it listens on a Unix socket. */
   host: string;
   /** The TCP port of this machine that it listens on; null: a Unix socket in its box leads to it. */
@@ -37,7 +39,7 @@ interface ProgramInput {
 
 /** @throws SandboxBackendError for images, which need a backend that runs them */
 export function programCommand(input: ProgramInput): ProgramCommand {
-  const { launch, paths, agentServer, toolWrapper, host, port, rules } = input;
+  const { launch, paths, agentServer, toolWrapper, names, host, port, rules } = input;
   const { program } = launch;
   if (program.kind === 'image') {
     throw new SandboxBackendError(
@@ -56,7 +58,9 @@ export function programCommand(input: ProgramInput): ProgramCommand {
   const command = [
     [...node, agentServer.entry],
     port === null ? ['--socket', agentSocket(paths)] : ['--host', host, '--port', String(port)],
-    ['--workspace', paths.workspace, '--conversations-path', paths.conversations],
+    ['--workspace', names.workspace, '--conversations-path', paths.conversations],
+    names.aliases.flatMap((alias) => ['--alias', alias]),
+    names.fileRoots.flatMap((folder) => ['--file-root', folder]),
     ['--bash-events-dir', paths.bashEvents, '--secrets-stdin'],
     launch.callbackUrl === null ? [] : ['--webhook-url', launch.callbackUrl],
     toolWrapper.length === 0 ? [] : ['--tool-wrapper', JSON.stringify(toolWrapper)],
@@ -103,6 +107,8 @@ interface EnvironmentInput {
   serviceEnvironment: Readonly<Record<string, string | undefined>>;
   launch: SandboxLaunch;
   paths: SandboxPaths;
+  /** Where the agent works, as the program sees it. */
+  workspace: string;
   /** Folder for temporary files as the program sees it. */
   tmp: string;
   /** The variable that marks the processes of this start, as `NAME=value`. */
@@ -121,7 +127,7 @@ interface EnvironmentInput {
  * see as well.
  */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
-  const { serviceEnvironment, launch, paths, tmp, marker, port, ports, host } = input;
+  const { serviceEnvironment, launch, paths, workspace, tmp, marker, port, ports, host } = input;
   const inherited = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
     value !== undefined && INHERITED_VARIABLES.test(name) ? [[name, value] as const] : [],
   );
@@ -131,7 +137,9 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
     ...proxyVariables(serviceEnvironment, launch, true),
     HOME: paths.home,
     TMPDIR: tmp,
-    ...(launch.program.kind === 'command' ? protocolVariables(launch, paths, port ?? OWN_PORT) : {}),
+    ...(launch.program.kind === 'command'
+      ? protocolVariables(launch, paths, workspace, port ?? OWN_PORT)
+      : {}),
     ...launch.env,
     ...portVariables(ports, host),
     [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
@@ -139,13 +147,18 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
 }
 
 /** What the stock agent server reads. */
-function protocolVariables(launch: SandboxLaunch, paths: SandboxPaths, port: number): Record<string, string> {
+function protocolVariables(
+  launch: SandboxLaunch,
+  paths: SandboxPaths,
+  workspace: string,
+  port: number,
+): Record<string, string> {
   return {
     PORT: String(port),
     OH_SESSION_API_KEYS_0: launch.sessionKey,
     OH_CONVERSATIONS_PATH: paths.conversations,
     OH_BASH_EVENTS_DIR: paths.bashEvents,
-    OH_WORKSPACE_PATH: paths.workspace,
+    OH_WORKSPACE_PATH: workspace,
     ...(launch.callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: launch.callbackUrl }),
   };
 }

@@ -14,6 +14,7 @@ import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './iso
 import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
+import { workspaceNames } from './project-folder.js';
 import {
   LOOPBACK,
   needsAssignedPort,
@@ -83,6 +84,7 @@ export class ProgramLauncher {
     const isolated = this.#platform.isolation === 'bwrap';
     const rules = await this.#networkRules(launch);
     const networked = rules !== null;
+    const names = workspaceNames(paths, this.#platform.isolation === 'bwrap' && this.#platform.hasProject);
     const port = needsAssignedPort(launch.program, { networked, listenAddress })
       ? await freePort(host)
       : null;
@@ -91,7 +93,10 @@ export class ProgramLauncher {
       paths,
       agentServer,
       toolWrapper:
-        this.#platform.isolation === 'bwrap' ? toolWrapper(this.#platform.programs.bwrap, paths) : [],
+        this.#platform.isolation === 'bwrap'
+          ? toolWrapper(this.#platform.programs.bwrap, paths, this.#platform.hasProject)
+          : [],
+      names,
       host,
       port,
       rules,
@@ -117,6 +122,7 @@ export class ProgramLauncher {
           serviceEnvironment: environment,
           launch,
           paths,
+          workspace: names.workspace,
           tmp,
           marker,
           port,
@@ -129,8 +135,8 @@ export class ProgramLauncher {
         record: { run, port, ports, networked, namespaced: isolated },
       });
     if (!networked) {
-      const names = Object.keys(launch.ports);
-      const spawned = await this.#portReservations.reserve(launch.id, names, spawnWith);
+      const ports = Object.keys(launch.ports);
+      const spawned = await this.#portReservations.reserve(launch.id, ports, spawnWith);
       return { ...spawned, user: this.#exclusive(user) };
     }
     const spawned = await spawnWith({ ...launch.ports });
@@ -231,7 +237,9 @@ export class ProgramLauncher {
       await this.#limits.release(id);
     }
     await files.clearReports();
-    return await this.#userOf(files);
+    const user = await this.#userOf(files);
+    await files.createShared(user);
+    return user;
   }
 
   /** A sandbox that was created before the service became root keeps its user. */

@@ -3,6 +3,7 @@ import {
   chown,
   copyFile,
   mkdir,
+  mkdtemp,
   open,
   readdir,
   readFile,
@@ -15,12 +16,13 @@ import {
 import path from 'node:path';
 import { errorCode } from '../../../../common/errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 
 const LOG_TAIL_BYTES = 4096;
 /** Of folders that are about to be removed. */
 export const REMOVED_PREFIX = '.removed-';
+const DEFAULT_WORKING_DIR = 'workspace';
 /** Names in the box that a working folder must not have. */
 const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'run']);
 
@@ -63,6 +65,8 @@ export interface SandboxPaths {
   /** Unix sockets that lead into the sandbox; its tools do not see them. */
   sockets: string;
   workspace: string;
+  /** Where clients put files beside the workspace. Not in the box, since a later start may have to create it. */
+  shared: string;
 }
 
 /** The files of one sandbox on the disk. */
@@ -70,7 +74,7 @@ export class SandboxFiles {
   readonly paths: SandboxPaths;
 
   /** @param workingDir where the agent works, relative to the box */
-  constructor(folder: string, id: string, workingDir = 'workspace') {
+  constructor(folder: string, id: string, workingDir = DEFAULT_WORKING_DIR) {
     this.paths = sandboxPaths(folder, id, workingDir);
   }
 
@@ -101,6 +105,23 @@ export class SandboxFiles {
     if (user !== null) {
       await writeFile(this.paths.users, await passwdWith(user, home));
     }
+    await this.createShared(user);
+  }
+
+  /** Creates the folder of clients, which sandboxes of earlier versions lack, with a place for the workspace in it. */
+  async createShared(user: number | null): Promise<void> {
+    const { root, shared } = this.paths;
+    if ((await stat(shared).catch(nullIfMissing)) !== null) {
+      return;
+    }
+    const folder = await mkdtemp(path.join(root, '.shared-'));
+    const project = path.join(folder, path.basename(PROJECT_FOLDER));
+    await mkdir(project, { mode: 0o700 });
+    if (user !== null) {
+      await chown(project, user, user);
+      await chown(folder, user, user);
+    }
+    await rename(folder, shared);
   }
 
   /** Null when the folder has none. */
@@ -168,6 +189,7 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
     bashEvents: path.join(box, 'bash_events'),
     sockets: path.join(box, 'run'),
     workspace: path.join(box, workingDir),
+    shared: path.join(root, 'shared'),
   };
 }
 
@@ -177,11 +199,11 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
  * @throws SandboxBackendError when it is outside, or one of the box's own folders
  */
 export function relativeWorkingDir(workingDir: string): string {
-  const inside = path.normalize(workingDir);
+  const inside = workingDir === PROJECT_FOLDER ? DEFAULT_WORKING_DIR : path.normalize(workingDir);
   const [first = '.'] = inside.split(path.sep);
   if (path.isAbsolute(inside) || first === '.' || first === '..' || RESERVED_NAMES.has(first)) {
     throw new SandboxBackendError(
-      `The process backend cannot work in ${workingDir}: working_dir of the sandbox specification must be a relative path such as workspace.`,
+      `The process backend cannot work in ${workingDir}: working_dir of the sandbox specification must be ${PROJECT_FOLDER}, or a relative path such as code.`,
     );
   }
   return inside;
