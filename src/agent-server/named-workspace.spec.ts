@@ -29,13 +29,10 @@ const unnamed = (from: string) => ({
 });
 
 describe('the workspace', () => {
-  it.each(['workspace', 'sub/folder'])(
-    'is made when there is none, with a link at %s',
-    async (from) => {
-      expect(await nameIt(from)).toEqual(named(from));
-      expect(await realpath(at(from))).toBe(at('project'));
-    },
-  );
+  it.each(['workspace', 'sub/folder'])('is made when there is none, with a link at %s', async (from) => {
+    expect(await nameIt(from)).toEqual(named(from));
+    expect(await realpath(at(from))).toBe(at('project'));
+  });
 
   it.each(['workspace', 'sub/folder'])('moves from %s with its files, once', async (from) => {
     await mkdir(at(from), { recursive: true });

@@ -116,7 +116,14 @@ export class NativeEngine extends AgentEngine {
 /** Creates the engine of a conversation, with everything that its server offers. */
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
-  { webhook, sessionKeys: [sessionKey], toolWrapper, aliases, environment, conversationsPath }: EngineServerOptions,
+  {
+    webhook,
+    sessionKeys: [sessionKey],
+    toolWrapper,
+    aliases,
+    environment,
+    conversationsPath,
+  }: EngineServerOptions,
 ): NativeEngine {
   const view = { environment, wrapper: toolWrapper, aliases };
   const access = new RemoteAccess({
