@@ -80,7 +80,17 @@ export interface ConversationInfo {
   stats: ConversationStats;
   secret_registry: { secret_sources: Record<string, Record<string, unknown>> };
   /** `was_running`: the server stopped while the agent was running; `/run` resumes it. */
-  agent_state: { was_running?: boolean };
+  agent_state: {
+    was_running?: boolean;
+    /** These only of agents that are not our own. */
+    acp_agent_name?: string;
+    acp_agent_version?: string;
+    acp_capabilities?: Record<'load_session' | 'image' | 'mcp_http' | 'mcp_sse' | 'model_choice', boolean>;
+  };
+  /** These only of agents that are not our own. */
+  current_model_id?: string | null;
+  available_models?: { model_id: string; name: string | null; description: string | null }[];
+  supports_runtime_model_switch?: boolean;
   title: string | null;
   metrics: MetricsSnapshot;
   /** ISO 8601 with zone. */
@@ -137,9 +147,22 @@ export interface McpServerEntry {
   auth?: string;
 }
 
+/** How an agent that speaks the Agent Client Protocol is started, as the reference names it. */
+export interface AcpAgentSpec {
+  acp_command?: string[];
+  acp_args?: string[];
+  /** Of ours: variables that are no secrets. */
+  acp_env?: Record<string, string>;
+  /** Null: the agent's own choice. */
+  acp_model?: string | null;
+  acp_session_mode?: string | null;
+  /** Of ours: the request by which it signs in. */
+  acp_auth_method?: string | null;
+}
+
 /** The agent of a conversation. Further members are kept and returned, but ignored. */
-export interface AgentSpec {
-  kind: 'Agent';
+export interface AgentSpec extends AcpAgentSpec {
+  kind: 'Agent' | 'ACPAgent';
   llm: {
     model: string;
     api_key?: string | null;
@@ -225,4 +248,6 @@ export interface CredentialsRequest {
   max_budget?: number | null;
   language?: string | null;
   outbound_allowlist?: string[] | null;
+  /** How the conversation's agent is started, where that is not our own: what is on the disk decides nothing. */
+  acp?: AcpAgentSpec | null;
 }

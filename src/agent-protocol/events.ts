@@ -250,6 +250,26 @@ export interface ObservationEvent extends EventBase {
   action_id: string;
 }
 
+/**
+ * A tool call of an agent that runs its own tools (the Agent Client Protocol). Two events of the same `tool_call_id`: one
+ * when the call begins, and one when it has ended, which has everything that is known of it then.
+ */
+export interface ACPToolCallEvent extends EventBase {
+  kind: 'ACPToolCallEvent';
+  source: 'agent';
+  tool_call_id: string;
+  /** What the call does, for people. */
+  title: string;
+  status?: 'pending' | 'in_progress' | 'completed' | 'failed' | null;
+  /** For example `read`, `edit` or `execute`. */
+  tool_kind?: string | null;
+  raw_input?: unknown;
+  raw_output?: unknown;
+  /** Texts, changes of files and terminals, as the protocol writes them. */
+  content?: Record<string, unknown>[] | null;
+  is_error: boolean;
+}
+
 /** Closes a tool call without an observation: invalid arguments, a failed tool, an interrupted run. */
 export interface AgentErrorEvent extends EventBase {
   kind: 'AgentErrorEvent';
@@ -316,6 +336,7 @@ export type AgentEvent =
   | ObservationEvent
   | AgentErrorEvent
   | UserRejectObservation
+  | ACPToolCallEvent
   | ConversationStateUpdateEvent
   | PauseEvent
   | ConversationErrorEvent

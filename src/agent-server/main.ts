@@ -1,6 +1,10 @@
 import { runAgentServer } from './program.js';
 
 await runAgentServer(async (context, server) => {
+  if (context.kind === 'acp') {
+    const { createAcpEngine } = await import('./engine/acp/acp.engine.js');
+    return createAcpEngine(server);
+  }
   // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
   const { createNativeEngine } = await import('./engine/native/native.engine.js');
   return createNativeEngine(context, server);

@@ -23,7 +23,7 @@ const PROTOCOL_MEMBERS = new Set([
 ]);
 
 /** Free JSON of a tool: no member in it belongs to the protocol. */
-const FREE_JSON_MEMBER = 'data';
+const FREE_JSON_MEMBERS = new Set(['data', 'raw_input', 'raw_output']);
 
 /**
  * Replaces known secrets, also in base64, URL-encoded or escaped as in JSON, single lines of long ones, and the
@@ -102,7 +102,7 @@ export class SecretMasker {
           key,
           !isFree && PROTOCOL_MEMBERS.has(key)
             ? member
-            : this.#deep(member, isFree || key === FREE_JSON_MEMBER),
+            : this.#deep(member, isFree || FREE_JSON_MEMBERS.has(key)),
         ]),
       );
     }

@@ -127,6 +127,15 @@ export class FakeEngine extends AgentEngine {
     return true;
   }
 
+  override async prepare(): Promise<void> {}
+
+  override async switchModel(host: EngineHost, model: string): Promise<void> {
+    if (model === 'unknown') {
+      throw new AgentUnavailableError('the agent has no such model');
+    }
+    await host.remember({ ...host.memory(), model });
+  }
+
   override async close(): Promise<void> {
     this.closed = true;
   }

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent } from '../../src/agent-protocol/events.js';
 import type {
+  AgentDetails,
   EngineHost,
+  EngineMemory,
   EngineSettings,
   ExecutionStatus,
   NewEvent,
@@ -17,7 +19,9 @@ export class MemoryEngineHost implements EngineHost {
   readonly usage: Usage[] = [];
   /** Secrets of the conversation. */
   secrets: Record<string, string> = {};
-  pause = false;
+  private pausing = new AbortController();
+  engineMemory: EngineMemory = {};
+  details: AgentDetails | null = null;
   /** Called with each event that is appended. */
   onAppend: (event: AgentEvent) => void = () => undefined;
   private iterations = 0;
@@ -62,7 +66,35 @@ export class MemoryEngineHost implements EngineHost {
   }
 
   pauseRequested(): boolean {
-    return this.pause;
+    return this.pausing.signal.aborted;
+  }
+
+  pauseSignal(): AbortSignal {
+    return this.pausing.signal;
+  }
+
+  set pause(requested: boolean) {
+    if (requested) {
+      this.pausing.abort();
+    } else {
+      this.pausing = new AbortController();
+    }
+  }
+
+  get pause(): boolean {
+    return this.pausing.signal.aborted;
+  }
+
+  memory(): EngineMemory {
+    return this.engineMemory;
+  }
+
+  async remember(memory: EngineMemory): Promise<void> {
+    this.engineMemory = memory;
+  }
+
+  async describeAgent(details: AgentDetails): Promise<void> {
+    this.details = details;
   }
 
   /** Appends a message of the user; the count of steps starts over. */
@@ -105,6 +137,7 @@ export function engineSettings(
     modelPrices: {},
     stuckDetection: true,
     outboundAllowlist: null,
+    acp: null,
     ...changes,
   };
 }

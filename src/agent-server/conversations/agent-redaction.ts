@@ -3,7 +3,7 @@ export const MASK = '**********';
 const SECRET_MEMBER =
   /^(api_key|aws_access_key_id|aws_secret_access_key|auth|authorization|password|token|secret)$/i;
 /** Every value in these is a secret; their names are shown. */
-const SECRET_MAP = /^(env|headers|extra_headers|secrets|litellm_extra_body)$/i;
+const SECRET_MAP = /^(env|acp_env|headers|extra_headers|secrets|litellm_extra_body)$/i;
 
 /** An agent's specification with its secrets replaced, safe to store and to show. */
 export function redactAgent(agent: Record<string, unknown>): Record<string, unknown> {

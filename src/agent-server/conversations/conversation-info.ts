@@ -19,12 +19,47 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
     blocked_messages: {},
     stats: toStats(record),
     secret_registry: { secret_sources: toSecretSources(record) },
-    agent_state: record.wasRunning ? { was_running: true } : {},
+    agent_state: { ...(record.wasRunning && { was_running: true }), ...acpState(record) },
+    ...acpModels(record),
     title: record.title,
     metrics: toMetrics(record),
     created_at: record.createdAt,
     updated_at: record.updatedAt,
   };
+}
+
+/** What an agent that is not our own says of itself, under the reference's names as far as it has some. */
+function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
+  if (agentDetails === null) {
+    return {};
+  }
+  const { name, version, capabilities } = agentDetails;
+  return {
+    acp_agent_name: name,
+    acp_agent_version: version,
+    acp_capabilities: {
+      load_session: capabilities.loadSession,
+      image: capabilities.image,
+      mcp_http: capabilities.mcpHttp,
+      mcp_sse: capabilities.mcpSse,
+      model_choice: capabilities.modelChoice,
+    },
+  };
+}
+
+function acpModels({
+  agentDetails,
+}: ConversationRecord): Pick<
+  ConversationInfo,
+  'current_model_id' | 'available_models' | 'supports_runtime_model_switch'
+> {
+  return agentDetails === null
+    ? {}
+    : {
+        current_model_id: agentDetails.currentModel,
+        available_models: [...agentDetails.models],
+        supports_runtime_model_switch: agentDetails.capabilities.modelChoice,
+      };
 }
 
 /** Usage and cost of the model so far, under the usage id that the client chose. */

@@ -1,5 +1,5 @@
 import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation.js';
-import type { ExecutionStatus } from '../engine/agent-engine.js';
+import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from './agent-redaction.js';
 import type { CredentialsUpdate, StartRequest } from './conversation-schemas.js';
 
@@ -17,6 +17,11 @@ export interface ConversationRecord {
   status: ExecutionStatus;
   /** The server stopped while the agent was running. */
   wasRunning: boolean;
+  kind: AgentKind;
+  /** What the engine keeps. */
+  memory: EngineMemory;
+  /** What an agent that is not our own says of itself. */
+  agentDetails: AgentDetails | null;
   /** As the client sent it, secrets masked. */
   agent: Record<string, unknown>;
   /** The model's name is for display. */
@@ -55,6 +60,9 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     title: null,
     status: 'idle',
     wasRunning: false,
+    kind: agent.kind === 'ACPAgent' ? 'acp' : 'native',
+    memory: {},
+    agentDetails: null,
     agent: redactAgent(agent),
     llm: {
       model: agent.llm.model,

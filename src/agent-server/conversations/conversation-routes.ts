@@ -32,6 +32,7 @@ const titleSchema = z.object({ title: z.string().trim().min(1).max(200) });
 const policySchema = z.object({ policy: confirmationPolicySchema });
 const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
 const secretsUpdateSchema = z.object({ secrets: secretsSchema });
+const modelSchema = z.object({ model: z.string().trim().min(1).max(200) });
 const questionSchema = z.object({ question: z.string().min(1) });
 const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
   max_length: 50,
@@ -140,6 +141,12 @@ export function conversationRoutes(conversations: Conversations): Router {
     const conversation = conversationOf(request.params.id);
     const { question } = parseRequest(questionSchema, 'body', request.body);
     response.json({ response: await conversation.ask(question) });
+  });
+
+  router.post('/:id/switch_acp_model', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.switchAcpModel(parseRequest(modelSchema, 'body', request.body).model);
+    response.json(SUCCESS);
   });
 
   router.post('/:id/condense', async (request, response) => {

@@ -76,6 +76,18 @@ export class ConversationRun {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
   }
 
+  /** Starts what a run would start first. */
+  async prepare(): Promise<void> {
+    await this.#state.refreshSecrets();
+    const engine = await this.#openEngine();
+    await engine.prepare(this.#state);
+  }
+
+  async switchModel(model: string): Promise<void> {
+    const engine = await this.#openEngine();
+    await engine.switchModel(this.#state, model);
+  }
+
   /** Asks a question beside an active run; nothing of it is logged. */
   async ask(question: string): Promise<string> {
     const engine = await this.#openEngine();

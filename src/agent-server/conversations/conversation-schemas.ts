@@ -77,8 +77,27 @@ export const confirmationPolicySchema = z.discriminatedUnion('kind', [
 /** Only the model itself can judge risks here; any other analyzer is rejected rather than ignored. */
 export const securityAnalyzerSchema = z.object({ kind: z.literal('LLMSecurityAnalyzer') }).nullable();
 
+/** How an agent that speaks the Agent Client Protocol is started. */
+const acpMembers = {
+  acp_command: z.array(z.string().min(1)).max(64).nullish(),
+  acp_args: z.array(z.string()).max(256).nullish(),
+  /** Of ours: variables that are no secrets; those come with the conversation's secrets. */
+  acp_env: texts.nullish(),
+  acp_model: z.string().nullish(),
+  acp_session_mode: z.string().nullish(),
+  /** Of ours. */
+  acp_auth_method: z.string().nullish(),
+  /** Seconds. */
+  acp_startup_timeout: z.number().positive().max(600).nullish(),
+  acp_prompt_timeout: z.number().positive().max(86_400).nullish(),
+};
+
+/** What the reference names the model of an agent that chooses it itself. */
+const ACP_MODEL = 'acp-managed';
+
 const agent = z.looseObject({
-  kind: z.literal('Agent').default('Agent'),
+  kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),
+  ...acpMembers,
   llm: z.looseObject({
     model: z.string().min(1),
     api_key: z.string().nullish(),
@@ -106,8 +125,22 @@ const extension = z.object({
   outbound_allowlist: z.array(z.string()).nullish(),
 });
 
+/** Such an agent needs no model of ours, but must say what to start. */
+const anyAgent = z
+  .preprocess(
+    (value) =>
+      typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ACPAgent'
+        ? { llm: { model: ACP_MODEL }, ...value }
+        : value,
+    agent,
+  )
+  .refine(({ kind, acp_command: command }) => kind !== 'ACPAgent' || (command ?? []).length > 0, {
+    path: ['acp_command'],
+    error: 'An ACP agent needs the command that starts it',
+  });
+
 export const startSchema = z.object({
-  agent,
+  agent: anyAgent,
   workspace: z.object({
     kind: z.literal('LocalWorkspace').default('LocalWorkspace'),
     working_dir: z.string().min(1),
@@ -142,6 +175,7 @@ export const credentialsSchema = z.object({
   max_budget: maxBudget.nullish(),
   language: z.string().nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
+  acp: z.object(acpMembers).nullish(),
 });
 
 /** A validated `CredentialsRequest`. */

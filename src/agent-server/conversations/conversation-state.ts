@@ -1,5 +1,13 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '../../agent-protocol/events.js';
-import type { EngineHost, EngineSettings, ExecutionStatus, NewEvent, Usage } from '../engine/agent-engine.js';
+import type {
+  AgentDetails,
+  EngineHost,
+  EngineMemory,
+  EngineSettings,
+  ExecutionStatus,
+  NewEvent,
+  Usage,
+} from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/git-credentials.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -13,7 +21,15 @@ import { type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.j
 import { lookUpSecrets } from './secret-lookup.js';
 
 /** Free JSON, in which null has a meaning, and `command`, which strict readers want even when it is null. */
-const MEMBERS_WITH_NULLS = new Set(['data', 'value', 'meta', 'inputSchema', 'command']);
+const MEMBERS_WITH_NULLS = new Set([
+  'data',
+  'value',
+  'meta',
+  'inputSchema',
+  'command',
+  'raw_input',
+  'raw_output',
+]);
 
 export interface ConversationStateOptions {
   record: ConversationRecord;
@@ -43,7 +59,8 @@ export class ConversationState implements EngineHost {
   #credentials: Credentials;
   #lookedUp: Record<string, string> = {};
   #masker: SecretMasker;
-  #pauseRequested = false;
+  /** Aborted once a pause is requested. */
+  #pause = new AbortController();
   #loadingSkills: Promise<Skill[]> | null = null;
   #skills: readonly Skill[] = [];
 
@@ -128,11 +145,31 @@ export class ConversationState implements EngineHost {
   }
 
   pauseRequested(): boolean {
-    return this.#pauseRequested;
+    return this.#pause.signal.aborted;
+  }
+
+  pauseSignal(): AbortSignal {
+    return this.#pause.signal;
   }
 
   requestPause(requested: boolean): void {
-    this.#pauseRequested = requested;
+    if (requested) {
+      this.#pause.abort();
+    } else if (this.#pause.signal.aborted) {
+      this.#pause = new AbortController();
+    }
+  }
+
+  memory(): EngineMemory {
+    return this.#record.memory;
+  }
+
+  async remember(memory: EngineMemory): Promise<void> {
+    await this.change({ memory });
+  }
+
+  async describeAgent(details: AgentDetails): Promise<void> {
+    await this.change({ agentDetails: this.#masker.value(details) });
   }
 
   /** Changes the record; resolves once it is on disk. */

@@ -2,7 +2,7 @@ import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent, Content, TextContent } from '../../agent-protocol/events.js';
 import { jsonText } from '../../common/json-access.js';
-import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
+import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
@@ -150,6 +150,30 @@ export class Conversation {
   }
 
   /**
+   * Refuses a conversation whose agent cannot be started. Our own agent needs no start.
+   *
+   * @throws HttpError 400 with the reason
+   */
+  async prepare(): Promise<void> {
+    if (this.record.kind === 'acp') {
+      await this.#refuseUnavailable(this.#run.prepare());
+    }
+  }
+
+  /**
+   * Has an agent that is not our own use another model from now on.
+   *
+   * @throws HttpError 400 when it offers no choice, or not this one
+   */
+  async switchAcpModel(model: string): Promise<void> {
+    if (this.record.kind !== 'acp') {
+      throw new HttpError(400, 'The agent of this conversation is our own: its model is a setting.');
+    }
+    this.#requireCredentials();
+    await this.#refuseUnavailable(this.#run.switchModel(model));
+  }
+
+  /**
    * Has the model summarise the oldest part of the history now.
    *
    * @returns whether there was anything to summarise
@@ -196,14 +220,34 @@ export class Conversation {
 
   /** Without the word of a client since the server's start there is no model to call, whatever the record says. */
   get #lacksCredentials(): boolean {
-    const { model, llmApiKey } = this.#state.credentials;
+    const { model, llmApiKey, acp } = this.#state.credentials;
+    if (this.record.kind === 'acp') {
+      return acp === null;
+    }
     return model === null || (this.record.llmKeyNeeded && llmApiKey === null);
   }
 
   #requireCredentials(): void {
     if (this.#lacksCredentials) {
-      throw new HttpError(400, missingKeyDetail(this.id, this.#state.credentials));
+      throw new HttpError(400, this.#missingDetail());
     }
+  }
+
+  async #refuseUnavailable(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (error instanceof AgentUnavailableError) {
+        throw new HttpError(400, this.#state.masker.text(error.message));
+      }
+      throw error;
+    }
+  }
+
+  #missingDetail(): string {
+    return this.record.kind === 'acp'
+      ? `How the agent is started, and its secrets, are not kept over a restart: give them again with POST /api/conversations/${this.id}/credentials (acp, secrets).`
+      : missingKeyDetail(this.id, this.#state.credentials);
   }
 
   /** Clients that wait for interrupted work to resume send no request that could be refused with this reason. */

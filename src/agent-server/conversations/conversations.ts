@@ -135,6 +135,7 @@ export class Conversations {
         git: request.slipway.git ?? undefined,
         language: request.slipway.language,
         outbound_allowlist: request.slipway.outbound_allowlist,
+        acp: request.agent,
       });
       return { conversation: existing, created: false };
     }
@@ -176,7 +177,14 @@ export class Conversations {
     const recordFile = recordFileIn(folder);
     await recordFile.save(record);
     const state = await this.#openState(folder, record, recordFile, credentialsFromRequest(request));
-    return this.#add(state, folder);
+    const conversation = this.#add(state, folder);
+    try {
+      await conversation.prepare();
+      return conversation;
+    } catch (error) {
+      await this.remove(id);
+      throw error;
+    }
   }
 
   async #loadFrom(folder: string): Promise<void> {
@@ -227,7 +235,8 @@ export class Conversations {
   }
 
   #add(state: ConversationState, folder: string): Conversation {
-    const context = { conversationId: state.record.id, gitAccess: () => state.credentials.git };
+    const { id: conversationId, kind } = state.record;
+    const context = { conversationId, kind, gitAccess: () => state.credentials.git };
     const createEngine = async (): Promise<AgentEngine> => await this.#options.createEngine(context);
     const conversation = new Conversation(folder, state, createEngine, this.#limits);
     this.#byId.set(conversation.id, conversation);

@@ -1,5 +1,6 @@
 import type { McpServer, McpServers } from '../../agent-protocol/conversation.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
+import type { AcpLaunch } from '../engine/agent-engine.js';
 import { gitSecrets } from '../git/git-credentials.js';
 import type {
   CredentialsUpdate,
@@ -30,6 +31,8 @@ export interface Credentials {
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
+  /** How an agent that is not our own is started, which is given secrets; null: not said since the server's start. */
+  acp: AcpLaunch | null;
 }
 
 /** A model and where it is called. */
@@ -49,6 +52,7 @@ export const NO_CREDENTIALS: Credentials = {
   mcpServers: null,
   secrets: {},
   git: null,
+  acp: null,
 };
 
 /** The credentials inside a request that starts a conversation. */
@@ -64,6 +68,7 @@ export function credentialsFromRequest(request: StartRequest): Credentials {
     mcpServers: toMcpServers(request.agent.mcp_config?.mcpServers),
     secrets: request.secrets,
     git: request.slipway.git ?? null,
+    acp: toAcpLaunch(request.agent),
   };
 }
 
@@ -87,6 +92,7 @@ export function mergeCredentials(old: Credentials, update: CredentialsUpdate): C
     mcpServers: update.mcp_config ? toMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
     secrets: { ...old.secrets, ...update.secrets },
     git: update.git === undefined ? old.git : update.git,
+    acp: update.acp ? toAcpLaunch(update.acp) : old.acp,
   };
 }
 
@@ -114,6 +120,25 @@ export function secretValues(credentials: Credentials): string[] {
     ...given,
     ...gitSecrets(git?.credentials ?? []),
   ].filter((value) => value !== null);
+}
+
+const DEFAULT_START_SECONDS = 90;
+const DEFAULT_IDLE_SECONDS = 1_800;
+
+/** @returns null when it names no agent to start */
+export function toAcpLaunch(agent: Partial<StartRequest['agent']>): AcpLaunch | null {
+  const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
+  return command.length === 0
+    ? null
+    : {
+        command,
+        environment: agent.acp_env ?? {},
+        model: agent.acp_model || null,
+        sessionMode: agent.acp_session_mode || null,
+        authMethod: agent.acp_auth_method || null,
+        startTimeoutMs: (agent.acp_startup_timeout ?? DEFAULT_START_SECONDS) * 1000,
+        idleTimeoutMs: (agent.acp_prompt_timeout ?? DEFAULT_IDLE_SECONDS) * 1000,
+      };
 }
 
 /** Tells the user why a conversation can call no model or lacks a key for it, and what to do. */

@@ -17,7 +17,8 @@ export function toEngineSettings(
   credentials: Credentials,
   skills: readonly Skill[],
 ): EngineSettings {
-  const { model } = credentials;
+  const model =
+    credentials.model ?? (record.kind === 'acp' ? { name: record.llm.model, baseUrl: null } : null);
   if (model === null) {
     throw new Error('the conversation has no credentials yet');
   }
@@ -37,6 +38,7 @@ export function toEngineSettings(
     modelPrices: record.modelPrices,
     stuckDetection: record.stuckDetection,
     outboundAllowlist: credentials.outboundAllowlist,
+    acp: credentials.acp,
   };
 }
 

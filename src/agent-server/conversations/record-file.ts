@@ -19,7 +19,13 @@ export class RecordFile {
       throw new Error('the file is not a conversation record');
     }
     // A version before this one may have written it.
-    return { ...record, activatedSkills: record.activatedSkills ?? [] };
+    return {
+      ...record,
+      kind: record.kind ?? 'native',
+      memory: record.memory ?? {},
+      agentDetails: record.agentDetails ?? null,
+      activatedSkills: record.activatedSkills ?? [],
+    };
   }
 
   /** Resolves once this record, or a newer one, is on disk. */

@@ -35,6 +35,44 @@ export interface EngineSettings {
   stuckDetection: boolean;
   /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
   outboundAllowlist: readonly string[] | null;
+  /** Null: the conversation's agent is our own. */
+  acp: AcpLaunch | null;
+}
+
+/** How to start an agent that speaks the Agent Client Protocol. The model settings above do not concern it. */
+export interface AcpLaunch {
+  /** Program and arguments. */
+  command: readonly string[];
+  /** Added to the variables of tools; may hold secrets. */
+  environment: Readonly<Record<string, string>>;
+  /** Null: the agent's own choice. */
+  model: string | null;
+  sessionMode: string | null;
+  /** How it signs in; null: it needs no request for that. */
+  authMethod: string | null;
+  /** For process, handshake and session together. */
+  startTimeoutMs: number;
+  /** How long it may do nothing while it works. */
+  idleTimeoutMs: number;
+}
+
+/** What an engine keeps with its conversation, over restarts. Small, and no secret: it is on a disk that tools may write. */
+export type EngineMemory = Readonly<Record<string, string | number | boolean | null>>;
+
+/** A model that an agent offers. */
+export interface OfferedModel {
+  model_id: string;
+  name: string | null;
+  description: string | null;
+}
+
+/** What is known of an agent that is not our own, once it has been started. */
+export interface AgentDetails {
+  name: string;
+  version: string;
+  capabilities: { loadSession: boolean; image: boolean; mcpHttp: boolean; mcpSse: boolean; modelChoice: boolean };
+  currentModel: string | null;
+  models: readonly OfferedModel[];
 }
 
 export interface Usage {
@@ -63,6 +101,13 @@ export interface EngineHost {
   totals(): { iterations: number; costUsd: number };
   /** Whether the run should pause after the current step. */
   pauseRequested(): boolean;
+  /** Aborts when the run should pause: of the current request, or of the next one. */
+  pauseSignal(): AbortSignal;
+  memory(): EngineMemory;
+  /** Replaces it. */
+  remember(memory: EngineMemory): Promise<void>;
+  /** Tells clients about the agent. */
+  describeAgent(details: AgentDetails): Promise<void>;
 }
 
 /** Runs a conversation's agent: one instance per conversation, one run at a time. */
@@ -88,7 +133,19 @@ export abstract class AgentEngine {
    * @returns whether there was anything to condense
    */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
-  /** Releases the engine's resources: tool servers, shells. */
+  /**
+   * Starts what a run would start first, so that a conversation that cannot run is refused when it begins.
+   *
+   * @throws AgentUnavailableError with a reason for the user
+   */
+  abstract prepare(host: EngineHost): Promise<void>;
+  /**
+   * Has the agent use another model from now on.
+   *
+   * @throws AgentUnavailableError when the agent offers no choice, or not this one
+   */
+  abstract switchModel(host: EngineHost, model: string): Promise<void>;
+  /** Releases the engine's resources: tool servers, shells, processes. */
   abstract close(): Promise<void>;
 }
 
@@ -100,9 +157,13 @@ export class AgentUnavailableError extends Error {
   }
 }
 
+/** Our own agent, or one that speaks the Agent Client Protocol. */
+export type AgentKind = 'native' | 'acp';
+
 /** What an engine knows of its conversation when it is created. */
 export interface EngineContext {
   conversationId: string;
+  kind: AgentKind;
   /** What the conversation may do on git servers right now. */
   gitAccess: () => GitAccess | null;
 }

@@ -1,4 +1,4 @@
-import type { ActionEvent, AgentEvent } from '../../agent-protocol/events.js';
+import type { ACPToolCallEvent, ActionEvent, AgentEvent } from '../../agent-protocol/events.js';
 import type { EngineHost, NewEvent } from './agent-engine.js';
 
 /** Tool calls without a result, oldest first. No model accepts a history that has one. */
@@ -18,11 +18,33 @@ export function openCalls(events: readonly AgentEvent[]): ActionEvent[] {
   return [...open.values()];
 }
 
+/** Calls of an agent with tools of its own that have begun and not ended, oldest first. */
+export function openAcpCalls(events: readonly AgentEvent[]): ACPToolCallEvent[] {
+  const open = new Map<string, ACPToolCallEvent>();
+  for (const event of events) {
+    if (event.kind !== 'ACPToolCallEvent') {
+      continue;
+    }
+    if (hasEnded(event)) {
+      open.delete(event.tool_call_id);
+    } else {
+      open.set(event.tool_call_id, event);
+    }
+  }
+  return [...open.values()];
+}
+
+/** Whether it is the last event of its call. */
+export function hasEnded({ status }: Pick<ACPToolCallEvent, 'status'>): boolean {
+  return status === 'completed' || status === 'failed';
+}
+
 /** Closes every open call with an error in place of its result. */
 export async function closeOpenCalls(host: EventWriter, error: string): Promise<void> {
   for (const call of openCalls(host.events())) {
     await host.append(callError(call, error));
   }
+  await failAcpCalls(host, error);
 }
 
 /** Closes every open call with the user's refusal. */
@@ -36,6 +58,23 @@ export async function rejectOpenCalls(host: EventWriter, reason: string): Promis
       rejection_reason: reason,
       rejection_source: 'user',
       action_id: id,
+    });
+  }
+  await failAcpCalls(host, `The user rejected the call: ${reason}`);
+}
+
+async function failAcpCalls(host: EventWriter, error: string): Promise<void> {
+  for (const { tool_call_id, title, tool_kind, raw_input } of openAcpCalls(host.events())) {
+    await host.append({
+      kind: 'ACPToolCallEvent',
+      source: 'agent',
+      tool_call_id,
+      title,
+      tool_kind,
+      raw_input,
+      status: 'failed',
+      content: [{ type: 'content', content: { type: 'text', text: error } }],
+      is_error: true,
     });
   }
 }

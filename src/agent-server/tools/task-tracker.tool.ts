@@ -62,7 +62,8 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
 
 const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };
 
-function describeTasks(tasks: readonly TaskItem[]): string {
+/** A task list for people and models, one line each. */
+export function describeTasks(tasks: readonly TaskItem[]): string {
   if (tasks.length === 0) {
     return 'The task list is empty.';
   }

@@ -1,6 +1,7 @@
 import type { ActionEvent, AgentEvent, SecurityRisk } from '../../../agent-protocol/events.js';
 import type { Tool } from '../../tools/tool.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
+import { conversationFailure, limitReached } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import type { ModelFactory } from './language-model.js';
@@ -11,7 +12,7 @@ import type { NativeTools } from './native-tools.js';
 import { toActionEvent, toMessageEvent, withUniqueIds } from './response-events.js';
 import { dynamicContext, systemPrompt } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
-import { conversationFailure, countUsage, limitReached } from './usage.js';
+import { countUsage } from './usage.js';
 
 interface AgentLoopOptions {
   host: EngineHost;

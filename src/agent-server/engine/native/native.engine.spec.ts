@@ -406,7 +406,7 @@ describe('pause and interruption', () => {
   it('pauses after the step, and continues later', async () => {
     const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
     host.onAppend = ({ kind }) => {
-      host.pause ||= kind === 'ActionEvent';
+      if (kind === "ActionEvent") { host.pause = true; }
     };
     await engine.run(host, never);
     expect(host.status).toBe('paused');

@@ -5,6 +5,7 @@ import { toolEnvironment } from '../../tool-environment.js';
 import { postPullRequest } from '../../tools/pull-request.tool.js';
 import {
   AgentEngine,
+  AgentUnavailableError,
   type EngineContext,
   type EngineHost,
   type EngineServerOptions,
@@ -86,6 +87,14 @@ export class NativeEngine extends AgentEngine {
 
   async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
     return await this.#createLoop(host, signal).condense();
+  }
+
+  /** There is nothing to start before a run. */
+  async prepare(): Promise<void> {}
+
+  /** Its model is one of the settings. */
+  async switchModel(): Promise<void> {
+    throw new AgentUnavailableError('The model of this agent is a setting of the conversation.');
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import { AgentUnavailableError, type EngineHost } from '../agent-engine.js';
-import { countUsage, limitReached } from './usage.js';
+import { limitReached } from '../limits.js';
+import { countUsage } from './usage.js';
 import type { ModelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';

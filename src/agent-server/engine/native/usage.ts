@@ -1,4 +1,5 @@
-import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
+import type { EngineHost, EngineSettings } from '../agent-engine.js';
+import { conversationFailure, stepCost } from '../limits.js';
 import type { ModelResponse } from './model-call.js';
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -34,57 +35,6 @@ export async function countUsage(
   }
 }
 
-interface Limit {
-  code: 'MaxIterationsReached' | 'MaxBudgetReached';
-  detail: string;
-}
-
-/** The limit that prevents another step, if any. */
-export function limitReached(
-  { maxIterations, maxBudget }: Pick<EngineSettings, 'maxIterations' | 'maxBudget'>,
-  { iterations, costUsd }: { iterations: number; costUsd: number },
-): Limit | null {
-  if (maxBudget !== null && costUsd >= maxBudget) {
-    return {
-      code: 'MaxBudgetReached',
-      detail:
-        `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
-        `${maxBudget} USD. Raise it in the settings and send a message to go on.`,
-    };
-  }
-  if (iterations >= maxIterations) {
-    return {
-      code: 'MaxIterationsReached',
-      detail:
-        `The agent made ${iterations} steps and its limit (max_iterations) is ${maxIterations}. Send a message to ` +
-        `let it go on with a new count.`,
-    };
-  }
-  return null;
-}
-
-/**
- * Cost of a step in USD; null if the model's price is unknown. A price is looked up by the model's name in the settings,
- * then by the name without its provider.
- */
-export function stepCost(
-  prices: EngineSettings['modelPrices'],
-  model: string,
-  usage: { promptTokens: number; completionTokens: number },
-): number | null {
-  const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
-  return price === undefined
-    ? null
-    : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
-}
-
-function ownPrice(
-  prices: EngineSettings['modelPrices'],
-  name: string,
-): { input: number; output: number } | undefined {
-  return Object.hasOwn(prices, name) ? prices[name] : undefined;
-}
-
 /** Estimates how many tokens a value takes in a prompt: good enough for limits, not for billing. */
 export function estimateTokens(value: unknown): number {
   let images = 0;
@@ -96,9 +46,4 @@ export function estimateTokens(value: unknown): number {
     return member;
   });
   return Math.ceil(((text ?? '').length + images * CHARACTERS_PER_IMAGE) / CHARACTERS_PER_TOKEN);
-}
-
-/** Tells the user that something cannot continue, or not as configured. */
-export function conversationFailure(code: string, detail: string): NewEvent {
-  return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
 }

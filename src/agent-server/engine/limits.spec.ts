@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { limitReached, stepCost } from './usage.js';
+import { limitReached, stepCost } from './limits.js';
 
 describe('limitReached', () => {
   it.each([

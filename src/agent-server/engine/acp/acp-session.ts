@@ -1,0 +1,321 @@
+import { AGENT_METHODS, type ContentBlock, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
+import type { ToolView } from '../../tool-view.js';
+import { type AcpClient, AcpConnection, AcpRequestError } from './acp-connection.js';
+import type { OfferedMcpServers } from './acp-mcp-servers.js';
+import {
+  type AgentDescription,
+  configChangeSchema,
+  initializeSchema,
+  loadedSessionSchema,
+  newSessionSchema,
+  promptResponseSchema,
+  type PromptResponse,
+  type SessionDescription,
+} from './acp-schemas.js';
+import { AcpProcessError } from './acp-process.js';
+import { z } from 'zod';
+
+/** What a sign-in with a variable of the environment is called. Agents that need no request for it are not listed. */
+const AUTH_BY_VARIABLE: readonly (readonly [method: string, variable: string])[] = [
+  ['gemini-api-key', 'GEMINI_API_KEY'],
+  ['api-key', 'OPENAI_API_KEY'],
+];
+/** Older than configuration options, and still in use. */
+const SET_MODEL = 'session/set_model';
+const FORK = 'session/fork';
+const MAX_MODELS = 200;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export interface AcpSessionOptions {
+  view: ToolView;
+  host: EngineHost;
+  launch: AcpLaunch;
+  client: AcpClient;
+  /** The session to go on with; null: a new one. */
+  earlier: string | null;
+  mcpServers: (takes: { http: boolean; sse: boolean }) => OfferedMcpServers;
+}
+
+/** What agent and session say of themselves when they begin. */
+interface OpenedSession {
+  id: string;
+  isLoaded: boolean;
+  mcpProblems: readonly string[];
+  agent: AgentDescription;
+  described: SessionDescription;
+}
+
+/** A session of an agent, in a process of its own. */
+export class AcpSession {
+  readonly id: string;
+  /** Whether the agent remembers what it did in an earlier process. */
+  readonly isLoaded: boolean;
+  readonly mcpProblems: readonly string[];
+  readonly #connection: AcpConnection;
+  readonly #agent: AgentDescription;
+  #described: SessionDescription;
+  #model: string | null;
+
+  private constructor(
+    connection: AcpConnection,
+    { id, isLoaded, mcpProblems, agent, described }: OpenedSession,
+  ) {
+    this.id = id;
+    this.isLoaded = isLoaded;
+    this.mcpProblems = mcpProblems;
+    this.#connection = connection;
+    this.#agent = agent;
+    this.#described = described;
+    this.#model = currentModel(described);
+  }
+
+  /**
+   * Starts the agent and opens its session. What the agent replays of an earlier one reaches the client before this
+   * resolves.
+   *
+   * @throws AcpProcessError, AcpRequestError
+   */
+  static async open(options: AcpSessionOptions): Promise<AcpSession> {
+    const { view, host, launch, client } = options;
+    const environment = { ...host.toolEnvironment(), ...launch.environment };
+    const { workingDir } = host.settings;
+    const connection = await AcpConnection.open(
+      { view, command: launch.command, workingDir, environment },
+      client,
+    );
+    const aborter = new AbortController();
+    const timeout = sleep(launch.startTimeoutMs, 'timeout' as const, { signal: aborter.signal }).catch(
+      () => 'timeout' as const,
+    );
+    const opening = openSession(connection, options, environment);
+    // Whoever loses the race below is of no interest any more.
+    opening.catch(() => undefined);
+    try {
+      const opened = await Promise.race([opening, timeout]);
+      if (opened === 'timeout') {
+        throw new AcpRequestError(
+          `The agent did not begin within ${launch.startTimeoutMs / 1000} seconds.`,
+          'ACPStartupTimeout',
+        );
+      }
+      return new AcpSession(connection, opened);
+    } catch (error) {
+      await connection.close();
+      throw error;
+    } finally {
+      aborter.abort();
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#connection.isOpen;
+  }
+
+  get takesImages(): boolean {
+    return this.#agent.agentCapabilities.promptCapabilities.image;
+  }
+
+  get canLoad(): boolean {
+    return this.#agent.agentCapabilities.loadSession;
+  }
+
+  get details(): AgentDetails {
+    const { agentInfo, agentCapabilities: capabilities } = this.#agent;
+    const models = offeredModels(this.#described);
+    return {
+      name: agentInfo?.name ?? '',
+      version: agentInfo?.version ?? '',
+      capabilities: {
+        loadSession: capabilities.loadSession,
+        image: capabilities.promptCapabilities.image,
+        mcpHttp: capabilities.mcpCapabilities.http,
+        mcpSse: capabilities.mcpCapabilities.sse,
+        modelChoice: models.length > 0,
+      },
+      currentModel: this.#model,
+      models,
+    };
+  }
+
+  async prompt(blocks: ContentBlock[]): Promise<PromptResponse> {
+    return await this.#connection.request(
+      AGENT_METHODS.session_prompt,
+      { sessionId: this.id, prompt: blocks },
+      promptResponseSchema,
+    );
+  }
+
+  async cancel(): Promise<void> {
+    await this.#connection.cancel(this.id);
+  }
+
+  /** @throws AcpRequestError when the agent does not have it */
+  async switchModel(model: string): Promise<void> {
+    const option = modelOption(this.#described);
+    const request =
+      option === undefined
+        ? this.#connection.request(SET_MODEL, { sessionId: this.id, modelId: model }, z.unknown())
+        : this.#connection.request(
+            AGENT_METHODS.session_set_config_option,
+            { sessionId: this.id, configId: option.id, value: model },
+            configChangeSchema,
+          );
+    const answer = await within(REQUEST_TIMEOUT_MS, request);
+    const changed = configChangeSchema.safeParse(answer).data?.configOptions ?? [];
+    if (changed.length > 0) {
+      this.#described = { ...this.#described, configOptions: changed };
+    }
+    this.#model = model;
+  }
+
+  /** @throws AcpRequestError when the agent has no such mode */
+  async setMode(modeId: string): Promise<void> {
+    await within(
+      REQUEST_TIMEOUT_MS,
+      this.#connection.request(AGENT_METHODS.session_set_mode, { sessionId: this.id, modeId }, z.unknown()),
+    );
+  }
+
+  /**
+   * A session beside this one that knows what it knows; null when the agent has no such thing.
+   *
+   * @returns its id
+   */
+  async fork(workingDir: string): Promise<string | null> {
+    if (!this.#agent.agentCapabilities.sessionCapabilities.fork) {
+      return null;
+    }
+    const forked = await this.#connection.request(
+      FORK,
+      { sessionId: this.id, cwd: workingDir, mcpServers: [] },
+      newSessionSchema,
+    );
+    return forked.sessionId;
+  }
+
+  async promptFork(sessionId: string, question: string): Promise<PromptResponse> {
+    return await this.#connection.request(
+      AGENT_METHODS.session_prompt,
+      { sessionId, prompt: [{ type: 'text', text: question }] },
+      promptResponseSchema,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}
+
+async function openSession(
+  connection: AcpConnection,
+  { host, launch, earlier, mcpServers }: AcpSessionOptions,
+  environment: Readonly<Record<string, string>>,
+): Promise<OpenedSession> {
+  const agent = await connection.request(
+    AGENT_METHODS.initialize,
+    {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+      clientInfo: { name: 'slipway', version: '1' },
+    },
+    initializeSchema,
+  );
+  if (agent.protocolVersion !== PROTOCOL_VERSION) {
+    throw new AcpRequestError(
+      `The agent speaks version ${agent.protocolVersion} of the Agent Client Protocol; version ${PROTOCOL_VERSION} is needed.`,
+      'ACPInitError',
+    );
+  }
+  const method = launch.authMethod ?? methodOf(agent, environment);
+  if (method !== null) {
+    await connection.request(AGENT_METHODS.authenticate, { methodId: method }, z.unknown());
+  }
+  const { http, sse } = agent.agentCapabilities.mcpCapabilities;
+  const { servers, problems } = mcpServers({ http, sse });
+  const place = { cwd: host.settings.workingDir, mcpServers: servers };
+  const loaded =
+    earlier !== null && agent.agentCapabilities.loadSession
+      ? await load(connection, { ...place, sessionId: earlier })
+      : null;
+  if (earlier !== null && loaded !== null) {
+    return { id: earlier, isLoaded: true, mcpProblems: problems, agent, described: loaded };
+  }
+  const { sessionId, ...described } = await connection.request(
+    AGENT_METHODS.session_new,
+    place,
+    newSessionSchema,
+  );
+  return { id: sessionId, isLoaded: false, mcpProblems: problems, agent, described };
+}
+
+/** @returns null when the agent does not have the session any more */
+async function load(connection: AcpConnection, params: unknown): Promise<SessionDescription | null> {
+  try {
+    return await connection.request(AGENT_METHODS.session_load, params, loadedSessionSchema);
+  } catch (error) {
+    if (error instanceof AcpRequestError && error.code === 'ACPPromptError') {
+      return null;
+    }
+    throw error;
+  }
+}
+
+function methodOf(
+  { authMethods }: AgentDescription,
+  environment: Readonly<Record<string, string>>,
+): string | null {
+  const offered = new Set(authMethods.map(({ id }) => id));
+  const found = AUTH_BY_VARIABLE.find(([method, variable]) => offered.has(method) && environment[variable]);
+  return found?.[0] ?? null;
+}
+
+type ConfigOption = SessionDescription['configOptions'][number];
+
+function modelOption({ configOptions }: SessionDescription): ConfigOption | undefined {
+  const selects = configOptions.filter(({ type }) => type === 'select');
+  return selects.find(({ id }) => id === 'model') ?? selects.find(({ category }) => category === 'model');
+}
+
+function currentModel(described: SessionDescription): string | null {
+  const value = modelOption(described)?.currentValue;
+  return typeof value === 'string' ? value : (described.models?.currentModelId ?? null);
+}
+
+function offeredModels(described: SessionDescription): OfferedModel[] {
+  const option = modelOption(described);
+  const offered =
+    option?.options.map(({ value: model_id, name, description }) => ({ model_id, name, description })) ??
+    described.models?.availableModels.map(({ modelId: model_id, name, description }) => ({
+      model_id,
+      name,
+      description,
+    })) ??
+    [];
+  return offered.slice(0, MAX_MODELS).map(({ model_id, name, description }) => ({
+    model_id,
+    name: name || null,
+    description: description ?? null,
+  }));
+}
+
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => timeout.reject(new AcpRequestError('The agent did not answer in time.', 'ACPStartupTimeout')),
+    milliseconds,
+  );
+  try {
+    return await Promise.race([work, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export type AcpFailure = AcpProcessError | AcpRequestError;
+
+/** Whether an error says what is wrong with an agent. */
+export function isAcpFailure(error: unknown): error is AcpFailure {
+  return error instanceof AcpProcessError || error instanceof AcpRequestError;
+}

@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import { startProcess } from '../../process-tree.js';
+import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
+import type { CreateTerminalRequest, ExitStatus } from './acp-connection.js';
+
+const MAX_TERMINALS = 32;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+
+interface Terminal {
+  output: OutputTail;
+  exit: ExitStatus | null;
+  /** Never rejects. */
+  exited: Promise<ExitStatus>;
+  kill: () => Promise<void>;
+}
+
+/** The commands that an agent has us run, in the view of tools. Each ends with its terminal, and all with the conversation. */
+export class AcpTerminals {
+  readonly #view: ToolView;
+  readonly #terminals = new Map<string, Terminal>();
+
+  constructor(view: ToolView) {
+    this.#view = view;
+  }
+
+  /**
+   * @param environment of tools; the request's variables are added
+   * @throws Error for the agent
+   */
+  async create(
+    { command, args, cwd, env, outputByteLimit }: CreateTerminalRequest,
+    { workingDir, environment }: { workingDir: string; environment: Record<string, string> },
+  ): Promise<string> {
+    if (this.#terminals.size >= MAX_TERMINALS) {
+      throw new Error(`there are ${MAX_TERMINALS} terminals, the most allowed: release one first`);
+    }
+    const id = `terminal-${randomUUID()}`;
+    const output = new OutputTail(Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES));
+    const line =
+      args === null || args === undefined || args.length === 0 ? ['bash', '-c', command] : [command, ...args];
+    const { child, exited, kill } = await startProcess(
+      {
+        command: inFolder(this.#view, cwd ?? workingDir, line),
+        cwd: VIEW_START,
+        env: { ...environment, ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])) },
+      },
+      ['ignore', 'pipe', 'pipe'],
+    );
+    child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => output.push(chunk));
+    const closed = new Promise<void>((resolve) => {
+      child.once('close', () => resolve());
+    });
+    const terminal: Terminal = {
+      output,
+      exit: null,
+      kill,
+      exited: exited.then(
+        async (code) => {
+          // What it left behind would keep its output open.
+          await kill();
+          await closed;
+          terminal.exit = toExitStatus(code);
+          return terminal.exit;
+        },
+        () => ({ exitCode: null, signal: 'SIGKILL' }),
+      ),
+    };
+    this.#terminals.set(id, terminal);
+    return id;
+  }
+
+  /** @throws Error for the agent */
+  output(id: string): { output: string; truncated: boolean; exitStatus?: ExitStatus } {
+    const { output, exit } = this.#get(id);
+    return { output: output.text(), truncated: output.isCut, ...(exit !== null && { exitStatus: exit }) };
+  }
+
+  async wait(id: string): Promise<ExitStatus> {
+    return await this.#get(id).exited;
+  }
+
+  async kill(id: string): Promise<void> {
+    await this.#get(id).kill();
+  }
+
+  async release(id: string): Promise<void> {
+    const { kill } = this.#get(id);
+    this.#terminals.delete(id);
+    await kill();
+  }
+
+  /** Ends all of them. */
+  async close(): Promise<void> {
+    const open = [...this.#terminals.values()];
+    this.#terminals.clear();
+    await Promise.all(open.map(async ({ kill }) => await kill()));
+  }
+
+  #get(id: string): Terminal {
+    const terminal = this.#terminals.get(id);
+    if (terminal === undefined) {
+      throw new Error('there is no such terminal');
+    }
+    return terminal;
+  }
+}
+
+/** The end of an output, as many bytes as the agent wants to keep. */
+class OutputTail {
+  readonly #limit: number;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  isCut = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    // Cut only at twice the limit: with each chunk it would copy everything each time.
+    if (this.#size > 2 * this.#limit) {
+      this.#cut();
+    }
+  }
+
+  text(): string {
+    if (this.#size > this.#limit) {
+      this.#cut();
+    }
+    // A character that was cut in two is left out.
+    return Buffer.concat(this.#chunks)
+      .toString('utf8')
+      .replace(/^\uFFFD+/, '');
+  }
+
+  #cut(): void {
+    const all = Buffer.concat(this.#chunks);
+    const kept = Buffer.from(all.subarray(all.length - this.#limit));
+    this.#chunks = [kept];
+    this.#size = kept.length;
+    this.isCut = true;
+  }
+}
+
+function toExitStatus(code: number): ExitStatus {
+  const signal = Object.entries(constants.signals).find(([, number]) => number === code - 128)?.[0];
+  return code > 128 && signal !== undefined ? { exitCode: null, signal } : { exitCode: code, signal: null };
+}

@@ -1,0 +1,129 @@
+import type { Limit } from '../limits.js';
+import type { PermissionOutcome } from './acp-connection.js';
+import { choose } from './acp-permissions.js';
+import type { PermissionOption, PromptResponse } from './acp-schemas.js';
+
+/** A call that the agent may not make before the user has answered. */
+interface Question {
+  /** In the log. */
+  callId: string;
+  options: readonly PermissionOption[];
+  answer: (outcome: PermissionOutcome) => void;
+}
+
+type TurnResult = { response: PromptResponse } | { error: unknown };
+
+/** Why nobody need wait for a turn any longer, at least for now. */
+export type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
+
+/** What the agent does about one prompt. It may outlast a run: while the user is asked, none is active. */
+export class AcpTurn {
+  /** Resolves when the agent has answered the prompt, or cannot any more. */
+  readonly finished: Promise<void>;
+  /** Set when `finished` has resolved. */
+  result: TurnResult | null = null;
+  limit: Limit | null = null;
+  #questions: Question[] = [];
+  #changed = Promise.withResolvers<void>();
+  /** Monotonic time of the agent's last sign of life. */
+  #lastActivity = performance.now();
+
+  constructor(response: Promise<PromptResponse>) {
+    this.finished = response
+      .then(
+        (answer): TurnResult => ({ response: answer }),
+        (error: unknown): TurnResult => ({ error }),
+      )
+      .then((result) => this.#finish(result));
+  }
+
+  get questions(): readonly Pick<Question, 'callId'>[] {
+    return this.#questions;
+  }
+
+  touch(): void {
+    this.#lastActivity = performance.now();
+  }
+
+  /** Has the run end for a reason of ours. */
+  stop(limit: Limit): void {
+    this.limit = limit;
+    this.#wake();
+  }
+
+  /** Ends the turn for whoever waits, whatever the agent does: its events cannot be written. */
+  fail(error: unknown): void {
+    this.#finish({ error });
+  }
+
+  async ask(callId: string, options: readonly PermissionOption[]): Promise<PermissionOutcome> {
+    return await new Promise<PermissionOutcome>((answer) => {
+      this.#questions.push({ callId, options, answer });
+      this.#wake();
+    });
+  }
+
+  /** Answers everything that waits. */
+  answer(accept: boolean): void {
+    this.#take().forEach(({ options, answer }) => answer(choose(options, accept)));
+    this.touch();
+  }
+
+  /** Tells the agent that nobody will answer. */
+  withdraw(): void {
+    this.#take().forEach(({ answer }) => answer({ outcome: 'cancelled' }));
+  }
+
+  /** Waits until there is something to do about the turn. */
+  async next(signals: readonly AbortSignal[], idleMs: number): Promise<TurnStop> {
+    const interrupted = AbortSignal.any([...signals]);
+    const aborted = new Promise<void>((resolve) => {
+      interrupted.addEventListener('abort', () => resolve(), { once: true });
+    });
+    this.touch();
+    for (;;) {
+      const stop = this.#stop(interrupted.aborted, idleMs);
+      if (stop !== null) {
+        return stop;
+      }
+      const idle = this.#lastActivity + idleMs - performance.now();
+      const timer = Promise.withResolvers<void>();
+      const timeout = setTimeout(timer.resolve, Math.max(idle, 1));
+      await Promise.race([this.#changed.promise, aborted, timer.promise]);
+      clearTimeout(timeout);
+    }
+  }
+
+  #stop(isInterrupted: boolean, idleMs: number): TurnStop | null {
+    if (this.result !== null) {
+      return 'finished';
+    }
+    if (isInterrupted) {
+      return 'interrupted';
+    }
+    if (this.limit !== null) {
+      return 'limited';
+    }
+    if (this.#questions.length > 0) {
+      return 'asked';
+    }
+    return performance.now() - this.#lastActivity >= idleMs ? 'idle' : null;
+  }
+
+  #finish(result: TurnResult): void {
+    this.result ??= result;
+    this.withdraw();
+    this.#wake();
+  }
+
+  #take(): Question[] {
+    const questions = this.#questions;
+    this.#questions = [];
+    return questions;
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+}

@@ -1,0 +1,317 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { clipText } from '../../clipped-text.js';
+import type { ToolView } from '../../tool-view.js';
+import {
+  AgentEngine,
+  AgentUnavailableError,
+  type EngineHost,
+  type EngineServerOptions,
+} from '../agent-engine.js';
+import { conversationFailure, limitReached } from '../limits.js';
+import { closeOpenCalls } from '../open-calls.js';
+import { toPrompt, unsentMessages } from './acp-prompt.js';
+import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
+import { isAcpFailure } from './acp-session.js';
+import { AcpTurn } from './acp-turn.js';
+import { countTurn } from './acp-usage.js';
+
+/** How long a pause waits for the agent to end its turn by itself. */
+const CANCEL_WAIT_MS = 700;
+/** How long the agent may take for that before its process is ended. */
+const CANCEL_GRACE_MS = 5_000;
+const MAX_DETAIL = 2_000;
+
+/**
+ * An agent of somebody else, as a process in the view of tools, by the Agent Client Protocol. It has a model, tools and a
+ * memory of its own; the log has what it tells of them. The process begins with the first run, or before it, and ends with
+ * the conversation. This module loads the protocol's SDK: import it when the first such conversation runs.
+ */
+export class AcpEngine extends AgentEngine {
+  readonly #view: ToolView;
+  #agent: OpenAgent | null = null;
+  #opening: Promise<OpenAgent> | null = null;
+  #turn: AcpTurn | null = null;
+  /** Until an interrupted turn has ended, or its agent. */
+  #settling: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(view: ToolView) {
+    super();
+    this.#view = view;
+  }
+
+  async prepare(host: EngineHost): Promise<void> {
+    try {
+      await this.#open(host);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  async run(host: EngineHost, signal: AbortSignal): Promise<void> {
+    await this.#reportFailures(host, async () => {
+      // The user went on without an answer to what the agent has asked.
+      await this.#interrupt();
+      await closeOpenCalls(host, 'Not run, or interrupted: it has no result.');
+      await this.#work(host, signal);
+    });
+  }
+
+  async confirm(
+    host: EngineHost,
+    accept: boolean,
+    reason: string | null,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#reportFailures(host, async () => {
+      const [turn, agent] = [this.#turn, this.#agent];
+      if (turn === null || agent === null || turn.result !== null) {
+        await closeOpenCalls(host, 'The agent ended before it heard the answer, and has to ask again.');
+        await this.#work(host, signal);
+        return;
+      }
+      if (!accept) {
+        await agent.conversation.reject(turn, reason);
+      }
+      turn.answer(accept);
+      if (await this.#follow(host, agent, turn, signal)) {
+        await this.#goOn(host, signal, accept || reason === null ? null : `The user rejected it: ${reason}`);
+      }
+    });
+  }
+
+  async ask(host: EngineHost, question: string): Promise<string> {
+    try {
+      const { session, conversation } = await this.#open(host);
+      const fork = await session.fork(host.settings.workingDir);
+      if (fork === null) {
+        throw new AgentUnavailableError(
+          'This agent answers no questions beside its work: send a message instead.',
+        );
+      }
+      return await conversation.collect(fork, async () => {
+        await countTurn(host, await session.promptFork(fork, question), false);
+      });
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  /** Agents condense their history themselves. */
+  async condense(): Promise<boolean> {
+    return false;
+  }
+
+  async switchModel(host: EngineHost, model: string): Promise<void> {
+    try {
+      const { session } = await this.#open(host);
+      await session.switchModel(model);
+      await host.remember({ ...host.memory(), model });
+      await host.describeAgent(session.details);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening?.catch(() => undefined);
+    await this.#closeAgent();
+  }
+
+  /** After a turn: gives the agent what has come meanwhile, or finishes. */
+  async #goOn(host: EngineHost, signal: AbortSignal, remark: string | null): Promise<void> {
+    if (
+      remark === null &&
+      unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length === 0
+    ) {
+      await host.setStatus('finished');
+    } else {
+      await this.#work(host, signal, remark);
+    }
+  }
+
+  /** Gives the agent what it was not given yet, turn by turn, until there is nothing more. */
+  async #work(host: EngineHost, signal: AbortSignal, words: string | null = null): Promise<void> {
+    const agent = await this.#open(host);
+    const { session, conversation } = agent;
+    let remark = words;
+    for (;;) {
+      if (signal.aborted || host.pauseRequested()) {
+        await host.setStatus('paused');
+        return;
+      }
+      const limit = limitReached(host.settings, host.totals());
+      if (limit !== null) {
+        await fail(host, limit.code, limit.detail);
+        return;
+      }
+      const prompt = toPrompt(host.events(), {
+        lastMessage: rememberedText(host.memory()['lastMessage']),
+        remembers: host.memory()['isBegun'] === true,
+        takesImages: session.takesImages,
+        settings: host.settings,
+        remark,
+      });
+      remark = null;
+      const turn = new AcpTurn(session.prompt(prompt.blocks));
+      this.#turn = turn;
+      conversation.begin(turn);
+      await host.remember({ ...host.memory(), isBegun: true, lastMessage: prompt.lastMessage });
+      if (!(await this.#follow(host, agent, turn, signal))) {
+        return;
+      }
+      if (unsentMessages(host.events(), prompt.lastMessage).length === 0) {
+        await host.setStatus('finished');
+        return;
+      }
+    }
+  }
+
+  /**
+   * Follows a turn until it ends or has to wait.
+   *
+   * @returns whether the agent is done with its prompt; otherwise the status says why the run ends
+   */
+  async #follow(host: EngineHost, agent: OpenAgent, turn: AcpTurn, signal: AbortSignal): Promise<boolean> {
+    const { idleTimeoutMs } = launchOf(host);
+    switch (await turn.next([signal, host.pauseSignal()], idleTimeoutMs)) {
+      case 'finished':
+        this.#turn = null;
+        return await this.#conclude(host, agent, turn);
+      case 'asked':
+        await host.setStatus('waiting_for_confirmation');
+        return false;
+      case 'interrupted':
+        await this.#interrupt();
+        await host.setStatus('paused');
+        return false;
+      case 'limited':
+        await this.#interrupt();
+        await fail(host, turn.limit?.code ?? 'MaxIterationsReached', turn.limit?.detail ?? '');
+        return false;
+      case 'idle':
+        await this.#interrupt();
+        await fail(
+          host,
+          'ACPIdleTimeout',
+          `The agent did nothing for ${Math.round(idleTimeoutMs / 1000)} seconds, and was stopped. Send a message to go on.`,
+        );
+        return false;
+    }
+  }
+
+  async #conclude(host: EngineHost, { conversation }: OpenAgent, turn: AcpTurn): Promise<boolean> {
+    const { result } = turn;
+    if (result === null || 'error' in result) {
+      await conversation.end('failed');
+      throw result === null ? new Error('the turn has no result') : result.error;
+    }
+    const { stopReason } = result.response;
+    await conversation.end(stopReason === 'cancelled' ? 'failed' : 'completed');
+    await countTurn(host, result.response, conversation.begunCalls === 0);
+    switch (stopReason) {
+      case 'end_turn':
+        return true;
+      case 'cancelled':
+        await host.setStatus('paused');
+        return false;
+      case 'refusal':
+        await fail(host, 'UsagePolicyRefusal', 'The agent refuses to go on with this conversation.');
+        return false;
+      default:
+        await fail(
+          host,
+          'ACPTurnLimit',
+          `The agent stopped at a limit of its own (${clipText(stopReason, 100)}). Send a message to go on.`,
+        );
+        return false;
+    }
+  }
+
+  /** Ends the turn that is open, if any: asks the agent to, and ends its process when it does not. */
+  async #interrupt(): Promise<void> {
+    const [turn, agent] = [this.#turn, this.#agent];
+    this.#turn = null;
+    if (turn !== null && agent !== null && turn.result === null) {
+      const { session, conversation } = agent;
+      turn.withdraw();
+      await session.cancel();
+      await within(CANCEL_WAIT_MS, turn.finished);
+      await conversation.end('failed');
+      if (turn.result === null) {
+        this.#settling = this.#settle(turn);
+      }
+    }
+  }
+
+  async #settle(turn: AcpTurn): Promise<void> {
+    await within(CANCEL_GRACE_MS, turn.finished);
+    if (turn.result === null) {
+      await this.#closeAgent();
+    }
+  }
+
+  async #open(host: EngineHost): Promise<OpenAgent> {
+    await this.#settling;
+    if (this.#agent !== null && this.#agent.session.isOpen) {
+      return this.#agent;
+    }
+    if (this.#isClosed) {
+      throw new Error('the conversation has ended');
+    }
+    this.#opening ??= this.#start(host).finally(() => {
+      this.#opening = null;
+    });
+    return await this.#opening;
+  }
+
+  async #start(host: EngineHost): Promise<OpenAgent> {
+    await this.#closeAgent();
+    this.#agent = await openAgent(host, this.#view);
+    return this.#agent;
+  }
+
+  async #closeAgent(): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = null;
+    await agent?.close();
+  }
+
+  /** Ends a run that the agent cannot go on with in an error that says why. */
+  async #reportFailures(host: EngineHost, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!isAcpFailure(error)) {
+        throw error;
+      }
+      await fail(host, error.code, clipText(error.message, MAX_DETAIL));
+    }
+  }
+}
+
+/** Creates the engine of a conversation, whose agent sees what tools see. */
+export function createAcpEngine({ environment, toolWrapper }: EngineServerOptions): AcpEngine {
+  return new AcpEngine({ environment, wrapper: toolWrapper });
+}
+
+async function fail(host: EngineHost, code: string, detail: string): Promise<void> {
+  await host.append(conversationFailure(code, detail));
+  await host.setStatus('error');
+}
+
+function unavailable(error: unknown): unknown {
+  return isAcpFailure(error)
+    ? new AgentUnavailableError(clipText(error.message, MAX_DETAIL), { cause: error })
+    : error;
+}
+
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const aborter = new AbortController();
+  await Promise.race([
+    work,
+    sleep(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined),
+  ]);
+  aborter.abort();
+}
