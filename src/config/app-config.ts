@@ -155,6 +155,15 @@ export class AgentConfig {
   /** Base address of Tavily's search API. */
   @UrlVariable('TAVILY_API_URL', { default: 'https://api.tavily.com' })
   tavilyApiUrl: string;
+
+  /** Conversations that one user may have stored. */
+  @IntegerVariable('MAX_CONVERSATIONS_PER_USER', {
+    default: '10000',
+    minimum: 1,
+    maximum: 100_000_000,
+    message: 'must be a whole number from 1 to 100000000',
+  })
+  maxConversations: number;
 }
 
 /** What a container label, a queue's name and a folder can all hold. */

@@ -50,6 +50,7 @@ describe('parseConfig', () => {
       condenserTokens: null,
       modelPricesFile: null,
       tavilyApiUrl: 'https://api.tavily.com',
+      maxConversations: 10_000,
     });
     expect(config.sandboxes).toMatchObject({
       backend: 'process',
@@ -164,6 +165,7 @@ describe('parseConfig', () => {
     ['SANDBOX_PORTS_URL', 'http://[::1]:3000'],
     ['DOCKER_HOST', '/var/run/docker.sock'],
     ['MAX_RUNNING_SANDBOXES', '0'],
+    ['MAX_CONVERSATIONS_PER_USER', '0'],
     ['SANDBOX_LIMIT_POLICY', 'queue'],
     ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],

@@ -121,6 +121,35 @@ describe('GET /api/v1/conversation/{id}/events/count', () => {
   });
 });
 
+describe('GET /api/v1/events/count', () => {
+  const count = async (query: string, user = service.user): Promise<{ status: number; body: unknown }> => {
+    const response = await fetch(`${service.url}/api/v1/events/count?${query}`, { headers: user.headers });
+    return { status: response.status, body: await response.json() };
+  };
+
+  it.each([
+    ['', 25],
+    ['&kind__eq=PauseEvent', 5],
+    ['&timestamp__gte=2026-01-31T12:00:20', 5],
+  ])('counts the events of a conversation%s', async (query, expected) => {
+    expect(await count(`conversation_id__eq=${id}${query}`)).toEqual({ status: 200, body: expected });
+  });
+
+  it('finds none of other users, and none of what is not there', async () => {
+    const stranger = await service.createUser();
+
+    expect(await count(`conversation_id__eq=${id}`, stranger)).toEqual({ status: 200, body: 0 });
+    expect(await count(`conversation_id__eq=${randomUUID()}`)).toEqual({ status: 200, body: 0 });
+  });
+
+  it('requires a conversation', async () => {
+    expect(await count('')).toMatchObject({
+      status: 422,
+      body: { detail: [{ loc: ['query', 'conversation_id__eq'], type: 'missing' }] },
+    });
+  });
+});
+
 describe('GET /api/v1/conversation/{id}/events', () => {
   it('returns events by id, in the order asked for, with null for unknown ones', async () => {
     expect(await get(`${id}/events?id=e3&id=nothing&id=e1&id=e3`)).toEqual({

@@ -30,6 +30,8 @@ export class FakeConversationServer {
   uptime = 0;
   /** Faults of the next responses: a status, or no response at all. */
   readonly faults: ('hang' | 'reset' | number)[] = [];
+  /** Statuses with which requests are refused, by method and path. */
+  readonly refusals = new Map<string, number>();
   /** Responses wait for it. */
   gate: Promise<void> = Promise.resolve();
   /** Called right before a conversation's state is sent. */
@@ -117,7 +119,7 @@ export class FakeConversationServer {
     if (request.method !== 'GET') {
       this.calls.push(`${request.method} ${url.pathname}`);
     }
-    const fault = this.faults.shift();
+    const fault = this.refusals.get(`${request.method} ${url.pathname}`) ?? this.faults.shift();
     if (fault === 'hang') {
       return;
     }

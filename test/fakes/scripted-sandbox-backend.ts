@@ -48,6 +48,8 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   /** Calls in order: `start ID`, `pause ID` … */
   readonly calls: string[] = [];
   script: Script = { ...DEFAULT_SCRIPT };
+  /** What it reports of sandboxes that say where they are themselves, by id. */
+  readonly reported = new Map<string, string>();
   /** Makes `pause`, `remove` and `list` fail with this message. */
   broken: string | null = null;
   /** `pause` waits for it. */
@@ -87,7 +89,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     return {
       id,
       state: box.server ? 'running' : 'stopped',
-      address: box.server ? addressOf(box.server) : null,
+      address: box.server ? (this.reported.get(id) ?? addressOf(box.server)) : null,
       // Programs that agents start respond like their server.
       ports: Object.fromEntries(
         Object.keys(box.server ? box.launch.ports : {}).map((name) => [

@@ -287,6 +287,27 @@ describe('the life of a sandbox', () => {
       });
     });
 
+    it.each(['http://127.0.0.1:1/path', 'unix:../box/agent.sock', 'file:///etc/passwd'])(
+      'fails a sandbox that says it is at %s',
+      async (address) => {
+        const { id } = await me.running();
+        const target = app.app.get(RunningSandboxQueries);
+        const before = await target.target(id);
+        backend.reported.set(id, address);
+        await reconcile();
+
+        expect(await me.get(id)).toMatchObject({
+          status: 'ERROR',
+          status_detail: expect.stringContaining('reported an invalid address'),
+        });
+        expect(before?.address).toMatch(/^http:/);
+        expect(await target.target(id)).toBeNull();
+        backend.reported.delete(id);
+        await reconcile();
+        expect((await backend.inspect(id)).state).toBe('stopped');
+      },
+    );
+
     it('stops what runs against its row', async () => {
       const { id } = await me.running();
       await me.pause(id);

@@ -12,6 +12,7 @@ export const ERROR_CODES = [
   'no_git_provider',
   'invalid_git_token',
   'git_providers_failed',
+  'conversation_limit',
   'sandbox_limit',
   'sandbox_not_running',
   'upstream_error',

@@ -14,6 +14,8 @@ import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
+/** The agent's program may have to start first. */
+const SWITCH_TIMEOUT_MS = 30_000;
 /** Of a page of events, which may be a single event with pictures, or of conversations with their settings and skills. */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
@@ -149,6 +151,15 @@ export class AgentServerClient {
 
   async pause(target: AgentServerTarget, id: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/pause`, { method: 'POST' });
+  }
+
+  /** Of an ACP agent (our server, and newer stock ones). @throws AgentServerError 400 when it is none */
+  async switchAcpModel(target: AgentServerTarget, id: string, model: string): Promise<void> {
+    await this.http.send(target, `${conversationPath(id)}/switch_acp_model`, {
+      method: 'POST',
+      body: { model },
+      timeoutMs: SWITCH_TIMEOUT_MS,
+    });
   }
 
   async sendMessage(target: AgentServerTarget, id: string, body: SendMessageRequest): Promise<void> {

@@ -23,6 +23,8 @@ interface AgentCommand {
   cwd: string | null;
   /** The agent server ends the command after this. */
   timeoutSeconds: number;
+  /** Of its output the end is kept, so much of it; by default what shows a failure. */
+  keepCharacters?: number;
   /** Ends the waiting; the command itself runs until its timeout. */
   signal: AbortSignal;
 }
@@ -48,7 +50,7 @@ export class AgentServerCommands {
    * @throws the signal's reason when it aborts
    */
   async run(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
-    const { command, cwd, timeoutSeconds, signal } = call;
+    const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
     const started = await this.http.json(target, '/api/bash/start_bash_command', {
       method: 'POST',
       body: { command, timeout: timeoutSeconds, ...(cwd !== null && { cwd }) },
@@ -59,8 +61,8 @@ export class AgentServerCommands {
       throw new AgentServerError(null, 'its response was not a command');
     }
     const deadline = performance.now() + timeoutSeconds * 1000 + GRACE_MS;
-    const output = new OutputTail();
-    const stdout = new OutputTail();
+    const output = new OutputTail(keepCharacters);
+    const stdout = new OutputTail(keepCharacters);
     let lastOrder = -1;
     let pollMs = FIRST_POLL_MS;
     while (performance.now() < deadline) {
@@ -114,14 +116,16 @@ export class AgentServerCommands {
 class OutputTail {
   #text = '';
 
+  constructor(private readonly characters: number) {}
+
   add(piece: string): void {
     this.#text += piece;
-    if (this.#text.length > 2 * TAIL_CHARACTERS) {
-      this.#text = this.#text.slice(-TAIL_CHARACTERS);
+    if (this.#text.length > 2 * this.characters) {
+      this.#text = this.#text.slice(-this.characters);
     }
   }
 
   get text(): string {
-    return this.#text.slice(-TAIL_CHARACTERS);
+    return this.#text.slice(-this.characters);
   }
 }

@@ -15,6 +15,7 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { RemovedConversation } from './adoption/removed-conversation.entity.js';
 import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
+import { AcpModelService } from './acp-model.service.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
@@ -24,6 +25,7 @@ import {
   ConversationActionsController,
   ConversationWorkspaceController,
 } from './api/conversation-actions.controller.js';
+import { ConversationFolderController } from './api/conversation-folder.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { PendingMessagesController } from './api/pending-messages.controller.js';
@@ -32,6 +34,7 @@ import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationExportService } from './conversation-export.service.js';
 import { ConversationResumeService } from './conversation-resume.service.js';
 import { ConversationResumeWorker } from './conversation-resume.worker.js';
+import { ConversationFolderService } from './conversation-folder.service.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
@@ -90,6 +93,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationActionsController,
     ConversationWorkspaceController,
     PendingMessagesController,
+    ConversationFolderController,
   ],
   providers: [
     // What users do with conversations.
@@ -100,6 +104,8 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     DownloadSender,
     ConversationActionsService,
     ConversationWorkspaceService,
+    ConversationFolderService,
+    AcpModelService,
     ConversationExportService,
     ConversationTitlesService,
     ConversationMetrics,

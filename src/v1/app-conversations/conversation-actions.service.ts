@@ -61,6 +61,11 @@ export class ConversationActionsService {
     await this.perform(userId, givenId, (target, { id }) => this.agentServers.pause(target, id));
   }
 
+  /** Changes something at the agent server that makes the agent do nothing. */
+  async change(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
+    await this.perform(userId, givenId, action);
+  }
+
   /** Reads something at the agent server, which is no activity. */
   async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
     const { conversation, target } = await this.open(userId, givenId);

@@ -30,6 +30,10 @@ const ADOPT = `
 
 const COUNT_IN_SANDBOX = 'SELECT count(*)::int AS count FROM app_conversations WHERE sandbox_id = $1';
 
+/** Reads no more rows than the number asked about. */
+const HAS_AS_MANY = `
+  SELECT EXISTS (SELECT FROM app_conversations WHERE user_id = $1 OFFSET $2::int - 1 LIMIT 1) AS found`;
+
 const REMOVE_OF_USER = 'DELETE FROM app_conversations WHERE id = $1 AND user_id = $2 RETURNING sandbox_id';
 
 const CLEAR_PARENT = `
@@ -62,7 +66,7 @@ const ADD_PULL_REQUEST = `
 type ConversationChange = Partial<
   Pick<
     AppConversation,
-    'title' | 'titleIsUsers' | 'public' | 'selectedRepository' | 'selectedBranch' | 'gitProvider'
+    'title' | 'titleIsUsers' | 'llmModel' | 'public' | 'selectedRepository' | 'selectedBranch' | 'gitProvider'
   >
 >;
 
@@ -139,6 +143,12 @@ export class ConversationRepository {
   async withoutKnown(ids: readonly string[]): Promise<string[]> {
     const rows = await this.conversations.query<{ id: string }[]>(WITHOUT_KNOWN, [ids]);
     return rows.map(({ id }) => id);
+  }
+
+  /** Whether the user has at least so many conversations. */
+  async hasAsMany(manager: EntityManager, userId: string, count: number): Promise<boolean> {
+    const [row] = await manager.query<{ found: boolean }[]>(HAS_AS_MANY, [userId, count]);
+    return row?.found === true;
   }
 
   async countInSandbox(manager: EntityManager, sandboxId: string): Promise<number> {

@@ -5,6 +5,7 @@ import type { AgentEvent } from '../../agent-protocol/events.js';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import {
   ConversationPathDto,
+  CountConversationEventsQueryDto,
   CountEventsQueryDto,
   EventIdsQueryDto,
   type EventPageDto,
@@ -17,6 +18,7 @@ import {
 } from './events.dto.js';
 import {
   BatchEventsOperation,
+  CountConversationEventsOperation,
   CountEventsOperation,
   SearchEventsOperation,
   StreamEventsOperation,
@@ -74,5 +76,23 @@ export class EventsController {
     @Query() query: EventIdsQueryDto,
   ): Promise<(AgentEvent | null)[]> {
     return this.events.batch(user.id, id, query.id);
+  }
+}
+
+/** The route of the web client before its events had the conversation in their path. */
+@ApiTags('Events')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/v1/events')
+export class EventCountController {
+  constructor(private readonly events: EventsService) {}
+
+  @Get('count')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @CountConversationEventsOperation()
+  async count(
+    @CurrentUser() user: AuthUser,
+    @Query() query: CountConversationEventsQueryDto,
+  ): Promise<number> {
+    return this.events.countOrNone(user.id, query.conversation_id__eq, toEventFilter(query));
   }
 }

@@ -7,7 +7,7 @@ import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
 import { ConversationUpdates } from './conversation-updates.js';
-import { EventsController } from './events.controller.js';
+import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
 import { FollowersService } from './follow/followers.service.js';
@@ -31,7 +31,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     OutboundWebhooksModule,
     SandboxesModule,
   ],
-  controllers: [EventsController],
+  controllers: [EventsController, EventCountController],
   providers: [
     ConversationUpdates,
     EventQueries,

@@ -58,6 +58,22 @@ export function CountEventsOperation(): MethodDecorator & ClassDecorator {
   );
 }
 
+/** Documents `GET /api/v1/events/count`. */
+export function CountConversationEventsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'count_conversation_events',
+      summary: 'How many events a conversation has, for older clients',
+      description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
+    }),
+    ApiOkResponse({
+      description: 'How many there are',
+      content: { 'application/json': { schema: { type: 'integer' }, example: 17 } },
+    }),
+    ApiProblems(invalidInput(['query', 'conversation_id__eq'], 'missing', 'This member is required.')),
+  );
+}
+
 /** Documents `GET …/events`. */
 export function BatchEventsOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(

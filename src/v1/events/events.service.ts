@@ -63,6 +63,18 @@ export class EventsService {
     return isUnfiltered ? eventCount : await this.events.count(id, filter);
   }
 
+  /** As `count`, for those to whom an unknown conversation has no events. */
+  async countOrNone(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
+    try {
+      return await this.count(userId, conversationId, filter);
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'not_found') {
+        return 0;
+      }
+      throw error;
+    }
+  }
+
   /**
    * Events by id, in the order asked for, null for unknown ones.
    *

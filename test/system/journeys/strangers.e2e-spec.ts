@@ -90,6 +90,15 @@ const ATTEMPTS: Attempt[] = [
     path: ({ conversation }) => `/api/v1/conversations/${conversation}/pending-messages`,
     body: () => ({ content: [{ text: 'hello' }] }),
   },
+  { method: 'GET', route: `${C}/{id}/files`, path: ({ conversation }) => `${C}/${conversation}/files` },
+  { method: 'GET', route: `${C}/{id}/skills`, path: ({ conversation }) => `${C}/${conversation}/skills` },
+  { method: 'GET', route: `${C}/{id}/hooks`, path: ({ conversation }) => `${C}/${conversation}/hooks` },
+  {
+    method: 'POST',
+    route: `${C}/{id}/switch_acp_model`,
+    path: ({ conversation }) => `${C}/${conversation}/switch_acp_model`,
+    body: () => ({ model: 'another' }),
+  },
   { method: 'GET', route: `${C}/{id}/file`, path: ({ conversation }) => `${C}/${conversation}/file` },
   {
     method: 'GET',

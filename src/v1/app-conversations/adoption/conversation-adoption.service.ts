@@ -9,6 +9,7 @@ import pLimit from 'p-limit';
 import { KeyedLimit, RepeatedWork } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
+import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import { LogDrain } from '../../events/follow/log-drain.js';
@@ -67,6 +68,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     private readonly sandboxEvents: SandboxEvents,
     private readonly logDrain: LogDrain,
     private readonly host: HostIdentity,
+    private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
 
@@ -205,6 +207,14 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     const startedAt = this.clock.now() - (await this.agentServers.uptimeSeconds(target, signal)) * 1000;
     return this.conversations.transaction(async (manager) => {
       if (!(await this.sandboxes.lock(manager, sandboxId, userId))) {
+        return 0;
+      }
+      const { maxConversations } = this.config.agent;
+      if (await this.conversations.hasAsMany(manager, userId, maxConversations)) {
+        this.logger.warn('failed to adopt conversations: their user has as many as are kept', {
+          sandbox_id: sandboxId,
+          limit: maxConversations,
+        });
         return 0;
       }
       const places = MAX_IN_SANDBOX - (await this.conversations.countInSandbox(manager, sandboxId));

@@ -3,6 +3,7 @@ import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
 import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
 import {
@@ -13,6 +14,7 @@ import {
   RespondToConfirmationOperation,
   RunConversationOperation,
   SendMessageOperation,
+  SwitchAcpModelOperation,
 } from './conversation-actions.openapi.js';
 import {
   ConfirmationResponseDto,
@@ -20,6 +22,7 @@ import {
   GitQueryDto,
   type MessageSentDto,
   SendMessageDto,
+  SwitchAcpModelDto,
   toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
@@ -29,7 +32,10 @@ import { DownloadSender } from './download.sender.js';
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
 export class ConversationActionsController {
-  constructor(private readonly actions: ConversationActionsService) {}
+  constructor(
+    private readonly actions: ConversationActionsService,
+    private readonly models: AcpModelService,
+  ) {}
 
   @Post('send-message')
   @HttpCode(200)
@@ -71,6 +77,18 @@ export class ConversationActionsController {
   @RunConversationOperation()
   async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.actions.run(user.id, id);
+    return SUCCESS;
+  }
+
+  @Post('switch_acp_model')
+  @HttpCode(200)
+  @SwitchAcpModelOperation()
+  async switchAcpModel(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body() { model }: SwitchAcpModelDto,
+  ): Promise<SuccessDto> {
+    await this.models.switchAcpModel(user.id, id, model);
     return SUCCESS;
   }
 }

@@ -4,7 +4,12 @@ import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
 import { ApiBodyExamples, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
 import { SANDBOX_PROBLEMS } from './app-conversations.openapi.js';
-import { ConfirmationResponseDto, MessageSentDto, SendMessageDto } from './dto/conversation-actions.dto.js';
+import {
+  ConfirmationResponseDto,
+  MessageSentDto,
+  SendMessageDto,
+  SwitchAcpModelDto,
+} from './dto/conversation-actions.dto.js';
 
 const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
 
@@ -89,6 +94,40 @@ export function RunConversationOperation(): MethodDecorator & ClassDecorator {
     }),
     ApiOkResponse({ type: SuccessDto, description: 'The agent works' }),
     ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, INVALID_ID),
+  );
+}
+
+/** Documents `POST /api/v1/app-conversations/{id}/switch_acp_model`. */
+export function SwitchAcpModelOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'switch_conversation_acp_model',
+      summary: 'Let an ACP agent go on with another model',
+      description: 'From its next turn on, with all that it knows. The conversation shows the new model.',
+    }),
+    ApiBodyExamples(SwitchAcpModelDto, {
+      model: { summary: 'Another model', value: { model: 'claude-sonnet-4-5' } },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'The agent uses it' }),
+    ApiProblems(
+      {
+        status: 400,
+        code: 'conflict',
+        detail: 'The conversation has no ACP agent: start another one with the model that you want.',
+        description: 'No ACP agent, or one that keeps its model; in the words of the agent server',
+      },
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      {
+        status: 504,
+        code: 'upstream_error',
+        detail: 'The program of the agent did not answer in time: try again.',
+        description: 'The program of the agent is too slow',
+      },
+      413,
+      415,
+      invalidInput(['body', 'model'], 'missing', 'This member is required.'),
+    ),
   );
 }
 

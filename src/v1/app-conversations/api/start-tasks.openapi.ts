@@ -66,6 +66,14 @@ const QUOTA_EXCEEDED: DocumentedProblem = {
     '(SANDBOX_LIMIT_POLICY)',
 };
 
+const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
+  status: 409,
+  code: 'conversation_limit',
+  detail:
+    'You have 10000 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
+  description: 'As many conversations as one user may have (MAX_CONVERSATIONS_PER_USER)',
+};
+
 /** Documents `POST /api/v1/app-conversations`. */
 export function StartConversationOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
@@ -81,7 +89,7 @@ export function StartConversationOperation(): MethodDecorator & ClassDecorator {
     IDEMPOTENCY_KEY,
     ApiBodyExamples(StartConversationDto, START_CONVERSATION_EXAMPLES),
     ApiOkResponse({ type: StartTaskDto, description: 'The start task' }),
-    ApiProblems(413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
+    ApiProblems(TOO_MANY_CONVERSATIONS, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 
@@ -102,7 +110,7 @@ export function StreamStartOperation(): MethodDecorator & ClassDecorator {
       description: 'The start task as it goes on',
       schema: { type: 'array', items: { $ref: getSchemaPath(StartTaskDto) } },
     }),
-    ApiProblems(413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
+    ApiProblems(TOO_MANY_CONVERSATIONS, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 

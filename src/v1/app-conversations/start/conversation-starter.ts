@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
+import { AppConfig } from '../../../config/app-config.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
 import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
@@ -47,6 +48,7 @@ export class ConversationStarter {
     private readonly quota: SandboxQuota,
     private readonly worker: SandboxWorkerSignal,
     private readonly queue: StartQueue,
+    private readonly config: AppConfig,
   ) {}
 
   /**
@@ -55,7 +57,7 @@ export class ConversationStarter {
    * @param idempotencyKey `Idempotency-Key` of the request, if it had one: a repetition returns the task of the first
    * @throws InvalidInputError for a sandbox, parent or specification that the user does not have, a conversation id in
    *   use, and another request under the same key
-   * @throws DomainError forbidden when the user may have no sandboxes here; rate_limited when too many of the user's
+   * @throws DomainError conflict (`conversation_limit`) when the user has as many conversations as are kept; forbidden when the user may have no sandboxes here; rate_limited when too many of the user's
    *   starts wait for quota, or (`sandbox_limit`) when it is exhausted and nothing may wait
    */
   async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
@@ -121,6 +123,7 @@ export class ConversationStarter {
     if (task.request.conversation_id !== null && (await this.isIdInUse(manager, conversationId))) {
       throw idInUse();
     }
+    await this.assertRoom(manager, task.userId);
     if (resumes) {
       await this.quota.assertAvailable(manager, task.userId);
     }
@@ -128,6 +131,17 @@ export class ConversationStarter {
     const stored = await this.tasks.insert(manager, { ...task, sandboxMade, notes });
     await this.queue.send(manager, stored);
     return stored;
+  }
+
+  private async assertRoom(manager: EntityManager, userId: string): Promise<void> {
+    const { maxConversations } = this.config.agent;
+    if (await this.conversations.hasAsMany(manager, userId, maxConversations)) {
+      throw new DomainError(
+        'conflict',
+        'conversation_limit',
+        `You have ${maxConversations} conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.`,
+      );
+    }
   }
 
   private async isIdInUse(manager: EntityManager, conversationId: string): Promise<boolean> {

@@ -212,7 +212,7 @@ export class SandboxStarter {
  *
  * @throws SandboxBackendError unless each address is one that the service may connect to
  */
-function requireAddresses({ address, ports }: SandboxFacts): void {
+export function requireAddresses({ address, ports }: SandboxFacts): void {
   const reported = [...(address === null ? [] : [address]), ...Object.values(ports)];
   if (reported.some((each) => parseSandboxAddress(each) === null)) {
     throw new SandboxBackendError(

@@ -5,15 +5,17 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import { RepeatedWork } from '../../../common/async.js';
-import { errorStack } from '../../../common/errors/error-message.js';
+import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
+import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
 import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
+import { requireAddresses } from './sandbox-starter.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -133,22 +135,38 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     if (cause === null) {
       return;
     }
-    const { generation } = sandbox;
+    await this.failAsSeen(sandbox, cause, 'sandbox exited by itself');
+  }
+
+  private async failAsSeen(
+    { id, generation }: Pick<Sandbox, 'id' | 'generation'>,
+    cause: string,
+    message: string,
+  ): Promise<void> {
     const asSeen = { status: 'RUNNING' as const, generation };
     if (await this.sandboxes.transition(id, 'fail', { statusDetail: cause }, asSeen)) {
-      this.logger.warn('sandbox exited by itself', { sandbox_id: id, detail: cause });
+      this.logger.warn(message, { sandbox_id: id, detail: cause });
       await this.events.emitStopped(id);
     }
   }
 
   private async updateAddress(id: string): Promise<void> {
     const sandbox = await this.sandboxes.find(id);
-    const { address, ports } = await this.backend.inspect(id);
-    if (sandbox?.status === 'RUNNING' && address !== null) {
-      const { generation } = sandbox;
-      const change = { address, portAddresses: { generation, addresses: { ...ports } } };
-      await this.sandboxes.update(id, change, { status: 'RUNNING', generation });
+    const facts = await this.backend.inspect(id);
+    const { address, ports } = facts;
+    if (sandbox?.status !== 'RUNNING' || address === null) {
+      return;
     }
+    const { generation } = sandbox;
+    try {
+      requireAddresses(facts);
+    } catch (error) {
+      // The program goes on until the next comparison finds that its row says ERROR.
+      await this.failAsSeen(sandbox, errorMessage(error), 'sandbox reported an invalid address');
+      return;
+    }
+    const change = { address, portAddresses: { generation, addresses: { ...ports } } };
+    await this.sandboxes.update(id, change, { status: 'RUNNING', generation });
   }
 
   private async markMissing(id: string): Promise<void> {

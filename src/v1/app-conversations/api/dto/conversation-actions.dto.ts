@@ -109,6 +109,19 @@ export class ConfirmationResponseDto {
   reason?: string | null;
 }
 
+/** Body of `POST /api/v1/app-conversations/{id}/switch_acp_model`. */
+@ApiSchema({ name: 'SwitchAcpModelRequest' })
+export class SwitchAcpModelDto {
+  @Text({
+    required: true,
+    description: 'Model that the program of the agent offers.',
+    example: 'claude-sonnet-4-5',
+    form: { minLength: 1, maxLength: 500 },
+    rule: (model) => (model === '' || model.length > 500 ? 'Expected a name of 1 to 500 characters.' : null),
+  })
+  model: string;
+}
+
 /** Query of `GET /api/v1/app-conversations/{id}/file`. */
 export class FileQueryDto {
   @Text({
@@ -223,6 +236,6 @@ function saysSomething(part: MessagePartDto): boolean {
   return isImage(part) || typeof part.text !== 'string' || part.text.trim() !== '';
 }
 
-function pathProblem(path: string): string | null {
+export function pathProblem(path: string): string | null {
   return path.length > MAX_PATH_LENGTH ? `Expected at most ${MAX_PATH_LENGTH} characters.` : null;
 }

@@ -1,0 +1,49 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { ConversationActionsService } from './conversation-actions.service.js';
+import { ConversationRepository } from './conversation.repository.js';
+
+/** Changes the models of conversations whose agents are programs that speak the Agent Client Protocol. */
+@Injectable()
+export class AcpModelService {
+  constructor(
+    private readonly actions: ConversationActionsService,
+    private readonly agentServers: AgentServerClient,
+    private readonly conversations: ConversationRepository,
+  ) {}
+
+  /**
+   * Lets the agent go on with another model, and shows that one.
+   *
+   * @throws DomainError bad_request when it has no ACP agent, or one that keeps its model; gateway_timeout when its
+   *   program does not answer; others as the actions of conversations
+   */
+  async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
+    await this.actions.change(userId, givenId, async (target, { id }) => {
+      try {
+        await this.agentServers.switchAcpModel(target, id, model);
+      } catch (error) {
+        throw error instanceof AgentServerError ? switchProblem(error) : error;
+      }
+      await this.conversations.update(userId, id, { llmModel: model });
+    });
+  }
+}
+
+function switchProblem(error: AgentServerError): Error {
+  switch (error.status) {
+    case 400:
+      return new DomainError('bad_request', 'conflict', error.detail, { cause: error });
+    case 504:
+      return new DomainError(
+        'gateway_timeout',
+        'upstream_error',
+        'The program of the agent did not answer in time: try again.',
+        { cause: error },
+      );
+    default:
+      return error;
+  }
+}

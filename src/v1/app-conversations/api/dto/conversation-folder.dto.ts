@@ -1,0 +1,82 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Text } from '../../../../common/validation/text-fields.js';
+import type { ConversationSkill, HookEvent } from '../../conversation-folder.service.js';
+import { pathProblem } from './conversation-actions.dto.js';
+
+/** Query of `GET /api/v1/app-conversations/{id}/files`. */
+export class FilesQueryDto {
+  @Text({
+    description: "Folder: absolute, or below the conversation's folder, which is the default.",
+    default: '.',
+    example: '/workspace/project',
+    rule: pathProblem,
+  })
+  path?: string;
+}
+
+@ApiSchema({ name: 'SkillResponse' })
+class SkillDto implements ConversationSkill {
+  @ApiProperty({ example: 'release-notes' })
+  name: string;
+
+  @ApiProperty({
+    enum: ['repo', 'knowledge', 'agentskills'],
+    description:
+      'repo: always part of the prompt. knowledge: given to the agent with a message that has one of its words. agentskills: read by the agent when it needs it.',
+    example: 'knowledge',
+  })
+  type: ConversationSkill['type'];
+
+  @ApiProperty({ example: 'Write one line per change, the user first.' })
+  content: string;
+
+  @ApiProperty({ type: [String], example: ['changelog'] })
+  triggers: string[];
+}
+
+/** Response of `GET /api/v1/app-conversations/{id}/skills`. */
+@ApiSchema({ name: 'GetSkillsResponse' })
+export class SkillsDto {
+  @ApiProperty({ type: [SkillDto] })
+  skills: ConversationSkill[];
+}
+
+@ApiSchema({ name: 'HookDefinitionResponse' })
+class HookDto {
+  @ApiProperty({ example: 'command' })
+  type: string;
+
+  @ApiProperty({ example: '.openhands/hooks/check.sh' })
+  command: string;
+
+  @ApiProperty({ description: 'Seconds.', example: 60 })
+  timeout: number;
+
+  @ApiProperty({ example: false })
+  async: boolean;
+}
+
+@ApiSchema({ name: 'HookMatcherResponse' })
+class HookMatcherDto {
+  @ApiProperty({ description: 'Which tools: `*`, a name or a pattern.', example: 'terminal' })
+  matcher: string;
+
+  @ApiProperty({ type: [HookDto] })
+  hooks: HookDto[];
+}
+
+@ApiSchema({ name: 'HookEventResponse' })
+class HookEventDto implements HookEvent {
+  @ApiProperty({ example: 'pre_tool_use' })
+  event_type: string;
+
+  @ApiProperty({ type: [HookMatcherDto] })
+  matchers: HookMatcherDto[];
+}
+
+/** Response of `GET /api/v1/app-conversations/{id}/hooks`. */
+@ApiSchema({ name: 'GetHooksResponse' })
+export class HooksDto {
+  @ApiProperty({ type: [HookEventDto] })
+  hooks: HookEvent[];
+}

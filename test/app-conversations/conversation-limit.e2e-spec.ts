@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { insertRunningSandbox } from '../support/followed-logs.js';
+import { until } from '../support/until.js';
+
+const CONVERSATIONS = '/api/v1/app-conversations';
+
+describe('a user with as many conversations as are kept', () => {
+  let app: TestApp;
+  let rows: ConversationRows;
+
+  beforeAll(async () => {
+    app = await createTestApp({ MAX_CONVERSATIONS_PER_USER: '2' });
+    rows = new ConversationRows(app);
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const start = ({ headers }: TestUser): request.Test =>
+    request(app.url).post(CONVERSATIONS).set(headers).send({});
+
+  it('is told what to delete, and goes on after that', async () => {
+    const [first] = [await rows.conversation(app.user.id), await rows.conversation(app.user.id)];
+
+    const { body } = await start(app.user).expect(409);
+
+    expect(body).toMatchObject({
+      code: 'conversation_limit',
+      detail:
+        'You have 2 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
+    });
+    await start(await app.createUser()).expect(200);
+    await request(app.url).delete(`${CONVERSATIONS}/${first.hex}`).set(app.user.headers).expect(200);
+    await start(app.user).expect(200);
+  });
+
+  it('gets none from an agent server either', async () => {
+    const agent = await FakeConversationServer.start();
+    const user = await app.createUser();
+    await rows.conversation(user.id);
+    const { hex } = await rows.conversation(user.id);
+    await insertRunningSandbox(app, user.id, agent);
+    const id = randomUUID();
+    agent.open(id);
+    const report = (): request.Test =>
+      request(app.url)
+        .post('/api/v1/webhooks/conversations')
+        .set('X-Session-API-Key', agent.key)
+        .send({ id })
+        .expect(200);
+    const count = async (): Promise<number> =>
+      (await request(app.url).get(`${CONVERSATIONS}/count`).set(user.headers)).body;
+
+    await report();
+    await until(() => agent.lists.length === 1);
+    expect(await count()).toBe(2);
+    await request(app.url).delete(`${CONVERSATIONS}/${hex}`).set(user.headers).expect(200);
+    await until(async () => {
+      await report();
+      return (await count()) === 2;
+    });
+    await app.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
+    await agent.close();
+  });
+});

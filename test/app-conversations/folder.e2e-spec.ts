@@ -1,0 +1,163 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import request from 'supertest';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { SESSION_KEY } from '../support/agent-server-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+const ROUTES = ['files', 'skills', 'hooks'] as const;
+
+let app: TestApp;
+let rows: ConversationRows;
+let agent: TestAgentServer;
+let user: TestUser;
+let sandbox: Sandbox;
+let id: string;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  rows = new ConversationRows(app);
+});
+
+beforeEach(async () => {
+  const key = newSessionKey();
+  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  user = await app.createUser();
+  sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+  const folder = path.join(agent.workspace, 'app');
+  ({ hex: id } = await rows.conversation(user.id, { sandboxId: sandbox.id, workingDir: folder }));
+  await mkdir(folder, { recursive: true });
+});
+
+afterEach(async () => {
+  await agent.stop();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+const get = (route: string, who: TestUser = user, of = id): request.Test =>
+  request(app.url).get(`/api/v1/app-conversations/${of}/${route}`).set(who.headers);
+
+async function write(files: Record<string, string>): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(agent.workspace, 'app', name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+}
+
+describe('files', () => {
+  it('are all that people read, in order and relative to the folder', async () => {
+    await write({
+      'src/b.ts': '',
+      'README.md': '',
+      '.openhands/setup.sh': '',
+      'node_modules/x/y.js': '',
+      'a b.txt': '',
+    });
+    await symlink('/etc/passwd', path.join(agent.workspace, 'app/link'));
+
+    const all = ['.openhands/setup.sh', 'README.md', 'a b.txt', 'src/b.ts'];
+    expect((await get('files').expect(200)).body).toEqual(all);
+    expect((await get(`files?path=${agent.workspace}/app`).expect(200)).body).toEqual(all);
+    expect((await get('files?path=src').expect(200)).body).toEqual(['b.ts']);
+  });
+
+  it('are at most 2,000', async () => {
+    await write(
+      Object.fromEntries(Array.from({ length: 2_100 }, (_, index) => [`${10_000 + index}.txt`, ''])),
+    );
+
+    const { body } = await get('files').expect(200);
+
+    expect(body).toHaveLength(2_000);
+    expect(body.at(-1)).toBe('11999.txt');
+  });
+
+  it.each(['nowhere', "/nowhere/it's; touch x", 'README.md'])('are none below %s', async (folder) => {
+    await write({ 'README.md': '' });
+
+    expect((await get(`files?path=${encodeURIComponent(folder)}`).expect(200)).body).toEqual([]);
+  });
+
+  it('are not read from paths without an end', async () => {
+    const { body } = await get(`files?path=${'x'.repeat(4_097)}`).expect(422);
+
+    expect(body.detail).toEqual([
+      { loc: ['query', 'path'], msg: 'Expected at most 4096 characters.', type: 'value_error' },
+    ]);
+  });
+});
+
+describe('skills', () => {
+  it('are those that the repository has for agents', async () => {
+    await write({
+      'AGENTS.md': 'Run the tests.',
+      '.openhands/microagents/changes.md': '---\nname: changes\ntriggers:\n- changelog\n---\nOne line each.',
+    });
+
+    const { body } = await get('skills').expect(200);
+
+    expect(body.skills).toHaveLength(2);
+    expect(body.skills).toContainEqual({
+      name: 'changes',
+      type: 'knowledge',
+      content: expect.stringContaining('One line each.'),
+      triggers: ['changelog'],
+    });
+    expect(body.skills).toContainEqual(
+      expect.objectContaining({
+        type: 'repo',
+        content: expect.stringContaining('Run the tests.'),
+        triggers: [],
+      }),
+    );
+  });
+});
+
+describe('hooks', () => {
+  it('are those of the file as it is now', async () => {
+    expect((await get('hooks').expect(200)).body).toEqual({ hooks: [] });
+
+    await write({
+      '.openhands/hooks.json': JSON.stringify({
+        stop: [{ matcher: '*', hooks: [{ command: 'check.sh', timeout: 5 }] }],
+      }),
+    });
+
+    expect((await get('hooks').expect(200)).body).toEqual({
+      hooks: [
+        {
+          event_type: 'stop',
+          matchers: [
+            { matcher: '*', hooks: [{ type: 'command', command: 'check.sh', timeout: 5, async: false }] },
+          ],
+        },
+      ],
+    });
+  });
+});
+
+describe('a conversation whose sandbox does not run', () => {
+  it('has no skills and no hooks, and its files cannot be listed', async () => {
+    await app.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL WHERE id = $1`, [
+      sandbox.id,
+    ]);
+
+    expect((await get('skills').expect(200)).body).toEqual({ skills: [] });
+    expect((await get('hooks').expect(200)).body).toEqual({ hooks: [] });
+    expect((await get('files').expect(409)).body.code).toBe('sandbox_not_running');
+  });
+});
+
+it.each(ROUTES)('nobody else reads the %s of a conversation', async (route) => {
+  await get(route, app.user).expect(404);
+  await get(route, user, randomUUID()).expect(404);
+});
