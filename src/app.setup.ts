@@ -20,6 +20,7 @@ import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
+import { webAppMiddleware } from './web/web-app.middleware.js';
 
 /** A client that stalls in its headers, or in a body that nobody reads, is disconnected after this time. */
 const RECEIVE_TIMEOUT_MS = 20_000;
@@ -65,7 +66,7 @@ export function configureApp(app: NestExpressApplication): void {
   // To a browser these are other sites, to which the service's own headers do not apply.
   app.use(ports.middleware());
   app.use(securityHeadersMiddleware);
-  // The only pages. Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
+  // Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
   app.use(
     '/docs',
     helmet({
@@ -78,6 +79,9 @@ export function configureApp(app: NestExpressApplication): void {
   }
   app.get(WebSocketRouter).attach(server, hosts);
   app.use(app.get(AgentServerProxy).middleware());
+  if (http.webAppFolder !== null) {
+    app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));
+  }
   new JsonBodyGuard().protect(app);
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter());

@@ -68,6 +68,10 @@ export class HttpConfig {
   })
   rateLimitPerMinute: number;
 
+  /** Absolute path of a built web application that is served at `/`; null: there is none. */
+  @PathVariable('WEB_APP_FOLDER')
+  webAppFolder: string | null;
+
   /** Port of the metrics, on the same host; null: no metrics. */
   @PortVariable('METRICS_PORT')
   metricsPort: number | null;

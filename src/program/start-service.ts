@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
@@ -49,8 +49,10 @@ export async function startService(
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
-      const hasKeyFile = existsSync(path.join(config.dataDir, 'api-key')) && config.database.url === null;
-      process.stdout.write(welcomeText(config, port, process.cwd(), hasKeyFile));
+      const key = config.database.url === null ? generatedKey(config.dataDir) : null;
+      // A log that is kept must not hold the key; a terminal belongs to whoever may read it anyway.
+      const shown = process.stdout.isTTY ? key : null;
+      process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, shown));
     }
     return {
       port,
@@ -81,6 +83,12 @@ async function createApp(
   );
   configureApp(app);
   return app;
+}
+
+/** The key that the first start has generated, if it has. */
+function generatedKey(dataDir: string): string | null {
+  const file = path.join(dataDir, 'api-key');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
 }
 
 /** Ends the process, with one line for what an operator can mend and with the stack for everything else. */

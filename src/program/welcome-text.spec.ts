@@ -28,6 +28,15 @@ describe('welcomeText', () => {
     expect(text).toContain('https://slipway.example.com/api/user/suggested-tasks');
   });
 
+  it.each([
+    ['with the key in it', '127.0.0.1', 'http://localhost:3000/#key=k3y'],
+    ['without a key where others reach the service', '0.0.0.0', 'http://localhost:3000/\n'],
+  ])('links to the web application, %s', (_how, HOST, link) => {
+    const config = parseConfig({ HOST, WEB_APP_FOLDER: '/srv/web' }, true);
+
+    expect(welcomeText(config, 3000, '/', true, 'k3y')).toContain(`Web app      ${link}`);
+  });
+
   it('fits on one screen', () => {
     expect(welcomeText(parseConfig({}, true), 3000, '/', true).split('\n').length).toBeLessThan(24);
   });

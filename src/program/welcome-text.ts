@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
+import { webAppLink } from '../web/web-app-link.js';
 
 /**
  * What a person sees once the service listens: its address, where the key is, and the three requests of the main job.
@@ -7,22 +8,26 @@ import type { AppConfig } from '../config/app-config.js';
  * @param port the port that was bound
  * @param workingDirectory base of the key file's path, when the file is below it
  * @param hasKeyFile whether the first start generated a key in `DATA_DIR`
+ * @param shownKey that key, where only whoever started the service reads this; it is part of the web application's link
  */
 export function welcomeText(
   config: AppConfig,
   port: number,
   workingDirectory: string,
   hasKeyFile: boolean,
+  shownKey: string | null = null,
 ): string {
-  const { host, publicUrl } = config.http;
+  const { host, publicUrl, webAppFolder } = config.http;
   const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const absolute = path.join(config.dataDir, 'api-key');
   const relative = path.relative(workingDirectory, absolute);
   const keyFile = relative.startsWith('..') ? absolute : relative;
   const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
   const curl = `curl -H "X-Session-API-Key: ${key}"`;
+  // Under the name that addresses of agent servers have.
+  const link = webAppLink(publicUrl ?? `http://localhost:${port}`, host, shownKey);
   return `
-  Slipway      ${address}
+  Slipway      ${address}${webAppFolder === null ? '' : `\n  Web app      ${link}`}
   Try it       ${address}/docs
   Your key     ${hasKeyFile ? keyFile : 'the one you configured or made with npm run keys -- create'}
 

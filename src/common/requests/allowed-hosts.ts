@@ -65,6 +65,7 @@ function isLocal(name: string): boolean {
   return /^(?:[a-z0-9_.-]+\.)?localhost$/.test(name);
 }
 
-function isLoopbackListener(host: string): boolean {
+/** Whether nobody but this machine reaches what listens there. */
+export function isLoopbackListener(host: string): boolean {
   return isLocal(host.toLowerCase()) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -6,6 +6,8 @@ import { isUnixAddress } from '../agent-servers/sandbox-address.js';
 import { portToken, TOKEN_PARAMETER } from './session-key.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+/** Any port of this machine; such a source cannot name an IPv6 address. */
+const LOCAL_SOURCES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://*.localhost:*'];
 
 /** Where clients reach a port of a sandbox. */
 export interface PortAddress {
@@ -66,6 +68,20 @@ export class SandboxUrls {
     return addresses.map(({ name, url }) =>
       this.isDirect(ports[name] ?? '') ? { name, url } : { name, url: `${url}?${TOKEN_PARAMETER}=${token}` },
     );
+  }
+
+  /** Where browsers reach sandboxes, as sources of a Content-Security-Policy. */
+  browserSources(): string[] {
+    const { expose, portsUrl: configured } = this.config.sandboxes;
+    if (expose === 'direct') {
+      return ['http:', 'https:'];
+    }
+    const { publicUrl } = this.config.http;
+    const isLocal = publicUrl === null || LOOPBACK.has(new URL(publicUrl).hostname);
+    return [
+      ...(isLocal ? LOCAL_SOURCES : []),
+      ...(configured === null ? [] : [originOf(new URL(configured), '*')]),
+    ];
   }
 
   /** Where clients reach a port through the service, without a trailing slash and without a token; null: they do not. */

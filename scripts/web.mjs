@@ -1,0 +1,24 @@
+// Starts the service with the web application of OpenHands on its own origin: npm run web. The application comes from npm
+// when it is first needed, and stays in a cache. `--install FOLDER` only installs it there, and prints where its files are.
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`Slipway needs Node.js 22.19 or newer; this is ${process.versions.node}\n`);
+  process.exit(1);
+}
+const { installWebApp } = await import('./lib/web-app.mjs');
+const [flag, target] = process.argv.slice(2);
+
+if (flag !== undefined && (flag !== '--install' || target === undefined)) {
+  process.stderr.write('usage: npm run web, or node scripts/web.mjs --install FOLDER\n');
+  process.exitCode = 2;
+} else if (flag === '--install') {
+  process.stdout.write(`${installWebApp(target)}\n`);
+} else {
+  const { runBuilt } = await import('./lib/run-built.mjs');
+  const cache = fileURLToPath(new URL('../node_modules/.cache/slipway-web-app', import.meta.url));
+  process.env['WEB_APP_FOLDER'] ||= installWebApp(cache);
+  await runBuilt('main.js');
+}

@@ -1,0 +1,38 @@
+import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
+
+/** Before the key in a link's fragment, which browsers send to nobody. */
+const FRAGMENT = 'key=';
+/** The service in the application's own list of backends. */
+const BACKEND = { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key' };
+
+/**
+ * What a link with a key leads to: the key goes to where the application keeps those that are typed in, and leaves the
+ * address at once. The application then finds its backend as if somebody had entered it. It reports to nobody.
+ */
+export const ARRIVAL_SCRIPT = `(function () {
+  window.__AGENT_CANVAS_DO_NOT_TRACK__ = true;
+  if (location.hash.indexOf('#${FRAGMENT}') !== 0) return;
+  var key = decodeURIComponent(location.hash.slice(${FRAGMENT.length + 1}));
+  history.replaceState(null, '', location.pathname + location.search);
+  var known = [];
+  try { known = JSON.parse(localStorage.getItem('openhands-backends')) || []; } catch (error) { known = []; }
+  var mine = Object.assign(${JSON.stringify(BACKEND)}, { host: location.origin, apiKey: key });
+  var others = Array.isArray(known) ? known.filter(function (one) { return one && one.id !== mine.id; }) : [];
+  localStorage.setItem('openhands-backends', JSON.stringify([mine].concat(others)));
+  var active = JSON.stringify({ backendId: mine.id, orgId: null });
+  localStorage.setItem('openhands-active-backend', active);
+  sessionStorage.setItem('openhands-active-backend', active);
+  localStorage.removeItem('openhands-backend-health');
+})();`;
+
+/**
+ * The address of the web application, with the key in it where that leaves nobody's machine.
+ *
+ * @param address how clients reach the service
+ * @param listenHost where it listens
+ * @param key the one that the first start has generated; null: there is none
+ */
+export function webAppLink(address: string, listenHost: string, key: string | null): string {
+  const isLocal = isLoopbackListener(listenHost) && isLoopbackListener(new URL(address).hostname);
+  return key !== null && isLocal ? `${address}/#${FRAGMENT}${encodeURIComponent(key)}` : `${address}/`;
+}

@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { ConfigError } from '../config/config.error.js';
+import { ARRIVAL_SCRIPT } from './web-app-link.js';
+
+/** Paths of the service itself. A page of the application may have any other. */
+const OF_SERVICE = /^\/(?:api|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
+const INLINE_SCRIPT = /<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g;
+/** Names of files below it change with their content. */
+const HASHED = '/assets/';
+const YEAR_SECONDS = 31_536_000;
+/** The application's own fonts; without them it falls back to those of the machine. */
+const FONTS = { styles: 'https://fonts.googleapis.com', files: 'https://fonts.gstatic.com' };
+/** Whether it is up to date, by its own package. */
+const RELEASES = 'https://registry.npmjs.org';
+
+/**
+ * Serves the built files of a single-page application on the service's own origin: its page at every path that is not the
+ * service's, for whoever asks for a page.
+ *
+ * @param sandboxes origins at which browsers reach sandboxes, as sources of a Content-Security-Policy
+ * @throws ConfigError when the folder has no page
+ */
+export function webAppMiddleware(folder: string, sandboxes: readonly string[]): RequestHandler {
+  const page = withArrival(readPage(folder));
+  const headers = new Map([
+    ['Content-Security-Policy', pagePolicy(page, sandboxes)],
+    ['Cross-Origin-Opener-Policy', 'same-origin'],
+    ['Cross-Origin-Resource-Policy', 'same-origin'],
+    ['Referrer-Policy', 'no-referrer'],
+    ['X-Content-Type-Options', 'nosniff'],
+    ['X-Frame-Options', 'SAMEORIGIN'],
+  ]);
+  const files = express.static(folder, {
+    index: false,
+    dotfiles: 'ignore',
+    redirect: false,
+    setHeaders: (response, file) => {
+      const isHashed = file.startsWith(path.join(folder, HASHED));
+      response.setHeader(
+        'Cache-Control',
+        isHashed ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache',
+      );
+    },
+  });
+  const sendPage = (response: Response): void => {
+    response.setHeader('Cache-Control', 'no-cache');
+    response.type('html').send(page);
+  };
+  return (request, response, next) => {
+    if ((request.method !== 'GET' && request.method !== 'HEAD') || OF_SERVICE.test(request.path)) {
+      next();
+      return;
+    }
+    response.setHeaders(headers);
+    if (request.path === '/' || request.path === '/index.html') {
+      sendPage(response);
+      return;
+    }
+    files(request, response, (error?: unknown) => {
+      if (error === undefined && wantsPage(request)) {
+        sendPage(response);
+      } else {
+        next(error);
+      }
+    });
+  };
+}
+
+/** A path of the application, and no file that is missing. */
+function wantsPage(request: Request): boolean {
+  return path.extname(request.path) === '' && request.accepts(['html', 'json']) === 'html';
+}
+
+function readPage(folder: string): string {
+  try {
+    return readFileSync(path.join(folder, 'index.html'), 'utf8');
+  } catch (error) {
+    throw new ConfigError(`WEB_APP_FOLDER: ${folder} has no index.html; npm run web installs one`, {
+      cause: error,
+    });
+  }
+}
+
+/** Before every script of the application. */
+function withArrival(page: string): string {
+  return page.replace(/<head[^>]*>/, (head) => `${head}<script>${ARRIVAL_SCRIPT}</script>`);
+}
+
+/** What the page may load and reach: its own origin, sandboxes, and no script but its own. */
+function pagePolicy(page: string, sandboxes: readonly string[]): string {
+  const inline = Array.from(page.matchAll(INLINE_SCRIPT), ([, text = '']) => {
+    const digest = createHash('sha256').update(text).digest('base64');
+    return `'sha256-${digest}'`;
+  });
+  const sockets = sandboxes.map((source) => source.replace(/^http/, 'ws'));
+  const directives: [string, readonly string[]][] = [
+    ['default-src', ["'self'"]],
+    ['script-src', ["'self'", "'wasm-unsafe-eval'", ...new Set(inline)]],
+    ['style-src', ["'self'", "'unsafe-inline'", FONTS.styles]],
+    ['font-src', ["'self'", 'data:', FONTS.files]],
+    ['img-src', ["'self'", 'data:', 'blob:', 'https:', ...sandboxes]],
+    ['media-src', ["'self'", 'data:', 'blob:', ...sandboxes]],
+    ['connect-src', ["'self'", 'data:', 'blob:', RELEASES, ...sandboxes, ...sockets]],
+    ['frame-src', ["'self'", 'data:', 'blob:', ...sandboxes]],
+    ['worker-src', ["'self'", 'blob:']],
+    ['object-src', ["'none'"]],
+    ['base-uri', ["'none'"]],
+    ['form-action', ["'self'"]],
+    ['frame-ancestors', ["'self'"]],
+  ];
+  return directives.map(([name, sources]) => `${name} ${sources.join(' ')}`).join('; ');
+}
