@@ -54,7 +54,7 @@ export const exchangedFolders: Attack = {
       await bob.client.say(id, 'write behind the door');
       const answers = await uploadAndRead(world, path.join(workspace, 'door'));
       await bob.client.conversationIn(id, 'finished', 'error', 'stuck');
-      const found = plantedIn(own, workspace);
+      const found = plantedIn(own);
       const read = answers.filter((answer) => answer.includes('"status"')).length;
       return {
         held: found.length === 0 && read === 0,
@@ -88,20 +88,13 @@ async function uploadAndRead({ url, bob }: HostileWorld, folder: string): Promis
   return answers;
 }
 
-/** Files that were planted, and uploads that were left, in a folder outside of the workspace. */
-function plantedIn(own: string, workspace: string): string[] {
+/** Files that were planted, and uploads that were left, outside of the workspace, whatever that is called in the sandbox. */
+function plantedIn(own: string): string[] {
+  const workspace = path.join(own, 'workspace');
   const wanted = ['(', '-name', PLANTED, '-o', '-name', '.upload-*', ')'];
-  const found = execFileSync('find', [
-    own,
-    '-path',
-    path.dirname(workspace),
-    '-prune',
-    '-o',
-    ...wanted,
-    '-print',
-  ]);
+  const found = execFileSync('find', [own, '-path', workspace, '-prune', '-o', ...wanted, '-print']);
   return found
     .toString('utf8')
     .split('\n')
-    .filter((line) => line !== '' && !line.startsWith(`${workspace}/`));
+    .filter((line) => line !== '');
 }
