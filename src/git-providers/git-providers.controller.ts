@@ -39,8 +39,14 @@ export class GitProvidersController {
   }
 
   @Get('user/info')
-  @GitUserOperation()
+  @GitUserOperation('get_user_api_user_info_get')
   async userInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
+    return toGitUserDto(await this.providers.findAccount(user.id));
+  }
+
+  @Get('v1/users/git-info')
+  @GitUserOperation('get_current_user_git_info_api_v1_users_git_info_get')
+  async gitInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
     return toGitUserDto(await this.providers.findAccount(user.id));
   }
 }

@@ -13,6 +13,7 @@ import { ProviderCalls } from './provider-calls.js';
 import { ProviderReader } from './provider-reader.js';
 import { GitHttpClient } from './provider-http.js';
 import { RepositoryAccessService } from './repository-access.service.js';
+import { RepositoryListsService } from './repository-lists.service.js';
 import { ProviderToken } from './tokens/provider-token.entity.js';
 import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
@@ -58,6 +59,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderReader,
     GitProvidersService,
     RepositoryAccessService,
+    RepositoryListsService,
     AgentGitTokensReader,
   ],
   exports: [
@@ -67,7 +69,9 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderCalls,
     ProviderReader,
     GitProviderRegistry,
+    GitProvidersService,
     RepositoryAccessService,
+    RepositoryListsService,
     AgentGitTokensReader,
   ],
 })

@@ -100,11 +100,11 @@ export function UnsetProviderTokensOperation(
   );
 }
 
-/** Documents `GET /api/user/info`. */
-export function GitUserOperation(): MethodDecorator & ClassDecorator {
+/** Documents `GET /api/user/info`, and the same under the name that V1 clients know. */
+export function GitUserOperation(operationId: string): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
-      operationId: 'get_user_api_user_info_get',
+      operationId,
       summary: 'Show the account at the git provider',
       description: 'Of the first provider with a token: github, gitlab, bitbucket, enterprise_sso.',
     }),

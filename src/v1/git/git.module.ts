@@ -1,7 +1,12 @@
 import { Module } from '@nestjs/common';
+import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { SuggestedTasksModule } from '../../suggested-tasks/suggested-tasks.module.js';
+import { RepositoryListsController } from './repository-lists.controller.js';
 import { SuggestedTaskPagesController } from './suggested-task-pages.controller.js';
 
 /** The V1 routes about git: `/api/v1/git/…`. */
-@Module({ imports: [SuggestedTasksModule], controllers: [SuggestedTaskPagesController] })
+@Module({
+  imports: [GitProvidersModule, SuggestedTasksModule],
+  controllers: [SuggestedTaskPagesController, RepositoryListsController],
+})
 export class GitModule {}

@@ -1,0 +1,144 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { gitProviderProblem } from './git-provider-problem.js';
+import { type GitProvider, GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
+import { type Cached, ProviderCache } from './provider-cache.js';
+import { isNotFound } from './provider-errors.js';
+import { ProviderReader } from './provider-reader.js';
+import type {
+  BranchQuery,
+  FoundBranch,
+  FoundRepository,
+  Listing,
+  ListRange,
+  RepositoryQuery,
+} from './repository-lists.js';
+import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
+
+/** A part of a list, from one of the user's providers. */
+export interface ProviderListing<T> {
+  provider: ProviderType;
+  read: Cached<Listing<T>>;
+}
+
+/** A branch that was just pushed is found within a minute; whoever types asks the same again and again. */
+const FRESH_MS = 60_000;
+/** Together about 50 MB: names are bounded. */
+const MAX_ENTRIES = 5_000;
+const MAX_ITEMS = 100_000;
+
+/** Repositories, branches and installations that a user can choose from, as their git providers list them. */
+@Injectable()
+export class RepositoryListsService {
+  private readonly repositories: ProviderCache<Listing<FoundRepository>>;
+  private readonly branches: ProviderCache<Listing<FoundBranch>>;
+  private readonly installations: ProviderCache<Listing<string>>;
+
+  constructor(
+    private readonly tokens: ProviderTokenRepository,
+    private readonly providers: ProviderReader,
+    clock: Clock,
+  ) {
+    this.repositories = cacheOf(clock);
+    this.branches = cacheOf(clock);
+    this.installations = cacheOf(clock);
+  }
+
+  /**
+   * @param provider null: the first that the user has a token for
+   * @throws DomainError no_git_provider without a token, not_found for an unknown installation, else what the provider's
+   *   failure means
+   */
+  async findRepositories(
+    userId: string,
+    provider: ProviderType | null,
+    query: RepositoryQuery,
+  ): Promise<ProviderListing<FoundRepository>> {
+    const wanted = { ...query, text: query.text === null ? null : withoutAddress(query.text) };
+    return await this.read(userId, provider, this.repositories, wanted, (adapter, credential, call) =>
+      adapter.searchRepositories(credential, wanted, call),
+    );
+  }
+
+  /**
+   * @param provider null: as for `findRepositories`
+   * @throws DomainError as `findRepositories` does, not_found for an unknown repository
+   */
+  async findBranches(
+    userId: string,
+    provider: ProviderType | null,
+    query: BranchQuery,
+  ): Promise<ProviderListing<FoundBranch>> {
+    return await this.read(userId, provider, this.branches, query, (adapter, credential, call) =>
+      adapter.searchBranches(credential, query, call),
+    );
+  }
+
+  /** @throws DomainError as `findRepositories` does */
+  async findInstallations(
+    userId: string,
+    provider: ProviderType,
+    range: ListRange,
+  ): Promise<ProviderListing<string>> {
+    return await this.read(userId, provider, this.installations, range, (adapter, credential, call) =>
+      adapter.listInstallations(credential, range, call),
+    );
+  }
+
+  private async read<T, Query extends ListRange>(
+    userId: string,
+    wanted: ProviderType | null,
+    cache: ProviderCache<Listing<T>>,
+    query: Query,
+    list: (adapter: GitProvider, credential: StoredCredential, call: ProviderCall) => Promise<Listing<T>>,
+  ): Promise<ProviderListing<T>> {
+    const credential = await this.credential(userId, wanted);
+    const { provider } = credential;
+    try {
+      const { read } = await this.providers.read(userId, credential, {
+        cache,
+        subject: JSON.stringify(Object.entries(query).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+        ask: (adapter, call) => list(adapter, credential, call),
+        freshFor: () => FRESH_MS,
+      });
+      return { provider, read };
+    } catch (error) {
+      if (isNotFound(error)) {
+        throw new DomainError('not_found', 'not_found', `At ${provider}, ${error.reason}.`, { cause: error });
+      }
+      throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
+    }
+  }
+
+  private async credential(userId: string, provider: ProviderType | null): Promise<StoredCredential> {
+    const credentials = await this.tokens.list(userId);
+    const found = provider === null ? credentials[0] : credentials.find((each) => each.provider === provider);
+    if (!found) {
+      throw new DomainError(
+        'unauthorized',
+        'no_git_provider',
+        credentials.length === 0
+          ? 'No providers set.'
+          : `There is no ${provider} token: store one with POST /api/add-git-providers.`,
+      );
+    }
+    return found;
+  }
+}
+
+function cacheOf<T>(clock: Clock): ProviderCache<Listing<T>> {
+  return new ProviderCache(clock, {
+    maxEntries: MAX_ENTRIES,
+    maxItems: MAX_ITEMS,
+    countItems: ({ items }) => items.length,
+  });
+}
+
+/** What is left of the address of a repository's page, which people paste: `owner/name`. */
+function withoutAddress(text: string): string {
+  return text
+    .replace(/^https?:\/\/[^/]*\//i, '')
+    .replace(/\/+$/, '')
+    .replace(/\.git$/, '');
+}

@@ -1,0 +1,266 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { NextPageId } from '../../common/openapi/responses.js';
+import { decodePageId } from '../../common/pagination/page.js';
+import { Integer } from '../../common/validation/number-fields.js';
+import { Choice, Text } from '../../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import {
+  type BranchQuery,
+  type FoundBranch,
+  type FoundRepository,
+  type ListRange,
+  REPOSITORY_SORTS,
+  type RepositoryQuery,
+  type RepositorySort,
+} from '../../git-providers/repository-lists.js';
+import type { ProviderListing } from '../../git-providers/repository-lists.service.js';
+
+const DEFAULT_LIMIT = 100;
+const DEFAULT_BRANCHES = 30;
+const MAX_QUERY_LENGTH = 256;
+/** The content of a page id: where the provider's next part begins. */
+const POSITION = /^[1-9]\d{0,8}$/;
+
+function Provider(): PropertyDecorator {
+  return Choice({
+    required: true,
+    values: PROVIDER_TYPES,
+    description: 'Which of the providers that the user has a token for.',
+    example: 'github',
+  });
+}
+
+function PageId(): PropertyDecorator {
+  return Text({ description: '`next_page_id` of the page before.', example: 'Mg' });
+}
+
+/** Query of `GET /api/v1/git/repositories/search`. */
+export class SearchRepositoriesQueryDto {
+  @Provider()
+  provider: ProviderType;
+
+  @Text({
+    description:
+      'Part of a name, `owner/` and part of a name, or the address of a repository. Without it: all repositories of the user, the most recently active first.',
+    maxLength: MAX_QUERY_LENGTH,
+    trim: true,
+    example: 'checkout',
+  })
+  query?: string;
+
+  @Text({
+    description: 'Only repositories of this installation, workspace or project.',
+    maxLength: MAX_QUERY_LENGTH,
+    example: 'acme',
+  })
+  installation_id?: string;
+
+  @PageId()
+  page_id?: string;
+
+  @Integer({ description: 'Repositories on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
+  limit?: number;
+
+  @Choice({
+    values: REPOSITORY_SORTS,
+    description: 'Order of what a query finds, as far as the provider knows it.',
+    example: 'updated-desc',
+  })
+  sort_order?: RepositorySort;
+}
+
+/** Query of `GET /api/v1/git/branches/search`. */
+export class SearchBranchesQueryDto {
+  @Provider()
+  provider: ProviderType;
+
+  @Text({
+    required: true,
+    description: 'Full name of the repository.',
+    maxLength: 512,
+    example: 'acme/checkout',
+  })
+  repository: string;
+
+  @Text({
+    required: true,
+    description: 'Part of a name; empty for all branches.',
+    maxLength: MAX_QUERY_LENGTH,
+    example: 'release',
+  })
+  query: string;
+
+  @PageId()
+  page_id?: string;
+
+  @Integer({ description: 'Branches on a page.', minimum: 1, maximum: 100, default: DEFAULT_BRANCHES })
+  limit?: number;
+}
+
+/** Query of `GET /api/v1/git/installations/search`. */
+export class SearchInstallationsQueryDto {
+  @Provider()
+  provider: ProviderType;
+
+  @PageId()
+  page_id?: string;
+
+  @Integer({ description: 'Installations on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
+  limit?: number;
+}
+
+/** A repository that the user can choose. */
+@ApiSchema({ name: 'Repository' })
+export class RepositoryDto {
+  @ApiProperty({ description: 'As the provider writes it.', example: '81204' })
+  id: string;
+
+  @ApiProperty({ example: 'acme/checkout' })
+  full_name: string;
+
+  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'github' })
+  git_provider: ProviderType;
+
+  @ApiProperty({ example: false })
+  is_public: boolean;
+
+  @ApiProperty({ type: 'integer', nullable: true, example: 12 })
+  stargazers_count: number | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Null here; the older routes name the next page in it.',
+    example: null,
+  })
+  link_header: string | null;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
+  pushed_at: string | null;
+
+  @ApiProperty({
+    enum: ['user', 'organization', null],
+    type: String,
+    nullable: true,
+    example: 'organization',
+  })
+  owner_type: 'user' | 'organization' | null;
+
+  @ApiProperty({ type: String, nullable: true, description: 'The default branch.', example: 'main' })
+  main_branch: string | null;
+}
+
+/** A page of repositories. */
+@ApiSchema({ name: 'RepositoryPage' })
+export class RepositoryPageDto {
+  @ApiProperty({ type: [RepositoryDto] })
+  items: RepositoryDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** A branch that the user can choose. */
+@ApiSchema({ name: 'Branch' })
+export class BranchDto {
+  @ApiProperty({ example: 'main' })
+  name: string;
+
+  @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' })
+  commit_sha: string;
+
+  @ApiProperty({ description: 'False where the provider does not tell.', example: true })
+  protected: boolean;
+
+  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
+  last_push_date: string | null;
+}
+
+/** A page of branches. */
+@ApiSchema({ name: 'BranchPage' })
+export class BranchPageDto {
+  @ApiProperty({ type: [BranchDto] })
+  items: BranchDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** A page of installations. */
+@ApiSchema({ name: 'InstallationPage' })
+export class InstallationPageDto {
+  @ApiProperty({
+    type: [String],
+    description:
+      "Ids of a GitHub App's installations, slugs of Bitbucket's workspaces, or keys of its projects.",
+    example: ['acme'],
+  })
+  items: string[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+export function toRepositoryQuery(query: SearchRepositoriesQueryDto): RepositoryQuery {
+  return {
+    text: orNull(query.query),
+    installation: orNull(query.installation_id),
+    sort: query.sort_order ?? null,
+    ...toListRange(query, DEFAULT_LIMIT),
+  };
+}
+
+export function toBranchQuery(query: SearchBranchesQueryDto): BranchQuery {
+  return {
+    repository: query.repository,
+    text: orNull(query.query.trim()),
+    ...toListRange(query, DEFAULT_BRANCHES),
+  };
+}
+
+/** An invalid page id means the first page. */
+export function toListRange(
+  { page_id: pageId, limit }: { page_id?: string; limit?: number },
+  usual = DEFAULT_LIMIT,
+): ListRange {
+  const cursor = decodePageId(pageId) ?? '';
+  return { position: POSITION.test(cursor) ? Number(cursor) : 1, limit: limit ?? usual };
+}
+
+/** A page of an answer, from a part of a provider's list. */
+export function toListPage<Found, Dto>(
+  { provider, read }: ProviderListing<Found>,
+  toDto: (found: Found, provider: ProviderType) => Dto,
+): { items: Dto[]; next_page_id: string | null } {
+  const { items, next } = read.value;
+  return {
+    items: items.map((found) => toDto(found, provider)),
+    next_page_id: next === null ? null : Buffer.from(String(next), 'utf8').toString('base64url'),
+  };
+}
+
+export function toRepositoryDto(found: FoundRepository, provider: ProviderType): RepositoryDto {
+  return {
+    id: found.id,
+    full_name: found.name,
+    git_provider: provider,
+    is_public: found.isPublic,
+    stargazers_count: found.stars,
+    link_header: null,
+    pushed_at: toTime(found.activeAt),
+    owner_type: found.ownerType,
+    main_branch: found.defaultBranch,
+  };
+}
+
+export function toBranchDto({ name, commit, isProtected, committedAt }: FoundBranch): BranchDto {
+  return { name, commit_sha: commit, protected: isProtected, last_push_date: toTime(committedAt) };
+}
+
+function toTime(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : new Date(milliseconds).toISOString();
+}
+
+function orNull(text: string | undefined): string | null {
+  return text === undefined || text === '' ? null : text;
+}

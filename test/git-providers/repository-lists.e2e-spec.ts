@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+
+const PATIENT = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
+const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
+
+describe('/api/v1/git', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp({ ...hosts.environment, ...PATIENT });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    user = await app.createUser();
+    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    hosts.clearFaults();
+  });
+
+  const get = (path: string, owner = user): request.Test =>
+    request(app.url).get(`/api/v1/git/${path}`).set(owner.headers);
+  const requests = (): number =>
+    hosts.github.requests.length + hosts.gitlab.requests.length + hosts.bitbucket.requests.length;
+
+  describe('repositories/search', () => {
+    it.each(PROVIDERS)('lists the repositories at %s', async (provider) => {
+      const { body, headers, status } = await get(`repositories/search?provider=${provider}&query=app`);
+
+      expect(status).toBe(200);
+      expect(body).toEqual({
+        items: [
+          {
+            id: expect.any(String),
+            full_name: 'octo/app',
+            git_provider: provider,
+            is_public: false,
+            stargazers_count: provider === 'bitbucket' ? null : 0,
+            link_header: null,
+            pushed_at: '2026-11-20T16:45:12.000Z',
+            owner_type: 'organization',
+            main_branch: 'main',
+          },
+        ],
+        next_page_id: null,
+      });
+      expect(headers['x-provider-status']).toBe(`${provider};status=ok;count=1`);
+    });
+
+    it.each(PROVIDERS)('pages through those at %s', async (provider) => {
+      const names: string[] = [];
+      let pageId: string | null = '';
+      while (pageId !== null && names.length < 10) {
+        const { body } = await get(`repositories/search?provider=${provider}&limit=2&page_id=${pageId}`);
+        names.push(...body.items.map(({ full_name }: { full_name: string }) => full_name));
+        pageId = body.next_page_id;
+      }
+
+      expect(names.toSorted()).toEqual(['mona/notes', 'octo/app', 'octo/library']);
+    });
+
+    it('takes the address of a repository for its name', async () => {
+      const query = encodeURIComponent('https://github.com/octo/library.git');
+
+      const { body } = await get(`repositories/search?provider=github&query=${query}`);
+
+      expect(body.items.map(({ full_name }: { full_name: string }) => full_name)).toEqual(['octo/library']);
+    });
+
+    it('narrows down to a workspace', async () => {
+      const installations = await get('installations/search?provider=bitbucket');
+      const { body } = await get('repositories/search?provider=bitbucket&installation_id=octo');
+
+      expect(installations.body).toEqual({ items: ['mona', 'octo'], next_page_id: null });
+      expect(body.items.map(({ full_name }: { full_name: string }) => full_name)).toEqual([
+        'octo/app',
+        'octo/library',
+      ]);
+      expect((await get('installations/search?provider=gitlab')).body.items).toEqual([]);
+    });
+
+    it('says that there is no such installation', async () => {
+      const { body, status } = await get('repositories/search?provider=github&installation_id=nobody');
+
+      expect([status, body.code, body.detail]).toEqual([
+        404,
+        'not_found',
+        'At github, there is no such installation, or the token cannot see it.',
+      ]);
+    });
+  });
+
+  describe('branches/search', () => {
+    it.each(PROVIDERS)('lists the branches of a repository at %s', async (provider) => {
+      const { body } = await get(`branches/search?provider=${provider}&repository=octo/app&query=`);
+
+      expect(body.next_page_id).toBeNull();
+      expect(body.items.map(({ name }: { name: string }) => name).toSorted()).toEqual([
+        'fix/it',
+        'main',
+        'release',
+      ]);
+      expect(body.items[0]).toEqual({
+        name: expect.any(String),
+        commit_sha: expect.stringMatching(/^[0-9a-f]{40}$/),
+        protected: expect.any(Boolean),
+        last_push_date: provider === 'github' ? null : '2026-11-20T16:45:12.000Z',
+      });
+    });
+
+    it.each(PROVIDERS)('answers 404 for a repository that is not at %s', async (provider) => {
+      const { body } = await get(`branches/search?provider=${provider}&repository=octo/none&query=`).expect(
+        404,
+      );
+
+      expect(body.detail).toBe(`At ${provider}, there is no such repository, or the token cannot see it.`);
+    });
+
+    it.each(['octo', '../user', 'octo/app?x=1'])(
+      'answers 404 for the name %j, and asks nobody',
+      async (name) => {
+        await get(`branches/search?provider=github&repository=${encodeURIComponent(name)}&query=`).expect(
+          404,
+        );
+
+        expect(requests()).toBe(0);
+      },
+    );
+  });
+
+  describe('the cache', () => {
+    const LIST = 'repositories/search?provider=gitlab';
+
+    it('asks the provider once a minute for each question', async () => {
+      await get(LIST).expect(200);
+      await get(LIST).expect(200);
+      expect(requests()).toBe(1);
+
+      await get(`${LIST}&query=app`).expect(200);
+      await get(`${LIST}&limit=1`).expect(200);
+      expect(requests()).toBe(3);
+    });
+
+    it('serves what it has while the provider is down, and says so', async () => {
+      await get(LIST).expect(200);
+      hosts.gitlab.injectFault({ kind: 'status', status: 503 });
+      app.clock.advance(11 * 60_000);
+
+      const { body, headers } = await get(LIST).expect(200);
+
+      expect(body.items).toHaveLength(3);
+      expect(headers['x-provider-status']).toMatch(/^gitlab;status=stale;count=3;age=6[67]\d/);
+    });
+
+    it("is no other user's", async () => {
+      await get(LIST).expect(200);
+      const stranger = await app.createUser();
+
+      const refused = await get(LIST, stranger).expect(401);
+      expect(refused.body).toMatchObject({ code: 'no_git_provider', detail: 'No providers set.' });
+
+      const body = { provider_tokens: { github: hosts.tokens.provider_tokens.github } };
+      await request(app.url).post('/api/add-git-providers').set(stranger.headers).send(body).expect(200);
+      const { detail } = (await get(LIST, stranger).expect(401)).body;
+      expect(detail).toBe('There is no gitlab token: store one with POST /api/add-git-providers.');
+    });
+
+    it('is empty for a token that was stored anew', async () => {
+      await get(LIST).expect(200);
+      await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+      hosts.clearFaults();
+
+      await get(LIST).expect(200);
+
+      expect(requests()).toBe(1);
+    });
+  });
+
+  it.each([
+    [{ kind: 'status', status: 401 }, 401, 'invalid_git_token'],
+    [{ kind: 'status', status: 429, headers: { 'retry-after': '41' } }, 429, 'rate_limited'],
+    [{ kind: 'status', status: 403 }, 502, 'upstream_error'],
+    [{ kind: 'status', status: 502 }, 502, 'upstream_error'],
+    [{ kind: 'status', status: 200, body: { ok: true } }, 502, 'upstream_error'],
+  ] as const)('passes on what %j means', async (fault, status, code) => {
+    for (const path of [
+      'repositories/search?provider=gitlab',
+      'branches/search?provider=gitlab&repository=octo/app&query=fix',
+    ]) {
+      hosts.gitlab.injectFault(fault);
+      const response = await get(path);
+
+      expect([response.status, response.body.code]).toEqual([status, code]);
+      expect(response.headers['retry-after']).toBe(status === 429 ? '41' : undefined);
+      expect(response.text).not.toContain(hosts.worlds.gitlab.token);
+    }
+  });
+
+  it.each([
+    ['repositories/search', 'provider', 'missing'],
+    ['repositories/search?provider=gitea', 'provider', 'enum'],
+    ['repositories/search?provider=github&limit=101', 'limit', 'less_than_equal'],
+    ['repositories/search?provider=github&limit=0', 'limit', 'greater_than_equal'],
+    ['repositories/search?provider=github&sort_order=size', 'sort_order', 'enum'],
+    [`repositories/search?provider=github&query=${'x'.repeat(300)}`, 'query', 'value_error'],
+    ['branches/search?provider=github&query=', 'repository', 'missing'],
+    ['branches/search?provider=github&repository=a/b', 'query', 'missing'],
+    ['installations/search', 'provider', 'missing'],
+  ])('refuses %s', async (path, name, type) => {
+    const { body } = await get(path).expect(422);
+
+    expect(body.detail).toEqual([{ loc: ['query', name], msg: expect.any(String), type }]);
+    expect(requests()).toBe(0);
+  });
+
+  it('takes a page id that is none for the first page', async () => {
+    const { body } = await get('repositories/search?provider=github&page_id=nonsense!').expect(200);
+
+    expect(body.items).toHaveLength(3);
+  });
+
+  it('tells the account under the name that V1 clients know', async () => {
+    const { body } = await request(app.url).get('/api/v1/users/git-info').set(user.headers).expect(200);
+
+    expect(body).toEqual((await request(app.url).get('/api/user/info').set(user.headers)).body);
+    expect(body).toMatchObject({ login: 'mona', email: 'mona@example.com' });
+    await request(app.url).get('/api/v1/users/git-info').expect(401);
+  });
+
+  it.each(['repositories', 'branches', 'installations'])('needs a key for %s', async (list) => {
+    await request(app.url).get(`/api/v1/git/${list}/search?provider=github`).expect(401);
+  });
+});
