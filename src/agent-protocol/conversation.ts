@@ -196,6 +196,8 @@ interface SlipwayExtension {
   git?: GitAccess | null;
   /** Servers that users may name for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
   outbound_allowlist?: string[] | null;
+  /** JSON Schema of the argument `result` that the agent's `finish` must have; null: there is none. */
+  result_schema?: Record<string, unknown> | null;
 }
 
 export interface SendMessageRequest {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { calls, say } from '../fakes/scripted-llm.answers.js';
+import { call, calls, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -205,3 +205,78 @@ function jsonObject(text: string): object {
   const value: unknown = JSON.parse(text);
   return typeof value === 'object' && value !== null ? value : {};
 }
+
+describe('a result of a form that the client chose', () => {
+  const resultSchema = {
+    type: 'object',
+    properties: {
+      passed: { type: 'boolean' },
+      failures: { type: 'array', items: { $ref: '#/$defs/failure' } },
+    },
+    required: ['passed'],
+    additionalProperties: false,
+    $defs: { failure: { type: 'string', minLength: 1 } },
+  };
+
+  async function start(script: ScriptedLlm): Promise<string> {
+    llm = script;
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+    return await server.client.start(startRequest({ agent, slipway: { result_schema: resultSchema } }));
+  }
+
+  it('ends the work only when it fits, and is asked for where the agent ends with words', async () => {
+    const id = await start(
+      await ScriptedLlm.start(
+        inOrder(
+          say('All tests pass.'),
+          call('finish', { message: 'Done.', result: { passed: 'yes' } }),
+          call('finish', { message: 'Done.' }),
+          call('finish', { message: 'Done.', result: { passed: false, failures: ['parser'] } }),
+        ),
+      ),
+    );
+    const { client } = server;
+    await client.say(id, 'Run the tests.');
+    await client.untilStatus(id, 'finished');
+    expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+      'MessageEvent',
+      'MessageEvent',
+      'MessageEvent',
+      'ActionEvent',
+      'AgentErrorEvent',
+      'ActionEvent',
+      'AgentErrorEvent',
+      'ActionEvent',
+      'ObservationEvent',
+    ]);
+    expect(llm.requests[2]?.text).toContain('/passed must be boolean');
+    expect(llm.requests[3]?.text).toContain('result: it is missing');
+  });
+
+  it('is missing when the agent never gives it', async () => {
+    const id = await start(
+      await ScriptedLlm.start(inOrder(...Array.from({ length: 4 }, () => say('Done.')))),
+    );
+    const { client } = server;
+    await client.say(id, 'Run the tests.');
+    await client.untilStatus(id, 'error');
+    expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+      { code: 'ResultMissing' },
+    ]);
+    expect(llm.requests).toHaveLength(4);
+  });
+
+  it('is refused with a schema that nothing can be checked with', async () => {
+    llm = await ScriptedLlm.start(inOrder());
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    for (const schema of [{ type: 'strange' }, { $ref: 'https://example.com/schema' }, { pattern: '(' }]) {
+      const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+      const refused = await server.client.post(
+        '/api/conversations',
+        startRequest({ agent, slipway: { result_schema: schema } }),
+      );
+      expect(refused).toMatchObject({ status: 422 });
+    }
+  });
+});

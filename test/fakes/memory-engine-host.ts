@@ -138,6 +138,7 @@ export function engineSettings(
     stuckDetection: true,
     outboundAllowlist: null,
     acp: null,
+    resultSchema: null,
     ...changes,
   };
 }

@@ -40,6 +40,8 @@ export interface ConversationRecord {
   /** Names of the skills that messages have brought into the conversation. */
   activatedSkills: string[];
   modelPrices: Record<string, { input: number; output: number }>;
+  /** JSON Schema of the result; absent in records of earlier versions. */
+  resultSchema?: Record<string, unknown> | null;
   /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
   usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
@@ -81,6 +83,7 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
     activatedSkills: [],
     modelPrices: modelPrices(request),
+    resultSchema: slipway.result_schema ?? null,
     secrets: describeSecrets(request.secrets),
     usage: { iterations: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
   };

@@ -1,7 +1,8 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
-import { HttpError } from '../http/http-error.js';
+import { errorMessage } from '../../common/errors/error-message.js';
+import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { limitSchema, listSchema, parseRequest } from '../http/request-parsing.js';
 import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
 import {
@@ -45,6 +46,7 @@ export function conversationRoutes(conversations: Conversations): Router {
 
   router.post('/', async (request, response) => {
     const body = parseRequest(startSchema, 'body', request.body);
+    await checkResultSchema(body.slipway.result_schema ?? null);
     const id = body.conversation_id ? toConversationId(body.conversation_id) : null;
     const { conversation, created } = await conversations.start(id, body);
     if (created && body.initial_message) {
@@ -184,4 +186,24 @@ function byOrder(
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
+}
+
+/** @throws InvalidRequestError for a schema that no result can be checked with */
+async function checkResultSchema(schema: Record<string, unknown> | null): Promise<void> {
+  if (schema === null) {
+    return;
+  }
+  // Few conversations have one, and the validator takes a while to load.
+  const { jsonSchemaCheck } = await import('../json-schema.js');
+  try {
+    jsonSchemaCheck(schema);
+  } catch (error) {
+    throw new InvalidRequestError([
+      {
+        type: 'value_error',
+        loc: ['body', 'slipway', 'result_schema'],
+        msg: `Input should be a JSON Schema: ${errorMessage(error)}`,
+      },
+    ]);
+  }
 }

@@ -123,6 +123,7 @@ const extension = z.object({
   model_prices: namedValues(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
   git: gitAccessSchema.nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
+  result_schema: namedValues(z.string(), z.unknown()).nullish(),
 });
 
 /** Such an agent needs no model of ours, but must say what to start. */

@@ -37,6 +37,7 @@ export function toEngineSettings(
     systemPromptSuffix: systemPromptSuffix(record, skillsPrompt(skills, model.name)),
     modelPrices: record.modelPrices,
     stuckDetection: record.stuckDetection,
+    resultSchema: record.resultSchema ?? null,
     outboundAllowlist: credentials.outboundAllowlist,
     acp: credentials.acp,
   };

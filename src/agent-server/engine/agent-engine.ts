@@ -33,6 +33,8 @@ export interface EngineSettings {
   modelPrices: Record<string, { input: number; output: number }>;
   /** Whether a run ends when the agent repeats itself. */
   stuckDetection: boolean;
+  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  resultSchema: Record<string, unknown> | null;
   /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
   outboundAllowlist: readonly string[] | null;
   /** Null: the conversation's agent is our own. */

@@ -1,16 +1,20 @@
 import { z } from 'zod';
 import type { FinishAction, FinishObservation, ToolDefinition } from '../../agent-protocol/events.js';
+import { jsonSchemaCheck } from '../json-schema.js';
 import { SchemaTool } from './schema-tool.js';
+import { type PreparedCall, Tool, ToolInputError } from './tool.js';
 
-const schema = z.object({
-  message: z.string().describe('What was done, how it was checked, what is left; for the user.'),
-});
+const NAME = 'finish';
+const DESCRIPTION =
+  'End your work: the task is done, or you cannot go on without the user. Call it alone, as your last call.';
+const MESSAGE = 'What was done, how it was checked, what is left; for the user.';
+
+const schema = z.object({ message: z.string().describe(MESSAGE) });
 
 /** Ends the agent's run. */
 export class FinishTool extends SchemaTool<typeof schema> {
-  readonly name = 'finish';
-  readonly description =
-    'End your work: the task is done, or you cannot go on without the user. Call it alone, as your last call.';
+  readonly name = NAME;
+  readonly description = DESCRIPTION;
   readonly needsConfirmation = false;
   readonly schema = schema;
 
@@ -19,16 +23,79 @@ export class FinishTool extends SchemaTool<typeof schema> {
   }
 
   async run({ message }: z.output<typeof schema>): Promise<FinishObservation> {
-    return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
+    return finished(message);
   }
 
   definition(): ToolDefinition {
-    return {
-      kind: 'FinishTool',
-      title: this.name,
-      description: this.description,
-      action_type: 'FinishAction',
-      observation_type: 'FinishObservation',
+    return definitionOf(this);
+  }
+}
+
+/** Characters of JSON. */
+export const MAX_RESULT_LENGTH = 262_144;
+
+/**
+ * Ends the agent's run with a result that has the form which the client asked for. The result is the argument of that
+ * name of the call, as the log has it.
+ */
+export class FinishWithResultTool extends Tool {
+  readonly name = NAME;
+  readonly description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;
+  readonly needsConfirmation = false;
+  readonly inputSchema: Record<string, unknown>;
+  readonly #check: (value: unknown) => string | null;
+
+  /** @throws Error when the JSON Schema cannot be used */
+  constructor(resultSchema: Record<string, unknown>) {
+    super();
+    this.#check = jsonSchemaCheck(resultSchema);
+    const { $schema: _, $defs, definitions, ...result } = resultSchema;
+    this.inputSchema = {
+      type: 'object',
+      properties: { message: { type: 'string', description: MESSAGE }, result },
+      required: ['message', 'result'],
+      // References begin at the root.
+      ...($defs !== undefined && { $defs }),
+      ...(definitions !== undefined && { definitions }),
     };
   }
+
+  prepare({ message, result }: Record<string, unknown>): PreparedCall {
+    const parsed = schema.shape.message.safeParse(message);
+    if (!parsed.success) {
+      throw new ToolInputError('message: expected a string');
+    }
+    if (result === undefined) {
+      throw new ToolInputError('result: it is missing');
+    }
+    const problem = this.#check(result);
+    if (problem !== null) {
+      throw new ToolInputError(`result: ${problem}`);
+    }
+    if (JSON.stringify(result).length > MAX_RESULT_LENGTH) {
+      throw new ToolInputError(`result: expected at most ${MAX_RESULT_LENGTH} characters of JSON`);
+    }
+    return {
+      action: { kind: 'FinishAction', message: parsed.data },
+      run: async () => finished(parsed.data),
+    };
+  }
+
+  definition(): ToolDefinition {
+    return definitionOf(this);
+  }
+}
+
+function finished(message: string): FinishObservation {
+  return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
+}
+
+function definitionOf({ name, description }: Tool): ToolDefinition {
+  return {
+    kind: 'FinishTool',
+    title: name,
+    description,
+    action_type: 'FinishAction',
+    observation_type: 'FinishObservation',
+  };
 }

@@ -14,6 +14,11 @@ import { dynamicContext, systemPrompt } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import { countUsage } from './usage.js';
 
+/** In one run. */
+const MAX_RESULT_REQUESTS = 3;
+const ASK_FOR_RESULT =
+  'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
+
 interface AgentLoopOptions {
   host: EngineHost;
   signal: AbortSignal;
@@ -167,7 +172,7 @@ export class AgentLoop {
     if (response.calls.length === 0) {
       await this.#host.append(toMessageEvent(response));
       await countUsage(this.#host, settings, response, request);
-      return await this.#finish(seen);
+      return await this.#finish(seen, this.#host.settings.resultSchema === null);
     }
     const actions: ActionEvent[] = [];
     for (const [index, call] of response.calls.entries()) {
@@ -207,17 +212,44 @@ export class AgentLoop {
   }
 
   async #runCalls(calls: readonly PendingCall[], seen: number): Promise<boolean> {
-    return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen));
+    return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen, true));
   }
 
-  /** @returns false if the user has written meanwhile: then there is more to do */
-  async #finish(seen: number): Promise<boolean> {
+  /**
+   * @param isComplete whether the agent has given everything that it was asked for
+   * @returns false if there is more to do, or the user has written meanwhile
+   */
+  async #finish(seen: number, isComplete: boolean): Promise<boolean> {
     const added = this.#host.events().slice(seen);
     if (added.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
       return false;
     }
+    if (!isComplete) {
+      return this.#askForResult();
+    }
     await this.#host.setStatus('finished');
     return true;
+  }
+
+  /** The agent ended its turn with words, though a result is expected: asks for it, and gives up after some times. */
+  async #askForResult(): Promise<boolean> {
+    const events = this.#host.events();
+    const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+    const asked = events
+      .slice(lastUser + 1)
+      .filter(({ kind, source }) => kind === 'MessageEvent' && source === 'environment');
+    if (asked.length >= MAX_RESULT_REQUESTS) {
+      await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
+      return true;
+    }
+    await this.#host.append({
+      kind: 'MessageEvent',
+      source: 'environment',
+      llm_message: { role: 'user', content: [{ type: 'text', text: ASK_FOR_RESULT }] },
+      activated_skills: [],
+      extended_content: [],
+    });
+    return false;
   }
 
   async #fail(code: string, detail: string): Promise<void> {

@@ -2,7 +2,7 @@ import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import type { RemoteAccess } from '../../git/remote-access.js';
 import { CreatePullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
 import { FileEditorTool } from '../../tools/file-editor.tool.js';
-import { FinishTool } from '../../tools/finish.tool.js';
+import { FinishTool, FinishWithResultTool } from '../../tools/finish.tool.js';
 import { GitRemoteTool } from '../../tools/git-remote.tool.js';
 import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
 import { type McpFailure, McpToolbox } from '../../tools/mcp/mcp-toolbox.js';
@@ -38,12 +38,13 @@ export class NativeTools {
     this.#host = host;
     const shell = new ShellSession(host.settings.workingDir, options.view.wrapper);
     this.#shell = shell;
+    const { resultSchema } = host.settings;
     this.#builtIn = [
       new TerminalTool(shell),
       new FileEditorTool(options.view),
       new TaskTrackerTool(() => lastPlan(host.events())),
       new ThinkTool(),
-      new FinishTool(),
+      resultSchema === null ? new FinishTool() : new FinishWithResultTool(resultSchema),
       ...(options.pullRequests === null
         ? []
         : [new CreatePullRequestTool(options.pullRequests, () => shell.workingDir)]),

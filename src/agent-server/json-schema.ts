@@ -1,0 +1,26 @@
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+
+const MAX_ERRORS = 5;
+
+/**
+ * Compiles a JSON Schema (draft 2020-12) of a client's. Formats and unknown keywords are not checked, and nothing is
+ * fetched.
+ *
+ * @returns says what is wrong with a value, for the model; null when nothing is
+ * @throws Error when the schema cannot be used, with the reason
+ */
+export function jsonSchemaCheck(schema: Record<string, unknown>): (value: unknown) => string | null {
+  const { $schema: _, ...rules } = schema;
+  const validate = new Ajv2020({
+    strict: false,
+    validateFormats: false,
+    logger: false,
+    allErrors: true,
+  }).compile(rules);
+  return (value) =>
+    validate(value) === true ? null : (validate.errors ?? []).slice(0, MAX_ERRORS).map(describe).join('; ');
+}
+
+function describe({ instancePath, message = 'is not valid' }: ErrorObject): string {
+  return instancePath === '' ? message : `${instancePath} ${message}`;
+}
