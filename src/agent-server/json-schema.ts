@@ -18,7 +18,7 @@ export function jsonSchemaCheck(schema: Record<string, unknown>): (value: unknow
     allErrors: true,
   }).compile(rules);
   return (value) =>
-    validate(value) === true ? null : (validate.errors ?? []).slice(0, MAX_ERRORS).map(describe).join('; ');
+    validate(value) ? null : (validate.errors ?? []).slice(0, MAX_ERRORS).map(describe).join('; ');
 }
 
 function describe({ instancePath, message = 'is not valid' }: ErrorObject): string {
