@@ -156,6 +156,10 @@ export class AgentConfig {
   @PathVariable('MODEL_PRICES_FILE')
   modelPricesFile: string | null;
 
+  /** Absolute path of the operator's list of agents that speak the Agent Client Protocol. */
+  @PathVariable('ACP_AGENTS_FILE')
+  acpAgentsFile: string | null;
+
   /** Base address of Tavily's search API. */
   @UrlVariable('TAVILY_API_URL', { default: 'https://api.tavily.com' })
   tavilyApiUrl: string;

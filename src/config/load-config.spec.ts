@@ -49,6 +49,7 @@ describe('parseConfig', () => {
       llmTimeoutSeconds: 120,
       condenserTokens: null,
       modelPricesFile: null,
+      acpAgentsFile: null,
       tavilyApiUrl: 'https://api.tavily.com',
       maxConversations: 10_000,
     });

@@ -6,6 +6,7 @@ import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-i
 import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
 import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
 import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
+import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -17,4 +18,5 @@ export const MIGRATIONS = [
   AddModelAddresses1764200000000,
   AdoptAndQueue1764400000000,
   AddWebhookEndpoints1764600000000,
+  AddAgentsOfConversations1764900000000,
 ];

@@ -61,6 +61,7 @@ function stockResponse({ method, path: route, query }: FakeRequest): FakeRespons
 
 const START: AgentStart = {
   dialect: 'stock',
+  acp: null,
   conversationId: ID,
   workingDir: '/workspace/project',
   ports: [{ name: 'WORKER_1', url: 'http://worker-1-x.localhost:3000/' }],

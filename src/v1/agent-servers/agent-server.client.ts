@@ -36,6 +36,8 @@ export interface RemoteConversation {
   metrics: MetricsSnapshot | null;
   /** The server ended while the agent worked; `run` continues (our server only). */
   wasRunning: boolean;
+  /** What an agent of others says it can do (our server only); null: the agent is our own. */
+  abilities: { loadSession: boolean; image: boolean; mcpHttp: boolean; mcpSse: boolean } | null;
 }
 
 /** A page of conversations as their server describes them. */
@@ -270,7 +272,19 @@ export function toRemoteConversation(value: unknown): RemoteConversation | null 
     metrics:
       toMetrics(jsonAt(value, 'metrics')) ?? toMetrics(jsonAt(value, 'stats', 'usage_to_metrics', 'agent')),
     wasRunning: jsonAt(value, 'agent_state', 'was_running') === true,
+    abilities: toAbilities(jsonAt(value, 'agent_state', 'acp_capabilities')),
   };
+}
+
+function toAbilities(value: unknown): RemoteConversation['abilities'] {
+  return value === undefined
+    ? null
+    : {
+        loadSession: jsonAt(value, 'load_session') === true,
+        image: jsonAt(value, 'image') === true,
+        mcpHttp: jsonAt(value, 'mcp_http') === true,
+        mcpSse: jsonAt(value, 'mcp_sse') === true,
+      };
 }
 
 /** Reads the metrics of a conversation from a response or a `stats` event; null when they are not metrics. */

@@ -19,6 +19,7 @@ import { AcpModelService } from './acp-model.service.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
+import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
 import {
@@ -128,6 +129,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     CheckSettingsStep,
     ConversationStarter,
     GitAccessReader,
+    AcpAgents,
     ModelCatalogue,
     PrepareRepositoryStep,
     RepositoryCheckout,

@@ -61,6 +61,10 @@ export class AppConversation {
   @Column('text', { name: 'llm_base_url', nullable: true })
   llmBaseUrl: string | null;
 
+  /** `acp:` and a name of the operator's list; null: our own agent. */
+  @Column('text', { nullable: true })
+  agent: string | null;
+
   @Column('uuid', { name: 'parent_conversation_id', nullable: true })
   parentConversationId: string | null;
 

@@ -10,8 +10,8 @@ import type { StartTask } from './start-task.entity.js';
 const INSERT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, title_is_users, trigger,
-     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir, agent)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
   ON CONFLICT (id) DO NOTHING`;
 
 /** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
@@ -62,6 +62,16 @@ const ADD_PULL_REQUEST = `
   UPDATE app_conversations SET pr_number = array_append(pr_number, $2), updated_at = now()
   WHERE id = $1 AND NOT ($2 = ANY (pr_number))`;
 
+/** What a start has decided about its conversation. */
+interface BegunConversation {
+  /** Null: the choice of an agent of others. */
+  model: string | null;
+  baseUrl: string;
+  workingDir: string;
+  /** `acp:` and a name of the operator's list; null: our own agent. */
+  agent: string | null;
+}
+
 /** What users may change about a conversation. */
 type ConversationChange = Partial<
   Pick<
@@ -87,7 +97,7 @@ export class ConversationRepository {
   async insert(
     manager: EntityManager,
     { appConversationId: id, userId, sandboxId, request }: StartTask,
-    { model, baseUrl, workingDir }: { model: string; baseUrl: string; workingDir: string },
+    { model, baseUrl, workingDir, agent }: BegunConversation,
   ): Promise<void> {
     await manager.query(INSERT, [
       id,
@@ -106,6 +116,7 @@ export class ConversationRepository {
       request.public,
       JSON.stringify(request.tags),
       workingDir,
+      agent,
     ]);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
@@ -185,10 +196,10 @@ export class ConversationRepository {
   async findModel(
     userId: string,
     id: string,
-  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'adopted'> | null> {
+  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'adopted' | 'agent'> | null> {
     return this.conversations.findOne({
       where: { id, userId },
-      select: { llmModel: true, llmBaseUrl: true, adopted: true },
+      select: { agent: true, llmModel: true, llmBaseUrl: true, adopted: true },
     });
   }
 

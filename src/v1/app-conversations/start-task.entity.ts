@@ -56,6 +56,8 @@ export interface StartRequest {
   system_message_suffix: string | null;
   /** Null: the settings' model. */
   llm_model: string | null;
+  /** Null: the settings' agent. Absent in rows of earlier versions. */
+  agent?: string | null;
   /** `owner/name` or a longer path, well-formed. */
   selected_repository: string | null;
   selected_branch: string | null;

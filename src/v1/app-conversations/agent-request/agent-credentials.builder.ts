@@ -4,6 +4,8 @@ import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
+import { AcpAgents } from './acp-agents.js';
+import { toAcpLaunch } from './acp-launch.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import { mcpServerEntries, secretSources } from './agent-request.builder.js';
 import { agentLimits, type AgentSettings } from './agent-settings.js';
@@ -22,6 +24,7 @@ export class AgentCredentialsBuilder {
     private readonly inputs: AgentInputsReader,
     private readonly git: GitAccessReader,
     private readonly config: AppConfig,
+    private readonly acpAgents: AcpAgents,
   ) {}
 
   /**
@@ -40,6 +43,21 @@ export class AgentCredentialsBuilder {
       return this.buildAdopted(id, userId, begun);
     }
     const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own);
+    const common = {
+      search_api_key: settings.search_api_key,
+      tavily_api_url: this.config.agent.tavilyApiUrl,
+      mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
+      git: await this.git.read(userId, settings, credentials),
+      ...agentLimits(settings),
+      language: settings.language === '' ? null : settings.language,
+      outbound_allowlist: this.config.outbound.allowlist,
+    };
+    if (begun?.agent) {
+      // An agent that the operator has taken off the list is not started again.
+      const agent = this.acpAgents.find(begun.agent);
+      const acp = agent && toAcpLaunch(agent, settings, secrets, begun.llmModel);
+      return acp === null ? common : { ...common, acp: acp.spec, secrets: secretSources(acp.secrets) };
+    }
     const model = {
       model: begun?.llmModel ?? settings.llm_model,
       // Of older conversations only the name of the model is known.
@@ -50,14 +68,8 @@ export class AgentCredentialsBuilder {
       ...(model.model && { llm_model: model.model }),
       llm_base_url: model.baseUrl === '' ? null : model.baseUrl,
       ...(isForModel ? { llm_api_key: settings.llm_api_key } : { llm_key_withheld: true }),
-      search_api_key: settings.search_api_key,
-      tavily_api_url: this.config.agent.tavilyApiUrl,
-      mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
+      ...common,
       secrets: secretSources(secrets),
-      git: await this.git.read(userId, settings, credentials),
-      ...agentLimits(settings),
-      language: settings.language === '' ? null : settings.language,
-      outbound_allowlist: this.config.outbound.allowlist,
     };
   }
 

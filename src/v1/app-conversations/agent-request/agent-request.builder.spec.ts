@@ -9,6 +9,7 @@ const SETTINGS: AgentSettings = {
 
 const START: AgentStart = {
   dialect: 'slipway',
+  acp: null,
   conversationId: '00000000-0000-4000-8000-000000000001',
   workingDir: '/workspace/slipway',
   ports: [],

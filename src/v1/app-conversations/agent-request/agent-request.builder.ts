@@ -13,11 +13,15 @@ import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
+import type { AcpAgent } from './acp-agents.file.js';
+import { AcpAgents } from './acp-agents.js';
+import { type AcpLaunch, toAcpLaunch } from './acp-launch.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import {
   type AgentDialect,
   agentLimits,
   type AgentSettings,
+  type CheckedSettings,
   checkSettings,
   ineffectiveSettings,
 } from './agent-settings.js';
@@ -47,11 +51,14 @@ type AgentRequest =
   | {
       problem: null;
       body: StartConversationRequest;
-      model: string;
+      /** Null: the choice of an agent of others. */
+      model: string | null;
       /** Where the model is called; empty: at its provider's own address. */
       baseUrl: string;
       /** For the user: which settings have no effect. */
       notes: string[];
+      /** Null: the agent is our own. */
+      acp: { agent: AcpAgent; hasBudget: boolean } | null;
     };
 
 /** Builds the request that begins a conversation from what its user has stored. */
@@ -63,17 +70,19 @@ export class AgentRequestBuilder {
     private readonly catalogue: ModelCatalogue,
     private readonly addresses: OutboundAddresses,
     private readonly config: AppConfig,
+    private readonly acpAgents: AcpAgents,
   ) {}
 
   /** Why no conversation can begin with the user's settings; null when one can. */
   async problem(
     userId: string,
-    request: Pick<StartRequest, 'llm_model'>,
+    request: Pick<StartRequest, 'llm_model' | 'agent'>,
     dialect: AgentDialect,
   ): Promise<string | null> {
     const configuration = await this.inputs.readConfiguration(userId);
     const model = request.llm_model ?? configuration.settings.llm_model;
-    return checkSettings({ ...configuration, model, dialect }, this.addresses).problem;
+    const agent = this.agentOf(request, configuration.settings);
+    return checkSettings({ ...configuration, agent, model, dialect }, this.addresses).problem;
   }
 
   /** @throws SecretDecryptionError when something stored is not readable with the configured keys */
@@ -83,16 +92,24 @@ export class AgentRequestBuilder {
       userId,
       conversation.secrets,
     );
+    const agent = this.agentOf(request, settings);
     const verdict = checkSettings(
-      { model: request.llm_model ?? settings.llm_model, settings, mcpConfig, dialect },
+      { agent, model: request.llm_model ?? settings.llm_model, settings, mcpConfig, dialect },
       this.addresses,
     );
     if (verdict.problem !== null) {
       return { problem: verdict.problem };
     }
+    if (agent.acp !== null && dialect === 'stock') {
+      return {
+        problem: `The agent server of this sandbox does not start ${agent.name}: choose a specification with our own.`,
+      };
+    }
+    const acp = agent.acp && toAcpLaunch(agent.acp, settings, secrets, request.llm_model);
     const { model } = verdict;
     const body = toAgentRequest({
       dialect,
+      acp,
       conversationId: conversation.conversationId,
       workingDir: conversation.workingDir,
       ports: conversation.ports,
@@ -102,18 +119,37 @@ export class AgentRequestBuilder {
       settings,
       config: this.config.agent,
       mcpConfig,
-      secrets,
+      secrets: acp?.secrets ?? secrets,
       git: dialect === 'slipway' ? await this.git.read(userId, settings, credentials) : null,
       outboundAllowlist: this.config.outbound.allowlist,
     });
     const baseUrl = body.agent.llm.base_url ?? '';
-    return { problem: null, body, model, baseUrl, notes: ineffectiveSettings(dialect, settings) };
+    const notes = [...ineffectiveSettings(dialect, settings), ...(acp?.notes ?? [])];
+    if (acp === null || agent.acp === null) {
+      return { problem: null, body, model, baseUrl, notes, acp: null };
+    }
+    return {
+      problem: null,
+      body,
+      model: acp.spec.acp_model ?? null,
+      baseUrl: '',
+      notes: [...notes, ...withheldNotes(agent.acp, conversation.secrets)],
+      acp: { agent: agent.acp, hasBudget: settings.max_budget_per_task !== null },
+    };
+  }
+
+  private agentOf(request: Pick<StartRequest, 'agent'>, settings: AgentSettings): CheckedSettings['agent'] {
+    // Rows of a version before this one have no such member.
+    const name = request.agent ?? settings.agent;
+    return { name, acp: this.acpAgents.find(name), listed: this.acpAgents.names };
   }
 }
 
 /** Everything that decides how a conversation begins; the settings are known to be usable. */
 export interface AgentStart {
   dialect: AgentDialect;
+  /** Null: the agent is our own. */
+  acp: AcpLaunch | null;
   /** UUID with dashes. */
   conversationId: string;
   workingDir: string;
@@ -140,7 +176,7 @@ export function toAgentRequest(start: AgentStart): StartConversationRequest {
   return {
     conversation_id: start.conversationId,
     workspace: { kind: 'LocalWorkspace', working_dir: start.workingDir },
-    agent: toAgent(start),
+    agent: start.acp === null ? toAgent(start) : toAcpAgent(start, start.acp),
     ...confirmation(settings),
     max_iterations: agentLimits(settings).max_iterations,
     stuck_detection: true,
@@ -187,6 +223,27 @@ function toAgent(start: AgentStart): AgentSpec {
       },
     }),
   };
+}
+
+/** An agent of others has a model, tools and a memory of its own, and none of our keys but those that it is given. */
+function toAcpAgent(start: AgentStart, { spec }: AcpLaunch): AgentSpec {
+  const servers = mcpServerEntries(start.mcpConfig);
+  const suffix = systemSuffix(start.dialect, start.request, start.settings.language, start.ports);
+  return {
+    kind: 'ACPAgent',
+    ...spec,
+    llm: { model: spec.acp_model ?? 'acp-managed', usage_id: 'agent' },
+    ...(Object.keys(servers).length > 0 && { mcp_config: { mcpServers: servers } }),
+    agent_context: { ...(suffix !== null && { system_message_suffix: suffix }) },
+  };
+}
+
+/** Secrets of the request that the operator does not let the agent see. */
+function withheldNotes({ name, secrets }: AcpAgent, own: ReadonlyMap<string, string>): string[] {
+  const withheld = [...own.keys()].filter((secret) => !secrets.includes(secret));
+  return withheld.length === 0
+    ? []
+    : [`acp:${name} is not given ${withheld.join(', ')}: the operator's list of agents does not name it.`];
 }
 
 function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {

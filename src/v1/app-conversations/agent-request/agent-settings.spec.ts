@@ -16,6 +16,7 @@ it.each([
 });
 
 const USABLE: CheckedSettings = {
+  agent: { name: null, acp: null, listed: [] },
   model: 'openai/gpt-4o',
   settings: agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
   mcpConfig: null,
@@ -35,8 +36,8 @@ function settings(
 describe('checkSettings', () => {
   it.each<[string, CheckedSettings]>([
     ['plain', USABLE],
-    ['CodeActAgent', settings({ agent: 'CodeActAgent' })],
-    ['a blank agent', settings({ agent: '' })],
+    ['CodeActAgent', settings({}, { agent: { name: 'CodeActAgent', acp: null, listed: [] } })],
+    ['a blank agent', settings({}, { agent: { name: '', acp: null, listed: [] } })],
     ['analyzer llm', settings({ security_analyzer: 'llm' })],
     ['a blank analyzer', settings({ security_analyzer: '' })],
     [
@@ -60,7 +61,11 @@ describe('checkSettings', () => {
     ['no key for Anthropic', settings({ llm_api_key: '' }, { model: 'anthropic/claude' }), 'llm_api_key'],
     ['a provider without its address', settings({}, { model: 'mistral/large' }), 'llm_base_url'],
     ['litellm_proxy without its address', settings({}, { model: 'litellm_proxy/x' }), 'llm_base_url'],
-    ['another agent', settings({ agent: 'BrowsingAgent' }), 'BrowsingAgent'],
+    [
+      'another agent',
+      settings({}, { agent: { name: 'BrowsingAgent', acp: null, listed: ['acp:own'] } }),
+      'BrowsingAgent: set agent to CodeActAgent or acp:own',
+    ],
     ['another analyzer', settings({ security_analyzer: 'invariant' }), 'invariant'],
     [
       'a model server that is not listed',

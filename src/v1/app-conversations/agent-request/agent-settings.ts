@@ -2,6 +2,7 @@ import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import { modelEndpoint } from '../../../common/model-endpoint.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
+import type { AcpAgent } from './acp-agents.file.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 
 /** The settings that say how an agent works, with their keys in clear. */
@@ -73,6 +74,7 @@ export function agentDialect(spec: SandboxSpec | null): AgentDialect {
 
 /** What decides together whether a conversation can begin. */
 export interface CheckedSettings {
+  agent: ChosenAgent;
   /** The request's model, or else that of the settings. */
   model: string | null;
   settings: AgentSettings;
@@ -83,23 +85,42 @@ export interface CheckedSettings {
 /** The model to call, or why no conversation can begin: a sentence that names the setting. */
 type SettingsVerdict = { problem: string } | { problem: null; model: string };
 
+/** Which agent a conversation gets. */
+interface ChosenAgent {
+  /** As settings or request name it; null: our own. */
+  name: string | null;
+  /** The operator's entry; null: our own, or a name that nobody has. */
+  acp: AcpAgent | null;
+  /** All names of the operator's list. */
+  listed: readonly string[];
+}
+
 /** Names of the agent that this service has. */
 const AGENTS = ['', 'CodeActAgent'];
+/** What stands for the model of an agent that has one of its own. */
+const OWN_MODEL = '';
 const SECURITY_ANALYZERS = ['', 'llm'];
 
 /** Checks whether a conversation can begin with these settings. */
 export function checkSettings(
-  { model, settings, mcpConfig, dialect }: CheckedSettings,
+  { agent, model, settings, mcpConfig, dialect }: CheckedSettings,
   addresses: OutboundAddresses,
 ): SettingsVerdict {
-  const { agent, security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
-  if (!AGENTS.includes(agent ?? '')) {
-    return { problem: `There is no agent ${agent}: set agent to CodeActAgent in the settings.` };
+  const { security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
+  if (agent.acp === null && !AGENTS.includes(agent.name ?? '')) {
+    const choice = ['CodeActAgent', ...agent.listed].join(' or ');
+    return { problem: `There is no agent ${agent.name}: set agent to ${choice} in the settings.` };
   }
   if (!SECURITY_ANALYZERS.includes(analyzer ?? '')) {
     return {
       problem: `There is no security analyzer ${analyzer}: set security_analyzer to llm, or to null, in the settings.`,
     };
+  }
+  if (agent.acp !== null) {
+    const problem =
+      addressProblem('llm_base_url', usesBaseUrl(agent.acp) ? baseUrl : null, addresses) ??
+      mcpProblem(mcpConfig, addresses);
+    return problem === null ? { problem, model: model ?? OWN_MODEL } : { problem };
   }
   if (model === null || model.trim() === '') {
     return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
@@ -109,6 +130,11 @@ export function checkSettings(
     addressProblem('llm_base_url', baseUrl, addresses) ??
     mcpProblem(mcpConfig, addresses);
   return problem === null ? { problem, model } : { problem };
+}
+
+/** Whether the agent is told where the user's models are. */
+function usesBaseUrl({ env }: AcpAgent): boolean {
+  return Object.values(env).some((value) => value.includes('${llm_base_url}'));
 }
 
 /** What is missing to call the model; null when nothing is. */

@@ -33,7 +33,7 @@ export class ConversationPresenter {
       trigger: row.trigger,
       pr_number: row.pr_number,
       llm_model: row.llm_model,
-      agent_kind: 'openhands',
+      agent_kind: row.agent === null ? 'openhands' : 'acp',
       metrics: row.metrics,
       parent_conversation_id: row.parent_conversation_id && toHexId(row.parent_conversation_id),
       sub_conversation_ids: row.sub_conversation_ids.map(toHexId),
@@ -48,7 +48,7 @@ export class ConversationPresenter {
         : null,
       session_api_key:
         row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
-      acp_server: null,
+      acp_server: row.agent === null ? null : row.agent.replace(/^acp:/, ''),
       launched_agent_profile: null,
     };
   }

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '../../../agent-protocol/conversation.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
+import { acpLimitations } from '../agent-request/acp-launch.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -39,33 +40,52 @@ export class BeginConversationStep {
     if (request.problem !== null) {
       throw new StartFailure(request.problem);
     }
-    const { body, model, baseUrl } = request;
+    const { body, model, baseUrl, acp } = request;
+    const agent = acp === null ? null : `acp:${acp.agent.name}`;
     const notes = [...new Set([...task.notes, ...request.notes])];
     const stored = await this.tasks.transaction(async (manager) => {
       // The lock also keeps a deletion of the task waiting until its conversation exists and can be deleted.
       const locked = await this.tasks.lock(task, { notes }, manager);
-      await this.conversations.insert(manager, locked, { model, baseUrl, workingDir });
+      await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
     });
-    await this.startRemotely({ sandbox }, body);
-    return stored;
+    const begun = await this.startRemotely({ sandbox }, body, acp?.agent.install ?? null);
+    if (acp === null || begun.abilities === null) {
+      return stored;
+    }
+    const remoteServers = Object.values(body.agent.mcp_config?.mcpServers ?? {}).flatMap(
+      ({ url, transport }) =>
+        url === undefined ? [] : [transport === 'sse' ? ('sse' as const) : ('http' as const)],
+    );
+    const limitations = acpLimitations(begun.abilities, { hasBudget: acp.hasBudget, remoteServers });
+    return await this.tasks.transaction((manager) =>
+      this.tasks.lock(task, { notes: [...new Set([...notes, ...limitations])] }, manager),
+    );
   }
 
   private async startRemotely(
     { sandbox }: Pick<StartContext, 'sandbox'>,
     body: StartConversationRequest,
-  ): Promise<void> {
+    install: string | null,
+  ): Promise<RemoteConversation> {
     try {
-      await this.agentServers.startConversation(sandbox, body);
+      return await this.agentServers.startConversation(sandbox, body);
     } catch (error) {
       const isRefusal =
         error instanceof AgentServerError &&
         error.status !== null &&
         error.status >= 400 &&
         error.status < 500;
-      throw isRefusal
-        ? new StartFailure(`The agent server refused the conversation: ${error.detail}`, { cause: error })
-        : error;
+      throw isRefusal ? new StartFailure(refusal(error.detail, install), { cause: error }) : error;
     }
   }
+}
+
+/** @param install what the operator says about installing the agent; null: nothing */
+function refusal(detail: string, install: string | null): string {
+  const hint =
+    install !== null && detail.includes('not installed')
+      ? ` Whoever makes the images or machines of sandboxes installs it with: ${install}`
+      : '';
+  return `The agent server refused the conversation: ${detail}${hint}`;
 }

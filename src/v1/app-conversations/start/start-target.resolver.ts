@@ -88,6 +88,7 @@ function inherit(request: StartRequest, parent: AppConversation): StartRequest {
     selected_branch: request.selected_branch ?? (hasOwnRepository ? null : parent.selectedBranch),
     git_provider: request.git_provider ?? (hasOwnRepository ? null : parent.gitProvider),
     llm_model: request.llm_model ?? parent.llmModel,
+    agent: request.agent ?? parent.agent,
   };
 }
 

@@ -146,6 +146,15 @@ export class StartConversationDto {
   })
   llm_model?: string | null;
 
+  @Text({
+    nullable: true,
+    description:
+      'Agent: `CodeActAgent`, or `acp:` and a name of the list of the operator; that of the settings by default.',
+    example: 'CodeActAgent',
+    form: { maxLength: 100 },
+  })
+  agent?: string | null;
+
   @Text({ nullable: true, description: NO_EFFECT, example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
   agent_profile_id?: string | null;
 

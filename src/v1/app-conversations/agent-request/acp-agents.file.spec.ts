@@ -1,0 +1,51 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readAcpAgents } from './acp-agents.file.js';
+
+describe('readAcpAgents', () => {
+  let file: string;
+
+  beforeAll(async () => {
+    file = path.join(await mkdtemp(path.join(tmpdir(), 'agents-')), 'agents.yaml');
+  });
+
+  afterAll(async () => {
+    await rm(path.dirname(file), { recursive: true, force: true });
+  });
+
+  it('reads names, commands and what they may see', async () => {
+    await writeFile(
+      file,
+      '- { name: own, command: own-agent, args: [--acp], env: { KEY: "${llm_api_key}", URL: "${llm_base_url}" }, secrets: [llm_api_key] }',
+    );
+    expect([...(await readAcpAgents(file)).values()]).toEqual([
+      {
+        name: 'own',
+        command: 'own-agent',
+        args: ['--acp'],
+        env: { KEY: '${llm_api_key}', URL: '${llm_base_url}' },
+        secrets: ['llm_api_key'],
+        model: null,
+        mode: null,
+        auth_method: null,
+        install: null,
+      },
+    ]);
+  });
+
+  it.each([
+    ['- { name: Own, command: x }', /0\.name|\[0\]\.name/],
+    ['- { name: own }', /command/],
+    ['- { name: own, command: x, secret: [A] }', /secret/],
+    ['- { name: own, command: x, env: { KEY: "${OTHER}" } }', /KEY.*\$\{OTHER\} is neither/],
+    ['- { name: own, command: x, env: { KEY: "${llm_api_key}" } }', /llm_api_key\} is neither/],
+    ['- { name: own, command: x }\n- { name: own, command: y }', /twice/],
+    ['a: 1', /^ACP_AGENTS_FILE: /],
+    ['[', /^ACP_AGENTS_FILE: /],
+  ])('refuses %j', async (content, reason) => {
+    await writeFile(file, content);
+    await expect(readAcpAgents(file)).rejects.toThrow(reason);
+  });
+});

@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { namedValues } from '../../../common/validation/named-values.js';
+import { ConfigError } from '../../../config/config.error.js';
+
+/** Settings that are no secret: any agent may see them. */
+const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
+
+/** `${NAME}` in a value. */
+export const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
+
+const agentSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits or . _ -'),
+    command: z.string().min(1),
+    args: z.array(z.string()).default([]),
+    env: namedValues(variable, z.string()).default({}),
+    secrets: z.array(variable).default([]),
+    model: z.string().min(1).nullable().default(null),
+    mode: z.string().min(1).nullable().default(null),
+    auth_method: z.string().min(1).nullable().default(null),
+    install: z.string().min(1).nullable().default(null),
+  })
+  .superRefine(({ env, secrets, model }, context) => {
+    const known = new Set<string>([...OPEN_SETTINGS, ...secrets]);
+    const values = [...Object.entries(env), ...(model === null ? [] : [['model', model] as const])];
+    for (const [name, value] of values) {
+      for (const [, used = ''] of value.matchAll(PLACEHOLDER)) {
+        if (!known.has(used)) {
+          context.addIssue({
+            code: 'custom',
+            path: name === 'model' ? ['model'] : ['env', name],
+            message: `\${${used}} is neither ${OPEN_SETTINGS.join(' nor ')}, nor listed in secrets`,
+          });
+        }
+      }
+    }
+  });
+
+/** An agent of the operator's list. */
+export type AcpAgent = z.infer<typeof agentSchema>;
+
+const fileSchema = z.array(agentSchema).superRefine((agents, context) => {
+  agents.forEach(({ name }, index) => {
+    if (agents.findIndex((agent) => agent.name === name) !== index) {
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: `${name} stands there twice` });
+    }
+  });
+});
+
+/**
+ * Reads `ACP_AGENTS_FILE`, YAML or JSON: a list of agents that speak the Agent Client Protocol.
+ *
+ * @throws ConfigError one line that names the file and what is wrong with it
+ */
+export async function readAcpAgents(file: string): Promise<Map<string, AcpAgent>> {
+  try {
+    const content: unknown = parseYaml(await readFile(file, 'utf8'));
+    const parsed = fileSchema.safeParse(content);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      throw new TypeError(
+        issue ? `${z.core.toDotPath(issue.path)}: ${issue.message}` : 'is no list of agents',
+      );
+    }
+    return new Map(parsed.data.map((agent) => [agent.name, agent]));
+  } catch (error) {
+    const [reason] = errorMessage(error).split('\n', 1);
+    throw new ConfigError(`ACP_AGENTS_FILE: ${file}: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,38 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { AppConfig } from '../../../config/app-config.js';
+import type { AcpAgent } from './acp-agents.file.js';
+
+/** What the name of such an agent begins with in settings and requests. */
+const PREFIX = 'acp:';
+
+/** The agents of others that users may choose, by the operator's list. */
+@Injectable()
+export class AcpAgents implements OnModuleInit {
+  private agents = new Map<string, AcpAgent>();
+
+  constructor(private readonly config: AppConfig) {}
+
+  /** @throws ConfigError for an invalid list */
+  async onModuleInit(): Promise<void> {
+    const { acpAgentsFile: file } = this.config.agent;
+    if (file !== null) {
+      // Imported only where there is a list: the parsers take long to load.
+      const { readAcpAgents } = await import('./acp-agents.file.js');
+      this.agents = await readAcpAgents(file);
+    }
+  }
+
+  /** As settings and requests name them. */
+  get names(): string[] {
+    return [...this.agents.keys()].map((name) => `${PREFIX}${name}`);
+  }
+
+  /**
+   * The agent of that name in settings or a request; null for our own, and for none.
+   *
+   * @param name null: our own
+   */
+  find(name: string | null): AcpAgent | null {
+    return name?.startsWith(PREFIX) ? (this.agents.get(name.slice(PREFIX.length)) ?? null) : null;
+  }
+}
