@@ -1,5 +1,10 @@
+import type { IncomingMessage } from 'node:http';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule } from '@nestjs/swagger';
+import type {
+  CorsOptions,
+  CorsOptionsDelegate,
+} from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
 import { DomainError } from './common/errors/domain-error.js';
@@ -15,7 +20,9 @@ import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
-import { agentServerPath, AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
+import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
+import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
+import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
@@ -27,7 +34,13 @@ const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
 /** Headers that browser clients may read. */
+const LOOPBACK = '127.0.0.1';
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
+
+/** Whether a request names the server that it came to. */
+interface RequestHosts {
+  accepts(request: IncomingMessage): boolean;
+}
 
 /** Sets up everything between the socket and the controllers, for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
@@ -43,14 +56,14 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
-  const ports = app.get(SandboxPortProxy);
+  const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
   if (http.metricsPort !== null) {
     app.use(
       requestMetricsMiddleware(app.get(Metrics), (request) => {
         if (ports.isFor(request)) {
           return 'a port of a sandbox';
         }
-        return agentServerPath(request.originalUrl) === null ? null : '/api/v1/sandboxes/:id/agent-server';
+        return agentServers.isFor(request) ? '/api/v1/sandboxes/:id/agent-server' : null;
       }),
     );
   }
@@ -74,11 +87,10 @@ export function configureApp(app: NestExpressApplication): void {
       strictTransportSecurity: false,
     }),
   );
-  if (http.corsOrigins.length > 0) {
-    app.enableCors({ origin: http.corsOrigins, exposedHeaders: EXPOSED_HEADERS, maxAge: 600 });
-  }
+  app.enableCors(corsRules(app));
   app.get(WebSocketRouter).attach(server, hosts);
-  app.use(app.get(AgentServerProxy).middleware());
+  app.get(AgentServerPorts).handTo(server);
+  app.use(agentServers.middleware());
   if (http.webAppFolder !== null) {
     app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));
   }
@@ -93,11 +105,33 @@ export function configureApp(app: NestExpressApplication): void {
   });
 }
 
+/**
+ * Which pages may call. At the port or host name of a sandbox its agent server is of another origin than the service, so
+ * pages of the service may call it too; others it judges itself.
+ */
+function corsRules(app: NestExpressApplication): CorsOptionsDelegate<Request> {
+  const { http } = app.get(AppConfig);
+  const [addresses, address] = [app.get(AgentServerAddresses), app.get(ServiceAddress)];
+  const rules: CorsOptions = { exposedHeaders: EXPOSED_HEADERS, maxAge: 600 };
+  return (request, onRules) => {
+    const { origin } = request.headers;
+    const isKnown = origin !== undefined && http.corsOrigins.includes(origin);
+    if (addresses.find(request)?.isOwn === true) {
+      onRules(null, {
+        ...rules,
+        origin: origin !== undefined && (isKnown || address.isOwn(origin)) && origin,
+      });
+    } else {
+      onRules(null, { ...rules, origin: http.corsOrigins.length > 0 && http.corsOrigins });
+    }
+  };
+}
+
 /** The names that the service knows of itself: for clients, for pages of sandboxes' ports, and for agent servers. */
-function allowedHosts(app: NestExpressApplication): AllowedHosts {
+function allowedHosts(app: NestExpressApplication): RequestHosts {
   const { http, sandboxes } = app.get(AppConfig);
   const [address, urls, callback] = [app.get(ServiceAddress), app.get(SandboxUrls), app.get(SandboxCallback)];
-  return new AllowedHosts({
+  const main = new AllowedHosts({
     listenHost: http.host,
     configured: http.allowedHosts,
     isOwn: (name) =>
@@ -106,4 +140,10 @@ function allowedHosts(app: NestExpressApplication): AllowedHosts {
         (url) => url !== null && new URL(url).hostname === name,
       ),
   });
+  const ports = app.get(AgentServerPorts);
+  // They are on loopback, wherever the service itself listens.
+  const atPorts = new AllowedHosts({ listenHost: LOOPBACK, configured: http.allowedHosts });
+  return {
+    accepts: (request) => (ports.sandboxOf(request) === null ? main : atPorts).accepts(request),
+  };
 }

@@ -235,9 +235,16 @@ export class SandboxConfig {
   )
   address: string | null;
 
-  /** Whether clients talk to agent servers through the service or directly. */
-  @ChoiceVariable('SANDBOX_EXPOSE', ['proxy', 'direct'], { default: 'proxy' })
-  expose: 'proxy' | 'direct';
+  /**
+   * Where clients reach agent servers: at loopback ports that the service holds, at host names below `portsUrl`, below a
+   * path of the service, or at the addresses of the sandboxes themselves. Unless configured: `ports` where only this
+   * machine reaches the service, else `path`.
+   */
+  @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path', 'direct'], {
+    // Its name before there were ports and hosts.
+    convert: (text) => (text === 'proxy' ? 'path' : text),
+  })
+  expose: 'ports' | 'hosts' | 'path' | 'direct';
 
   /**
    * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`

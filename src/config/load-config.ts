@@ -10,6 +10,7 @@ import {
   SandboxConfig,
   TrustConfig,
 } from './app-config.js';
+import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
 import { ConfigError } from './config.error.js';
 import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
 import { readGroup, type Variable, variablesOf } from './variables.js';
@@ -73,15 +74,16 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
       'DATABASE_DIRECT_URL: needs DATABASE_URL, the address that it is the direct one of',
     );
   }
+  const http = readGroup(HttpConfig, variables);
   return new AppConfig({
     dataDir: readGroup(GeneralConfig, variables).dataDir,
-    http: readGroup(HttpConfig, variables),
+    http,
     log: readLog(variables, terminal, database),
     database,
     trust,
     git: readGit(variables),
     agent: readGroup(AgentConfig, variables),
-    sandboxes: readSandboxes(variables),
+    sandboxes: readSandboxes(variables, http),
     outbound: readGroup(OutboundConfig, variables),
   });
 }
@@ -149,13 +151,31 @@ function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
   return sso;
 }
 
-function readSandboxes(variables: Variables): SandboxConfig {
+function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
   if (variables['SANDBOX_BACKEND'] === 'kubernetes') {
     throw new ConfigError('SANDBOX_BACKEND: kubernetes is not built yet; use process or docker');
   }
   const sandboxes = readGroup(SandboxConfig, variables);
   sandboxes.environment = inherited(variables);
+  // Null when absent, see the member.
+  const configured = sandboxes.expose as SandboxConfig['expose'] | null;
+  const isLocal = isLocalUrl(http.publicUrl ?? 'http://localhost');
+  sandboxes.expose = configured ?? (isLocal && isLoopbackListener(http.host) ? 'ports' : 'path');
+  if (sandboxes.expose === 'hosts' && sandboxes.portsUrl === null && !isLocal) {
+    throw new ConfigError(
+      'SANDBOX_EXPOSE: hosts needs SANDBOX_PORTS_URL, below which each sandbox gets a host name; or use path',
+    );
+  }
+  if (sandboxes.expose === 'direct' && sandboxes.backend === 'process' && sandboxes.address === null) {
+    throw new ConfigError(
+      'SANDBOX_EXPOSE: direct needs SANDBOX_ADDRESS, since process sandboxes have only Unix sockets without it; or use ports',
+    );
+  }
   return sandboxes;
+}
+
+function isLocalUrl(address: string): boolean {
+  return isLoopbackListener(new URL(address).hostname);
 }
 
 /** What a program needs of its surroundings; nothing that is the service's own. */

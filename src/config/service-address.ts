@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
 import { AppConfig } from './app-config.js';
+
+const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /** Where clients find this replica. The port is that of the open listener, so `PORT=0` works too. */
 @Injectable()
@@ -15,6 +18,18 @@ export class ServiceAddress {
   /** How clients reach the service, without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
   get publicUrl(): string {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
+  }
+
+  /** Whether an origin is that of the service's own pages: `publicUrl`, or on a local machine another name of it. */
+  isOwn(origin: string): boolean {
+    const own = new URL(this.publicUrl);
+    if (!isLoopbackListener(own.hostname)) {
+      return origin === own.origin;
+    }
+    return LOCAL_NAMES.some((name) => {
+      own.hostname = name;
+      return origin === own.origin;
+    });
   }
 
   /** The port that was bound; the configured one before that. */

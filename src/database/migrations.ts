@@ -4,6 +4,7 @@ import { InstallJobQueue1763900000000 } from './migrations/1763900000000-install
 import { AddPortAddresses1764000000000 } from './migrations/1764000000000-add-port-addresses.js';
 import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-index-unfinished-starts.js';
 import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
+import { AddExposePorts1764300000000 } from './migrations/1764300000000-add-expose-ports.js';
 import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
 import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
@@ -16,6 +17,7 @@ export const MIGRATIONS = [
   AddPortAddresses1764000000000,
   IndexUnfinishedStarts1764100000000,
   AddModelAddresses1764200000000,
+  AddExposePorts1764300000000,
   AdoptAndQueue1764400000000,
   AddWebhookEndpoints1764600000000,
   AddAgentsOfConversations1764900000000,

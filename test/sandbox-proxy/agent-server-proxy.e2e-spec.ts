@@ -88,7 +88,7 @@ describe('the proxy of agent servers', () => {
         method: 'POST',
         headers: {
           'content-type': 'application/octet-stream',
-          'x-session-api-key': 'key-of-the-sandbox',
+          'x-session-api-key': 'key of Proxied1',
           'x-access-token': app.user.key,
           authorization: `Bearer ${app.user.key}`,
           cookie: 'session=1',
@@ -102,9 +102,63 @@ describe('the proxy of agent servers', () => {
     const [request] = received;
     expect(request).toMatchObject({ method: 'POST', url: '/api/file/upload?path=%2Fa' });
     expect(request?.body.length).toBe(LARGE);
-    expect(request?.headers['x-session-api-key']).toBe('key-of-the-sandbox');
+    expect(request?.headers['x-session-api-key']).toBe('key of Proxied1');
     expect(JSON.stringify(request?.headers)).not.toContain(app.user.key);
     expect(request?.headers.cookie).toBeUndefined();
+  });
+
+  it.each([
+    ['header', { 'x-session-api-key': 'key of somebody else' }, ''],
+    ['query', {}, '?session_api_key=key+of+somebody+else'],
+    [
+      'query beside the right one',
+      {},
+      '?session_api_key=key+of+Proxied8&session_api_key=key+of+somebody+else',
+    ],
+  ])('keeps a key of somebody else from the agent server: %s', async (_, headers, query) => {
+    await insertSandbox('Proxied8', 'RUNNING', address);
+    const url = `${app.url}/api/v1/sandboxes/Proxied8/agent-server/api/x${query}`;
+
+    expect((await fetch(url, { headers })).status).toBe(401);
+    expect(received).toEqual([]);
+  });
+
+  it('uses a connection again for requests with the key, and only for those', async () => {
+    await insertSandbox('Proxied9', 'RUNNING', address);
+    const url = `${app.url}/api/v1/sandboxes/Proxied9/agent-server/alive`;
+    const connections = new Set<number | undefined>();
+    const note = ({ socket }: IncomingMessage): unknown => connections.add(socket.remotePort);
+    agentServer.on('request', note);
+    const ask = async (key: string | null): Promise<void> => {
+      await (await fetch(url, { headers: key === null ? {} : { 'x-session-api-key': key } })).text();
+    };
+    for (const key of ['key of Proxied9', 'key of Proxied9', null, 'key of Proxied9', null]) {
+      await ask(key);
+    }
+    agentServer.off('request', note);
+
+    expect(received).toHaveLength(5);
+    expect(connections.size).toBe(3);
+  });
+
+  it('sends no key over a connection of an earlier start', async () => {
+    await insertSandbox('Proxied10', 'RUNNING', address);
+    const url = `${app.url}/api/v1/sandboxes/Proxied10/agent-server/alive`;
+    const headers = { 'x-session-api-key': 'key of Proxied10' };
+    const ports: (number | undefined)[] = [];
+    const note = ({ socket }: IncomingMessage): unknown => ports.push(socket.remotePort);
+    agentServer.on('request', note);
+    await (await fetch(url, { headers })).text();
+    // As another replica does it: nobody tells this one.
+    await app.dataSource
+      .getRepository(Sandbox)
+      .update({ id: 'Proxied10' }, { generation: 7, address: 'http://127.0.0.1:1' });
+    agentServer.closeIdleConnections();
+    const response = await fetch(url, { headers });
+    agentServer.off('request', note);
+
+    expect(ports).toHaveLength(1);
+    expect([404, 502]).toContain(response.status);
   });
 
   it.each([

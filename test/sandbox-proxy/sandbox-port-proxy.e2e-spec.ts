@@ -282,7 +282,11 @@ describe('the proxy of sandbox ports', () => {
 
   it.each([
     ['lists no addresses where no host name leads to the service', { PUBLIC_URL: 'https://a.example' }, []],
-    ['lists the ports themselves where clients reach them', { SANDBOX_EXPOSE: 'direct' }, ['direct']],
+    [
+      'lists the ports themselves where clients reach them',
+      { SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '127.0.0.1' },
+      ['direct'],
+    ],
   ])('%s', async (_, environment, expected) => {
     const other = await createTestApp(environment, app.databaseUrl);
     try {
@@ -334,7 +338,10 @@ describe('the proxy of sandbox ports', () => {
     });
 
     it('shows no path of this machine to clients', async () => {
-      const direct = await createTestApp({ SANDBOX_EXPOSE: 'direct' }, app.databaseUrl);
+      const direct = await createTestApp(
+        { SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '127.0.0.1' },
+        app.databaseUrl,
+      );
       try {
         const answer = await fetch(`${direct.url}/api/v1/sandboxes?id=${ID}`, {
           headers: { 'X-Session-API-Key': app.user.key },

@@ -67,5 +67,9 @@ function isLocal(name: string): boolean {
 
 /** Whether nobody but this machine reaches what listens there. */
 export function isLoopbackListener(host: string): boolean {
-  return isLocal(host.toLowerCase()) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  return (
+    isLocal(host.toLowerCase()) ||
+    ['::1', '[::1]'].includes(host) ||
+    (isIP(host) === 4 && host.startsWith('127.'))
+  );
 }

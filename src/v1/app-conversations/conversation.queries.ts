@@ -42,6 +42,8 @@ export interface ConversationRow {
   session_key: string | null;
   /** Of the agent server; null unless the sandbox is RUNNING. */
   address: string | null;
+  /** The loopback port at which the service forwards to it. */
+  expose_port: number | null;
   execution_status: ConversationStatus | null;
   metrics: MetricsSnapshot | null;
   sub_conversation_ids: string[];
@@ -58,7 +60,7 @@ const CONVERSATION_COLUMNS = `
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
   s.status AS sandbox_status,
   CASE WHEN s.status = 'RUNNING' THEN s.session_key END AS session_key,
-  CASE WHEN s.status = 'RUNNING' THEN s.address END AS address,
+  CASE WHEN s.status = 'RUNNING' THEN s.address END AS address, s.expose_port,
   CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
   f.metrics`;
 

@@ -28,6 +28,7 @@ export interface StartTaskRow {
   updated_at: Date;
   sandbox_status: SandboxRowStatus | null;
   address: string | null;
+  expose_port: number | null;
   /** The moment that the list is ordered by, with microseconds. */
   cursor_at: string;
 }
@@ -44,7 +45,7 @@ export interface StartTaskFilter {
 
 const COLUMNS = `
   t.id, t.user_id, t.status, t.detail, t.app_conversation_id, t.sandbox_id, t.request, t.notes, t.created_at,
-  t.updated_at, s.status AS sandbox_status, s.address`;
+  t.updated_at, s.status AS sandbox_status, s.address, s.expose_port`;
 
 /** The table of sandboxes is another feature's, joined here because clients poll start tasks: one statement each. */
 const TABLES = `

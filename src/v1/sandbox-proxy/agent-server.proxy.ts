@@ -3,10 +3,12 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
-import { RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
+import { toWireStatus } from '../sandboxes/sandbox-status.js';
+import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { isSameKey } from '../sandboxes/session-key.js';
+import { type AgentServerAddress, AgentServerAddresses } from './agent-server.addresses.js';
+import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 /** Credentials for the service, which clients may send out of habit and which programs in a sandbox must not see. */
@@ -21,66 +23,73 @@ const FORBIDDEN_RESPONSE_HEADERS = [
 ];
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
-const PREFIX = /^\/api\/v1\/sandboxes\/([0-9A-Za-z]{1,64})\/agent-server(?=[/?]|$)/;
-
-/** An address under a sandbox's agent server. */
-interface AgentServerPath {
-  sandboxId: string;
-  /** Path and query as the agent server gets them. */
-  rest: string;
-}
+/** When to try again at the address of a sandbox that does not run: a resume takes about a second. */
+const RETRY_SECONDS = 2;
+const STATUS_LINES = new Map([
+  ['unauthorized', '401 Unauthorized'],
+  ['not_found', '404 Not Found'],
+  ['unavailable', `503 Service Unavailable\r\nRetry-After: ${RETRY_SECONDS}`],
+]);
 
 /**
- * Forwards requests and WebSockets under `/api/v1/sandboxes/{id}/agent-server` to the sandbox's agent server, which asks
- * for the sandbox's key itself.
+ * Forwards requests and WebSockets to the agent servers of sandboxes, at whichever address they arrive. The agent server
+ * asks for the sandbox's key itself; a key of somebody else does not get that far.
  */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
 
   constructor(
-    private readonly running: RunningSandboxQueries,
+    private readonly addresses: AgentServerAddresses,
+    private readonly targets: AgentServerTargets,
+    private readonly sandboxes: SandboxQueries,
     private readonly activity: SandboxActivityRepository,
   ) {}
+
+  /** Whether a request is for an agent server. */
+  isFor(request: IncomingMessage): boolean {
+    return this.addresses.find(request) !== null;
+  }
 
   /** Middleware for plain requests; must precede anything that reads bodies. */
   middleware(): RequestHandler {
     // Express 5 passes a rejection on to the error handlers.
     return async (request: Request, response: Response, next: NextFunction) => {
-      const path = agentServerPath(request.url);
-      if (!path) {
+      const address = this.addresses.find(request);
+      if (!address) {
         next();
         return;
       }
-      await this.forward(request, response, path);
+      await this.forward(request, response, address);
     };
   }
 
   /** Forwards a WebSocket; refuses it where there is no agent server. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    const path = agentServerPath(request.url ?? '');
-    const sandbox = path && (await this.running.target(path.sandboxId));
-    if (!path || !sandbox) {
+    const address = this.addresses.find(request);
+    if (!address) {
       refuseUpgrade(socket, '404 Not Found');
       return;
     }
-    await this.forwarder.forwardUpgrade(request, socket, head, proxyToAgentServer(request, sandbox, path));
+    try {
+      const proxied = await this.authorize(request, address);
+      await this.forwarder.forwardUpgrade(request, socket, head, proxied);
+    } catch (error) {
+      const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
+      if (line === undefined) {
+        throw error;
+      }
+      refuseUpgrade(socket, line);
+    }
   }
 
   beforeApplicationShutdown(): void {
     this.forwarder.closeSockets();
   }
 
-  private async forward(request: Request, response: Response, path: AgentServerPath): Promise<void> {
-    const { sandboxId } = path;
-    const sandbox = await this.running.target(sandboxId);
-    if (!sandbox) {
-      throw new DomainError(
-        'not_found',
-        'sandbox_not_running',
-        `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
-      );
-    }
+  private async forward(request: Request, response: Response, address: AgentServerAddress): Promise<void> {
+    const { sandboxId } = address;
+    const proxied = await this.authorize(request, address);
     const { method } = request;
     response.once('finish', () => {
       // Reading does not keep a sandbox awake, nor does a client without its key.
@@ -88,39 +97,75 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         this.activity.touch(sandboxId);
       }
     });
-    await this.forwarder.forwardRequest(request, response, proxyToAgentServer(request, sandbox, path));
+    try {
+      await this.forwarder.forwardRequest(request, response, proxied);
+    } catch (error) {
+      if (error instanceof DomainError && error.cause !== undefined) {
+        this.targets.forget(sandboxId);
+      }
+      if (error instanceof DomainError && error.cause instanceof SandboxMovedError) {
+        throw await this.notRunning(address);
+      }
+      throw error;
+    }
   }
-}
 
-/** Parses the address of a request; null when it is not under an agent server. */
-export function agentServerPath(address: string): AgentServerPath | null {
-  const [prefix, sandboxId] = PREFIX.exec(address) ?? [];
-  if (prefix === undefined || sandboxId === undefined) {
-    return null;
+  /**
+   * @throws DomainError unauthorized for a key that is not the sandbox's; not_found or unavailable where no agent server
+   *   runs
+   */
+  private async authorize(request: IncomingMessage, address: AgentServerAddress): Promise<ProxiedRequest> {
+    const keys = presentedKeys(request, address.rest);
+    const isRight = ({ sandbox }: ConnectedSandbox): boolean =>
+      keys.every((key) => isSameKey(key, sandbox.sessionKey));
+    const known = keys.length === 0 ? null : await this.targets.find(address.sandboxId);
+    // With another key than the last one known, the sandbox may have been resumed since.
+    const found = known && isRight(known) ? known : await this.targets.findAnew(address.sandboxId);
+    if (found === null) {
+      throw await this.notRunning(address);
+    }
+    if (!isRight(found)) {
+      throw new DomainError(
+        'unauthorized',
+        'unauthorized',
+        'This is not the key of the sandbox: send its session_api_key as X-Session-API-Key.',
+      );
+    }
+    return {
+      target: found.sandbox.address,
+      connections: found.connections,
+      path: address.rest,
+      isProven: keys.length > 0,
+      rewriteRequestHeaders: (headers) => remove(headers, SERVICE_HEADERS),
+      rewriteResponseHeaders: (headers) => remove(headers, FORBIDDEN_RESPONSE_HEADERS),
+    };
   }
-  const rest = address.slice(prefix.length);
-  return { sandboxId, rest: rest.startsWith('/') ? rest : `/${rest}` };
-}
 
-function proxyToAgentServer(
-  request: IncomingMessage,
-  { address, sessionKey }: AgentServerTarget,
-  { rest }: AgentServerPath,
-): ProxiedRequest {
-  return {
-    target: address,
-    path: rest,
-    isProven: presentedKeys(request, rest).some((key) => isSameKey(key, sessionKey)),
-    rewriteRequestHeaders: (headers) => remove(headers, SERVICE_HEADERS),
-    rewriteResponseHeaders: (headers) => remove(headers, FORBIDDEN_RESPONSE_HEADERS),
-  };
+  /** At an address of its own a sandbox that will be back is there, and does not answer now. */
+  private async notRunning({ sandboxId, isOwn }: AgentServerAddress): Promise<DomainError> {
+    const { status } = isOwn ? await this.sandboxes.snapshot(sandboxId) : { status: null };
+    if (status !== null && status !== 'DELETING') {
+      return new DomainError(
+        'unavailable',
+        'sandbox_not_running',
+        `The sandbox at this address is ${toWireStatus(status)}. Unless it is STARTING, resume it: POST /api/v1/sandboxes/{id}/resume. The address stays the same, the session_api_key does not.`,
+        { retryAfterSeconds: RETRY_SECONDS },
+      );
+    }
+    return new DomainError(
+      'not_found',
+      'sandbox_not_running',
+      `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${isOwn ? '{id}' : sandboxId}/resume`,
+    );
+  }
 }
 
 /** Where agent servers look for a key, besides the first frame of a WebSocket. */
 function presentedKeys(request: IncomingMessage, rest: string): string[] {
   const header = request.headers['x-session-api-key'];
-  const parameter = URL.parse(rest, 'http://sandbox')?.searchParams.get('session_api_key');
-  return [header, parameter].filter((key): key is string => typeof key === 'string');
+  const query = rest.indexOf('?');
+  const parameters = query < 0 ? [] : new URLSearchParams(rest.slice(query)).getAll('session_api_key');
+  return typeof header === 'string' ? [header, ...parameters] : parameters;
 }
 
 function remove(headers: OutgoingHttpHeaders, names: readonly string[]): void {

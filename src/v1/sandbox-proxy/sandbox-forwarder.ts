@@ -1,9 +1,10 @@
 import {
   type ClientRequest,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type OutgoingHttpHeaders,
   request as httpRequest,
+  type RequestOptions,
+  type ServerResponse,
   STATUS_CODES,
   validateHeaderName,
   validateHeaderValue,
@@ -11,10 +12,16 @@ import {
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
+import { mayHaveBody } from '../../common/requests/json-body.js';
+import {
+  requestOrigin,
+  requireSandboxAddress,
+  type SandboxAddress,
+} from '../agent-servers/sandbox-address.js';
 import { connectionOptions } from '../agent-servers/sandbox-connection.js';
+import type { SandboxConnections } from './agent-server.targets.js';
+import { endToEndHeaders, forwardedHeaders, framingHeaders } from './forwarded-headers.js';
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
 const RESPONSE_TIMEOUT_MS = 15 * 60_000;
@@ -29,29 +36,17 @@ const REFUSED_LINGER_MS = 1_000;
 const MAX_PER_PROGRAM = 256;
 /** Of these, those of callers who have not shown a key: they cannot keep the owner out. */
 const MAX_UNPROVEN = 64;
+/** Requests that may be sent twice. */
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
-
-/** Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js handles itself. */
-const HOP_BY_HOP = [
-  'connection',
-  'expect',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
-/** Headers that `Connection` cannot remove, because they give a message's length and destination. */
-const NEVER_HOP_BY_HOP = ['content-length', 'host'];
 
 /** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
   /** Where the program is reached: `http://host:port` or `unix:/absolute/path`. */
   target: string;
+  /** Connections that requests of proven callers share; without them each request has its own. */
+  connections?: SandboxConnections;
   /** Path and query as the program gets them. */
   path: string;
   /** Changes the headers that the program gets. */
@@ -98,7 +93,11 @@ export class SandboxForwarder {
    * @throws DomainError bad_gateway when there is no response that can be forwarded; rate_limited when too many requests
    *   to the program are under way
    */
-  async forwardRequest(request: Request, response: Response, proxied: ProxiedRequest): Promise<void> {
+  async forwardRequest(
+    request: IncomingMessage,
+    response: ServerResponse,
+    proxied: ProxiedRequest,
+  ): Promise<void> {
     if (response.destroyed) {
       // The client has left; nothing would end an outgoing request.
       return;
@@ -111,11 +110,18 @@ export class SandboxForwarder {
         { retryAfterSeconds: 1 },
       );
     }
-    const outgoing = openRequest(request, proxied, framingHeaders(request), RESPONSE_TIMEOUT_MS);
+    let outgoing = openRequest(request, proxied, framingHeaders(request), RESPONSE_TIMEOUT_MS);
     response.once('close', () => outgoing.destroy());
     try {
       request.pipe(outgoing);
-      const { response: incoming, program } = await responseOf(outgoing);
+      const { response: incoming, program } = await responseOf(outgoing).catch(async (error: unknown) => {
+        if (response.destroyed || !isRepeatable(request, outgoing)) {
+          throw error;
+        }
+        outgoing = openRequest(request, { ...proxied, isProven: false }, {}, RESPONSE_TIMEOUT_MS);
+        outgoing.end();
+        return await responseOf(outgoing);
+      });
       if (program) {
         program.socket.destroy();
         throw new Error('it switched protocols without being asked');
@@ -149,7 +155,7 @@ export class SandboxForwarder {
     if (socket.destroyed) {
       return;
     }
-    if (request.method !== 'GET' || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+    if (request.method !== 'GET' || !isWebSocket(request)) {
       refuseUpgrade(socket, '400 Bad Request');
       return;
     }
@@ -249,6 +255,11 @@ function placesOf({ isProven }: Pick<ProxiedRequest, 'isProven'>): number {
   return isProven ? MAX_PER_PROGRAM : MAX_UNPROVEN;
 }
 
+/** Whether a client asks for a WebSocket, and not for another protocol. */
+export function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
 /** Refuses a WebSocket with a plain HTTP status (RFC 6455, 4.2.2), and makes sure that the socket closes. */
 export function refuseUpgrade(socket: Socket, status: string): void {
   if (!socket.writable) {
@@ -263,11 +274,12 @@ export function refuseUpgrade(socket: Socket, status: string): void {
 
 function openRequest(
   request: IncomingMessage,
-  { target, path, rewriteRequestHeaders }: ProxiedRequest,
+  proxied: ProxiedRequest,
   additionalHeaders: OutgoingHttpHeaders,
   timeoutMs: number,
 ): ClientRequest {
-  const address = requireSandboxAddress(target);
+  const { path, rewriteRequestHeaders } = proxied;
+  const address = requireSandboxAddress(proxied.target);
   const { host } = new URL(requestOrigin(address));
   const headers = {
     ...endToEndHeaders(request.headers),
@@ -277,8 +289,7 @@ function openRequest(
   };
   rewriteRequestHeaders(headers);
   const outgoing = httpRequest({
-    // One connection per request: after a restart, a pooled one may belong to another program.
-    ...connectionOptions(address),
+    ...connectionOf(proxied, address),
     path,
     ...(request.method !== undefined && { method: request.method }),
     headers,
@@ -287,20 +298,26 @@ function openRequest(
   return outgoing;
 }
 
-/** Gives the body the same framing, so that the program reads as much as the service did. */
-function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
-  return headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
+/**
+ * Callers without the key share no connection: a program that takes the end of a request for somewhere else than we do
+ * would read what a stranger sent as the beginning of the owner's next request. Nor do requests to other programs: after
+ * a restart, a connection that was kept may belong to another one.
+ */
+function connectionOf({ connections, isProven }: ProxiedRequest, address: SandboxAddress): RequestOptions {
+  if (connections === undefined) {
+    return connectionOptions(address);
+  }
+  return isProven
+    ? { host: 'localhost', agent: connections }
+    : {
+        host: 'localhost',
+        createConnection: (options, onCreate) => connections.createConnection(options, onCreate),
+      };
 }
 
-/** Names the client and the address it used, after what proxies in front of us said. */
-function forwardedHeaders({ headers, socket }: IncomingMessage): OutgoingHttpHeaders {
-  const earlier = headers['x-forwarded-for'];
-  const client = socket.remoteAddress ?? '';
-  return {
-    'x-forwarded-for': earlier === undefined ? client : `${String(earlier)}, ${client}`,
-    'x-forwarded-proto': headers['x-forwarded-proto'] ?? 'http',
-    'x-forwarded-host': headers['x-forwarded-host'] ?? headers.host ?? '',
-  };
+/** Whether a program may have closed a shared connection just as the request was sent, so that another one will do. */
+function isRepeatable(request: IncomingMessage, { reusedSocket }: ClientRequest): boolean {
+  return reusedSocket && SAFE_METHODS.includes(request.method ?? '') && !mayHaveBody(request);
 }
 
 async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
@@ -342,16 +359,4 @@ function switchingProtocols(headers: OutgoingHttpHeaders): string {
     [value].flat().map((each) => `${name}: ${String(each)}`),
   );
   return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`;
-}
-
-/** Headers of a message that are forwarded: all but those for the connection that it came on. */
-export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  const named = (headers.connection ?? '').toLowerCase().split(',');
-  const dropped = new Set([
-    ...HOP_BY_HOP,
-    ...named.map((name) => name.trim()).filter((name) => !NEVER_HOP_BY_HOP.includes(name)),
-  ]);
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name, value]) => value !== undefined && !dropped.has(name)),
-  );
 }

@@ -6,6 +6,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
+import { AgentServerAddresses } from './agent-server.addresses.js';
 import { portToken } from '../sandboxes/session-key.js';
 import {
   judgePortAccess,
@@ -47,6 +48,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly urls: SandboxUrls,
     private readonly running: RunningSandboxQueries,
     private readonly activity: SandboxActivityRepository,
+    private readonly agentServers: AgentServerAddresses,
   ) {}
 
   /** Middleware for plain requests; must precede everything that answers for the service itself. */
@@ -61,8 +63,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   }
 
   /** Whether a request is for a port of a sandbox. */
-  isFor({ headers }: IncomingMessage): boolean {
-    return this.urls.isPortHost(headers.host);
+  isFor(request: IncomingMessage): boolean {
+    return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
   }
 
   /** Forwards a WebSocket; refuses it without the key. */

@@ -1,12 +1,22 @@
 import { Module } from '@nestjs/common';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { AgentServerAddresses } from './agent-server.addresses.js';
+import { AgentServerPorts } from './agent-server.ports.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
+import { AgentServerTargets } from './agent-server.targets.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 import { WebSocketRouter } from './websocket.router.js';
 
 /** Access to programs in sandboxes through the service. */
 @Module({
   imports: [SandboxesModule],
-  providers: [AgentServerProxy, SandboxPortProxy, WebSocketRouter],
+  providers: [
+    AgentServerProxy,
+    AgentServerAddresses,
+    AgentServerPorts,
+    AgentServerTargets,
+    SandboxPortProxy,
+    WebSocketRouter,
+  ],
 })
 export class SandboxProxyModule {}

@@ -2,9 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '../../common/errors/error-message.js';
-import type { AllowedHosts } from '../../common/requests/allowed-hosts.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { refuseUpgrade } from './sandbox-forwarder.js';
+import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 
 /** Routes WebSockets to the proxies: all are for sandboxes, the service itself has none. */
@@ -18,7 +17,7 @@ export class WebSocketRouter {
   ) {}
 
   /** @param hosts the names under which sockets are served */
-  attach(server: Server, hosts: AllowedHosts): void {
+  attach(server: Server, hosts: { accepts(request: IncomingMessage): boolean }): void {
     // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 refuses them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -35,8 +34,4 @@ export class WebSocketRouter {
       });
     });
   }
-}
-
-function isWebSocket({ headers }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
 }

@@ -7,9 +7,15 @@ type Listener = (sandboxId: string) => void | Promise<void>;
 @Injectable()
 export class SandboxEvents {
   private readonly logger = new Logger(SandboxEvents.name);
+  private readonly startingListeners: Listener[] = [];
   private readonly runningListeners: Listener[] = [];
   private readonly beforeStopListeners: Listener[] = [];
   private readonly stoppedListeners: Listener[] = [];
+
+  /** Its start has begun. It is not RUNNING before the promise is settled. */
+  onStarting(listener: Listener): void {
+    this.startingListeners.push(listener);
+  }
 
   /** It became RUNNING, or was RUNNING when the service started. */
   onRunning(listener: Listener): void {
@@ -27,6 +33,10 @@ export class SandboxEvents {
   /** It is no longer RUNNING: paused, failed or removed. */
   onStopped(listener: Listener): void {
     this.stoppedListeners.push(listener);
+  }
+
+  async emitStarting(sandboxId: string): Promise<void> {
+    await this.emit('starting', this.startingListeners, sandboxId);
   }
 
   async emitRunning(sandboxId: string): Promise<void> {

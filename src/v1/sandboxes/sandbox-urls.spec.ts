@@ -1,5 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseHostLabel, toHostLabels } from './sandbox-urls.js';
+import { HttpAdapterHost } from '@nestjs/core';
+import { parseConfig } from '../../config/load-config.js';
+import { ServiceAddress } from '../../config/service-address.js';
+import {
+  parseAgentServerLabel,
+  parseHostLabel,
+  SandboxUrls,
+  toAgentServerLabel,
+  toHostLabels,
+} from './sandbox-urls.js';
 
 describe('host names of ports', () => {
   it.each([
@@ -30,4 +39,94 @@ describe('host names of ports', () => {
       expect(parseHostLabel(label)).toBeNull();
     },
   );
+});
+
+function urls(environment: Record<string, string>): SandboxUrls {
+  const config = parseConfig(environment, false);
+  return new SandboxUrls(config, new ServiceAddress(new HttpAdapterHost(), config));
+}
+
+describe('the address of an agent server', () => {
+  const LOCAL = { PUBLIC_URL: 'http://localhost:3000' };
+  const PUBLIC = { PUBLIC_URL: 'https://slipway.example.com' };
+  const ADDRESS = 'http://10.0.0.5:21000';
+  const SOCKET = 'unix:/data/box/agent.sock';
+  const LABEL = toAgentServerLabel('Ab1');
+
+  it.each([
+    ['on loopback', LOCAL, SOCKET, 14000, 'http://127.0.0.1:14000'],
+    ['without a port', LOCAL, SOCKET, null, 'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server'],
+    [
+      'behind a public name',
+      PUBLIC,
+      SOCKET,
+      14000,
+      'https://slipway.example.com/api/v1/sandboxes/Ab1/agent-server',
+    ],
+    [
+      'ports, where asked for',
+      { ...PUBLIC, SANDBOX_EXPOSE: 'ports' },
+      SOCKET,
+      14000,
+      'http://127.0.0.1:14000',
+    ],
+    [
+      'path, where asked for',
+      { ...LOCAL, SANDBOX_EXPOSE: 'path' },
+      ADDRESS,
+      14000,
+      'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
+    ],
+    [
+      'path, by its earlier name',
+      { ...LOCAL, SANDBOX_EXPOSE: 'proxy' },
+      ADDRESS,
+      14000,
+      'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
+    ],
+    [
+      'hosts on loopback',
+      { ...LOCAL, SANDBOX_EXPOSE: 'hosts' },
+      SOCKET,
+      null,
+      `http://${LABEL}.localhost:3000`,
+    ],
+    [
+      'hosts below the configured one',
+      { ...PUBLIC, SANDBOX_EXPOSE: 'hosts', SANDBOX_PORTS_URL: 'https://apps.example.com' },
+      SOCKET,
+      null,
+      `https://${LABEL}.apps.example.com`,
+    ],
+    ['direct', { ...LOCAL, SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '10.0.0.5' }, ADDRESS, 14000, ADDRESS],
+    [
+      'direct, of one that still has a socket',
+      { ...LOCAL, SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '10.0.0.5' },
+      SOCKET,
+      null,
+      'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
+    ],
+  ])('%s', (_, environment, address, exposePort, expected) => {
+    expect(urls(environment).agentServer('Ab1', { address, exposePort })).toBe(expected);
+  });
+
+  it.each([
+    [`${LABEL}.localhost:3000`, 'Ab1'],
+    [`${LABEL.toUpperCase()}.localhost`, 'Ab1'],
+    ['agent-server-.localhost:3000', null],
+    ['agent-server-0.localhost:3000', null],
+    ['worker-1-5zbr.localhost:3000', null],
+    [`${LABEL}.example.com`, null],
+    ['localhost:3000', null],
+  ])('under the name %s it is %s', (host, sandboxId) => {
+    expect(urls({ ...LOCAL, SANDBOX_EXPOSE: 'hosts' }).agentServerAt(host)).toBe(sandboxId);
+    expect(urls({ ...LOCAL, SANDBOX_EXPOSE: 'ports' }).agentServerAt(host)).toBeNull();
+  });
+
+  it('has a label that is none of a port, and is as long as a name may be', () => {
+    const label = toAgentServerLabel('z'.repeat(22));
+    expect(label).toMatch(/^[a-z0-9-]{1,63}$/);
+    expect(parseAgentServerLabel(label)).toBe('z'.repeat(22));
+    expect(parseHostLabel(label)).toBeNull();
+  });
 });

@@ -15,6 +15,14 @@ export interface PortAddress {
   url: string;
 }
 
+/** What of a sandbox says where clients reach its agent server. */
+export interface ExposedAgentServer {
+  /** Where the service itself reaches it; null: that is not known. */
+  address: string | null;
+  /** The loopback port at which the service forwards to it; null: it has none. */
+  exposePort: number | null;
+}
+
 /** Where clients reach the agent servers of sandboxes, and the ports of what agents start. */
 @Injectable()
 export class SandboxUrls {
@@ -26,14 +34,26 @@ export class SandboxUrls {
   ) {}
 
   /**
-   * Base address of a sandbox's agent server for clients, without a trailing slash.
-   *
-   * @param address where the service itself reaches it; null: that is not known
+   * Base address of a sandbox's agent server for clients, without a trailing slash. Where the configured way does not lead
+   * to this one, it is the path below the service, which always does.
    */
-  agentServer(sandboxId: string, address: string | null): string {
-    return address !== null && this.isDirect(address)
-      ? address
-      : `${this.service.publicUrl}/api/v1/sandboxes/${sandboxId}/agent-server`;
+  agentServer(sandboxId: string, { address, exposePort }: ExposedAgentServer): string {
+    const { expose } = this.config.sandboxes;
+    if (address !== null && this.isDirect(address)) {
+      return address;
+    }
+    if (expose === 'ports' && exposePort !== null) {
+      return `http://127.0.0.1:${exposePort}`;
+    }
+    const base = expose === 'hosts' ? this.portsUrl() : null;
+    return base === null
+      ? `${this.service.publicUrl}/api/v1/sandboxes/${sandboxId}/agent-server`
+      : originOf(base, toAgentServerLabel(sandboxId));
+  }
+
+  /** The sandbox whose agent server a `Host` header names; null when it names none. */
+  agentServerAt(host: string | undefined): string | null {
+    return this.config.sandboxes.expose === 'hosts' ? parseAgentServerLabel(this.labelOf(host) ?? '') : null;
   }
 
   /** Whether ports have addresses for clients. */
@@ -91,7 +111,7 @@ export class SandboxUrls {
     return base === null ? null : originOf(base, label);
   }
 
-  /** Whether a `Host` header is for ports of sandboxes, whether or not there is such a port. */
+  /** Whether a `Host` header is for sandboxes, whether or not there is such a one. */
   isPortHost(host: string | undefined): boolean {
     return this.labelOf(host) !== null;
   }
@@ -151,39 +171,56 @@ interface SandboxPort {
 }
 
 const HOST_LABEL = /^([a-z]+(?:-[a-z]+)?-[1-9]\d?)-([0-9a-z]{1,60})$/;
+/** No label of a port: those have a number before the id. */
+const AGENT_SERVER_LABEL = /^agent-server-([0-9a-z]{1,49})$/;
 /** Stands before the first digit, so that leading zeros of an id count. */
 const START = 1n;
 /** As many digits as a number holds exactly: a big integer for each digit would make a page of sandboxes slow. */
 const CHUNK_DIGITS = 8;
 
-/**
- * Labels of host names for the ports of a sandbox. Host names ignore case and ids do not, so the id is written in base
- * 36 instead of 62: 22 digits become 26.
- */
+/** Labels of host names for the ports of a sandbox. */
 export function toHostLabels(sandboxId: string, names: readonly string[]): string[] {
+  const code = encodeId(sandboxId);
+  return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${code}`);
+}
+
+/** The port that a label was made for; null for any other label. */
+export function parseHostLabel(label: string): SandboxPort | null {
+  const [, name, code] = HOST_LABEL.exec(label) ?? [];
+  const sandboxId = decodeId(code ?? '');
+  return name === undefined || sandboxId === null
+    ? null
+    : { sandboxId, name: name.toUpperCase().replaceAll('-', '_') };
+}
+
+/** Label of the host name for the agent server of a sandbox. */
+export function toAgentServerLabel(sandboxId: string): string {
+  return `agent-server-${encodeId(sandboxId)}`;
+}
+
+/** The sandbox that a label of an agent server was made for; null for any other label. */
+export function parseAgentServerLabel(label: string): string | null {
+  return decodeId(AGENT_SERVER_LABEL.exec(label)?.[1] ?? '');
+}
+
+/** Host names ignore case and ids do not, so the id is written in base 36 instead of 62: 22 digits become 26. */
+function encodeId(sandboxId: string): string {
   let code = START;
   for (let begin = 0; begin < sandboxId.length; begin += CHUNK_DIGITS) {
     const digits = Array.from(sandboxId.slice(begin, begin + CHUNK_DIGITS), (digit) => BASE62.indexOf(digit));
     const value = digits.reduce((sum, digit) => sum * 62 + digit, 0);
     code = code * 62n ** BigInt(digits.length) + BigInt(value);
   }
-  const text = code.toString(36);
-  return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${text}`);
+  return code.toString(36);
 }
 
-/** The port that a label was made for; null for any other label. */
-export function parseHostLabel(label: string): SandboxPort | null {
-  const [, name, code] = HOST_LABEL.exec(label) ?? [];
-  if (name === undefined || code === undefined) {
-    return null;
-  }
+/** The id that was written so; null for any other text. */
+function decodeId(code: string): string | null {
   let rest = Array.from(code).reduce((sum, digit) => sum * 36n + BigInt(parseInt(digit, 36)), 0n);
   let sandboxId = '';
   while (rest > START) {
     sandboxId = BASE62.charAt(Number(rest % 62n)) + sandboxId;
     rest /= 62n;
   }
-  return rest === START && sandboxId !== ''
-    ? { sandboxId, name: name.toUpperCase().replaceAll('-', '_') }
-    : null;
+  return rest === START && sandboxId !== '' ? sandboxId : null;
 }

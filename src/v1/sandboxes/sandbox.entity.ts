@@ -17,6 +17,10 @@ import type { SandboxOverrides } from './user-overrides.js';
 @Index('sandboxes_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('sandboxes_host_id_status_idx', ['hostId', 'status'])
 @Index('sandboxes_session_key_hash_key', ['sessionKeyHash'], { unique: true })
+@Index('sandboxes_host_id_expose_port_key', ['hostId', 'exposePort'], {
+  unique: true,
+  where: 'expose_port IS NOT NULL',
+})
 export class Sandbox {
   /** 22 characters of base62, chosen before the backend is called. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'sandboxes_pkey' })
@@ -62,6 +66,13 @@ export class Sandbox {
   /** Where the ports of what agents start are reached; null when `address` is. */
   @Column('jsonb', { name: 'port_addresses', nullable: true })
   portAddresses: PortAddresses | null;
+
+  /**
+   * The loopback port of its host at which the service forwards to its agent server, kept until it is removed; null: it
+   * has none.
+   */
+  @Column('integer', { name: 'expose_port', nullable: true })
+  exposePort: number | null;
 
   /** Counts starts and resumes. */
   @Column('integer', { default: 0 })

@@ -18,6 +18,8 @@ export interface SandboxView {
   statusDetail: string | null;
   /** Null unless it is RUNNING. */
   address: string | null;
+  /** The loopback port at which the service forwards to it; null: it has none. */
+  exposePort: number | null;
   /** Where the ports of what agents start are reached, by name; empty unless it is RUNNING. */
   ports: Readonly<Record<string, string>>;
   /** Null unless it is RUNNING. */
@@ -34,7 +36,7 @@ export interface SandboxSnapshot {
 
 /** The cursor has microseconds: several rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
-  id, user_id, spec_id, status, status_detail, address, port_addresses, generation, created_at,
+  id, user_id, spec_id, status, status_detail, address, expose_port, port_addresses, generation, created_at,
   CASE WHEN status = 'RUNNING' THEN session_key END AS session_key,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_exactly`;
 
@@ -62,6 +64,7 @@ interface SandboxRow {
   status: SandboxRowStatus;
   status_detail: string | null;
   address: string | null;
+  expose_port: number | null;
   port_addresses: PortAddresses | null;
   generation: number;
   session_key: string | null;
@@ -123,6 +126,7 @@ export class SandboxQueries {
       status: row.status,
       statusDetail: row.status_detail,
       address: isRunning ? row.address : null,
+      exposePort: row.expose_port,
       ports: isRunning ? currentPorts(row.port_addresses, row.generation) : {},
       sessionKey:
         row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),

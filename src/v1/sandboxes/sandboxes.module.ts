@@ -10,6 +10,7 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
+import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
@@ -90,6 +91,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxLeaseRepository,
     SandboxActivityRepository,
     SandboxHostRepository,
+    ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,
     SandboxLifecycleQueries,
@@ -113,6 +115,7 @@ import { UserOverrides } from './user-overrides.js';
     BackendSweeper,
   ],
   exports: [
+    ExposedPortRepository,
     HostIdentity,
     RunningSandboxQueries,
     SandboxActivityRepository,

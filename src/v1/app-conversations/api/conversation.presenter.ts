@@ -44,7 +44,7 @@ export class ConversationPresenter {
       sandbox_status: toWireStatus(row.sandbox_status),
       execution_status: isRunning ? row.execution_status : null,
       conversation_url: isRunning
-        ? `${this.urls.agentServer(row.sandbox_id, row.address)}/api/conversations/${toHexId(row.id)}`
+        ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}`
         : null,
       session_api_key:
         row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
@@ -64,12 +64,17 @@ export class ConversationPresenter {
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
       agent_server_url:
         hasAgentServer && row.sandbox_status === 'RUNNING'
-          ? this.urls.agentServer(row.sandbox_id, row.address)
+          ? this.agentServer(row)
           : null,
       request: toStartRequestEchoDto(row.request),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
     };
+  }
+
+  /** Where clients reach the agent server, without a trailing slash. */
+  private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'address' | 'expose_port'>): string {
+    return this.urls.agentServer(row.sandbox_id, { address: row.address, exposePort: row.expose_port });
   }
 }
 

@@ -94,6 +94,7 @@ function toRow(task: StartTask): StartTaskRow {
     updated_at: task.updatedAt,
     sandbox_status: null,
     address: null,
+    expose_port: null,
     cursor_at: '',
   };
 }

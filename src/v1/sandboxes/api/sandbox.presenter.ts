@@ -18,7 +18,7 @@ export class SandboxPresenter {
       status: toWireStatus(view.status),
       status_detail: view.statusDetail,
       session_api_key: view.sessionKey,
-      exposed_urls: view.address === null ? null : this.exposedUrls(view, view.address),
+      exposed_urls: view.address === null ? null : this.exposedUrls(view),
       created_at: view.createdAt.toISOString(),
     };
   }
@@ -31,9 +31,10 @@ export class SandboxPresenter {
     return views.map((view) => view && this.sandbox(view));
   }
 
-  private exposedUrls({ id, sessionKey, ports }: SandboxView, address: string): ExposedUrlDto[] {
+  private exposedUrls(view: SandboxView): ExposedUrlDto[] {
+    const { id, sessionKey, ports } = view;
     return [
-      { name: 'AGENT_SERVER', url: this.urls.agentServer(id, address) },
+      { name: 'AGENT_SERVER', url: this.urls.agentServer(id, view) },
       ...(sessionKey === null ? [] : this.urls.openPorts(id, sessionKey, ports)),
     ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
   }

@@ -51,9 +51,10 @@ export class SandboxTransitionsRunner {
     const generation = sandbox.generation + 1;
     const progress = this.progressWriter(sandbox);
     try {
-      const { address, ports, detail } = await this.starter.start(sandbox, signal, (update) =>
-        progress.put(update),
-      );
+      const [{ address, ports, detail }] = await Promise.all([
+        this.starter.start(sandbox, signal, (update) => progress.put(update)),
+        this.events.emitStarting(id),
+      ]);
       const running = await this.sandboxes.transition(
         id,
         'started',

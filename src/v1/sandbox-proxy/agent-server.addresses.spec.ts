@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { agentServerPath } from './agent-server.proxy.js';
+import { agentServerPath } from './agent-server.addresses.js';
 
 describe('agentServerPath', () => {
   it.each([
@@ -13,7 +13,7 @@ describe('agentServerPath', () => {
     ],
     ['/api/v1/sandboxes/abc123/agent-server//evil.example/x', 'abc123', '//evil.example/x'],
   ])('%s', (address, sandboxId, rest) => {
-    expect(agentServerPath(address)).toEqual({ sandboxId, rest });
+    expect(agentServerPath(address)).toEqual({ sandboxId, rest, isOwn: false });
   });
 
   it.each([

@@ -1,0 +1,192 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { KeyedLimit, RepeatedWork } from '../../common/async.js';
+import { errorStack } from '../../common/errors/error-message.js';
+import { AppConfig } from '../../config/app-config.js';
+import { type ExposedSandbox, ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
+import { SandboxEvents } from '../sandboxes/sandbox-events.js';
+import { isHeldByReplica, PortListener } from './port-listener.js';
+
+/**
+ * Below the ports that process sandboxes get on a shared network (20000 to 29999), and below those that Linux assigns to
+ * outgoing connections, either of which could take one while the service is restarted.
+ */
+const FIRST_PORT = 13_000;
+const PORT_COUNT = 7_000;
+/** Whoever takes ports on purpose costs a start no more than this. */
+const MAX_ATTEMPTS = 200;
+/** How late a port is taken over from a replica that ended, and closed after another replica removed its sandbox. */
+const EVERY_MS = 2_000;
+
+/**
+ * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and hands what arrives there to the main
+ * server. The port stays bound while its sandbox is paused: nobody else may answer at an address that clients know. Of
+ * several replicas the one that bound the port answers, and another one takes it over when that ends.
+ */
+@Injectable()
+export class AgentServerPorts
+  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
+  private readonly logger = new Logger(AgentServerPorts.name);
+  private readonly listeners = new Map<string, PortListener>();
+  private readonly sandboxes = new WeakMap<Socket, string>();
+  private readonly bySandbox = new KeyedLimit(1);
+  private readonly sweep = new RepeatedWork(
+    EVERY_MS,
+    () => this.holdAll(),
+    (error) => this.logger.error('failed to hold the ports of sandboxes', errorStack(error)),
+  );
+
+  /** For these no port was free. They are tried again with their next start. */
+  private readonly without = new Set<string>();
+  private main: Server | null = null;
+  private closing: Promise<unknown> = Promise.resolve();
+  private isStopping = false;
+
+  constructor(
+    private readonly config: AppConfig,
+    private readonly ports: ExposedPortRepository,
+    private readonly events: SandboxEvents,
+  ) {}
+
+  /** @param main the server that handles what arrives at the ports */
+  handTo(main: Server): void {
+    this.main = main;
+  }
+
+  /** The sandbox at whose port a request has arrived; null when it came in another way. */
+  sandboxOf({ socket }: Pick<IncomingMessage, 'socket'>): string | null {
+    return this.sandboxes.get(socket) ?? null;
+  }
+
+  /** Before the first request: what clients are told has to be bound. */
+  async onApplicationBootstrap(): Promise<void> {
+    if (this.config.sandboxes.expose !== 'ports') {
+      return;
+    }
+    this.events.onStarting(async (id) => {
+      this.without.delete(id);
+      await this.hold(id);
+    });
+    this.events.onStopped((id) => this.hold(id));
+    await this.sweep.now();
+    this.sweep.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
+    await this.sweep.stop();
+    this.closing = Promise.all([...this.listeners.keys()].map((id) => this.release(id)));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.closing;
+  }
+
+  /** Holds what this host has, and no more; done by itself every two seconds. */
+  async holdAll(): Promise<void> {
+    const exposed = await this.ports.list();
+    const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
+    const outdated = [...this.listeners].filter(([id, { port }]) => wanted.get(id) !== port);
+    const missing = exposed.filter(({ id }) => !this.listeners.has(id) && !this.without.has(id));
+    const ids = new Set([...outdated, ...missing.map(({ id }) => [id] as const)].map(([id]) => id));
+    await Promise.all([...ids].map((id) => this.hold(id)));
+  }
+
+  /** Makes what is held for a sandbox what its row says, and gives it a port if it has none that can be had. */
+  private async hold(id: string): Promise<void> {
+    await this.bySandbox.run(id, async () => {
+      const found = await this.ports.find(id);
+      const { port = null } = this.listeners.get(id) ?? {};
+      if (found === null || port !== found.port) {
+        // Not awaited: a request that is under way may last.
+        void this.release(id);
+      }
+      if (found === null || this.isStopping || (port !== null && port === found.port)) {
+        return;
+      }
+      if (found.port !== null && ((await this.open(id, found.port)) || (await this.isWithReplica(found)))) {
+        return;
+      }
+      if (found.port !== null) {
+        this.logger.warn('failed to hold the port of a sandbox: another program has it', {
+          sandbox_id: id,
+          port: found.port,
+        });
+      }
+      await this.openAnother(found);
+    });
+  }
+
+  private async open(id: string, port: number): Promise<boolean> {
+    if (this.main === null) {
+      throw new Error('ports are opened before there is a server to hand their requests to');
+    }
+    const listener = await PortListener.open({
+      port,
+      main: this.main,
+      onConnection: (socket) => this.sandboxes.set(socket, id),
+      sessionKey: async () => (await this.ports.find(id))?.sessionKey ?? null,
+    });
+    if (listener === null) {
+      return false;
+    }
+    this.listeners.set(id, listener);
+    if (this.isStopping) {
+      await this.release(id);
+    }
+    return true;
+  }
+
+  /** Twice, since a resume may renew the key in between. */
+  private async isWithReplica({ id, port }: ExposedSandbox): Promise<boolean> {
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const found = await this.ports.find(id);
+      if (found === null || found.port !== port || port === null) {
+        return true;
+      }
+      if (await isHeldByReplica(port, found.sessionKey)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Without a free port it stays without one, and its address is the path below the service. */
+  private async openAnother({ id, port: previous }: ExposedSandbox): Promise<void> {
+    const taken = new Set((await this.ports.list()).map(({ port }) => port));
+    const seed = hash('sha256', id, 'buffer').readUInt32BE();
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const port = FIRST_PORT + ((seed + attempt) % PORT_COUNT);
+      if (taken.has(port) || !(await this.open(id, port))) {
+        continue;
+      }
+      if (await this.ports.assign(id, port, previous)) {
+        return;
+      }
+      await this.release(id);
+      if ((await this.ports.find(id))?.port !== previous) {
+        // Another replica was faster.
+        return;
+      }
+    }
+    this.without.add(id);
+    // Its clients must not be sent to whoever has the old one.
+    await this.ports.assign(id, null, previous);
+    this.logger.warn('failed to find a free port for a sandbox', { sandbox_id: id, from: FIRST_PORT });
+  }
+
+  private async release(id: string): Promise<void> {
+    const listener = this.listeners.get(id);
+    this.listeners.delete(id);
+    await listener?.close();
+  }
+}

@@ -1,0 +1,135 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { endConnectionsOnClose } from '../../common/requests/response-headers.js';
+import { isWebSocket } from './sandbox-forwarder.js';
+
+/** Clients on this machine only. */
+const LOOPBACK = '127.0.0.1';
+/** Asks who holds a port. No agent server has such a path. */
+const CHALLENGE_PATH = '/.well-known/slipway-port';
+const CHALLENGE = /^\/\.well-known\/slipway-port\?nonce=([0-9a-f]{32})$/;
+const CHALLENGE_TIMEOUT_MS = 2_000;
+const PROOF_LENGTH = 64;
+
+interface ListenerOptions {
+  port: number;
+  /** What handles requests and WebSockets. It has the time limits that apply here too. */
+  main: Server;
+  /** Called with each connection. */
+  onConnection: (socket: Socket) => void;
+  /** The current key of the sandbox; null: it has none any more. */
+  sessionKey: () => Promise<string | null>;
+}
+
+/** A loopback port of one sandbox, held by this process. */
+export class PortListener {
+  private constructor(
+    readonly port: number,
+    private readonly server: Server,
+  ) {}
+
+  /** Null when somebody else listens there. */
+  static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
+    const server = createServer({
+      // As of the main server: a client that stalls is disconnected.
+      headersTimeout: main.headersTimeout,
+      requestTimeout: main.requestTimeout,
+      keepAliveTimeout: main.keepAliveTimeout,
+    });
+    Object.assign(server, { shouldUpgradeCallback: isWebSocket });
+    endConnectionsOnClose(server);
+    server.on('connection', onConnection);
+    server.on('request', (request, response) => {
+      const [, nonce] = CHALLENGE.exec(request.url ?? '') ?? [];
+      if (nonce === undefined) {
+        main.emit('request', request, response);
+      } else {
+        void prove(response, port, nonce, sessionKey);
+      }
+    });
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      main.emit('upgrade', request, socket, head);
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    server.once('listening', () => resolve(true));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+    );
+    server.listen({ port, host: LOOPBACK });
+    return (await promise) ? new PortListener(port, server) : null;
+  }
+
+  /** Closes the port at once; resolves when the requests that are under way have ended. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+    });
+    this.server.closeIdleConnections();
+    await closed;
+  }
+}
+
+/**
+ * Whether a process that knows the key of the sandbox holds its port: another replica of the service, and nobody else.
+ * The key itself is not sent.
+ */
+export async function isHeldByReplica(port: number, sessionKey: string): Promise<boolean> {
+  const nonce = randomBytes(16).toString('hex');
+  const given = await askForProof(port, nonce);
+  const expected = proofOf(sessionKey, port, nonce);
+  return given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));
+}
+
+/** What a holder of the key says of a port; the number is in it, so that nobody can have another port answer. */
+function proofOf(sessionKey: string, port: number, nonce: string): string {
+  return createHmac('sha256', sessionKey).update(`slipway holds port ${port}: ${nonce}`).digest('hex');
+}
+
+async function prove(
+  response: ServerResponse,
+  port: number,
+  nonce: string,
+  sessionKey: () => Promise<string | null>,
+): Promise<void> {
+  try {
+    const key = await sessionKey();
+    response.writeHead(key === null ? 404 : 200, {
+      'Content-Type': 'text/plain',
+      'Cache-Control': 'no-store',
+    });
+    response.end(key === null ? '' : proofOf(key, port, nonce));
+  } catch {
+    // The database does not answer; whoever asks will ask again.
+    response.writeHead(503).end();
+  }
+}
+
+/** @returns what was answered, at most as long as a proof; the empty string when nothing was */
+async function askForProof(port: number, nonce: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const outgoing = get({
+    host: LOOPBACK,
+    port,
+    path: `${CHALLENGE_PATH}?nonce=${nonce}`,
+    agent: false,
+    // Of the whole exchange: a stranger may send a byte now and then.
+    signal: AbortSignal.timeout(CHALLENGE_TIMEOUT_MS),
+  });
+  outgoing.on('error', () => resolve(''));
+  outgoing.on('close', () => resolve(''));
+  outgoing.on('response', (response) => {
+    let text = '';
+    response.setEncoding('latin1');
+    response.on('error', () => resolve(''));
+    response.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.length > PROOF_LENGTH) {
+        resolve('');
+        outgoing.destroy();
+      }
+    });
+    response.on('end', () => resolve(text));
+  });
+  return await promise;
+}

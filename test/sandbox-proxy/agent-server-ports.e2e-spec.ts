@@ -1,0 +1,381 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { WebSocket } from 'ws';
+import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { AgentServerPorts } from '../../src/v1/sandbox-proxy/agent-server.ports.js';
+import type { SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
+import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';
+import { MemoryMachine, MemorySandboxBackend } from '../fakes/memory-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { startListening } from '../support/start-listening.js';
+import { until } from '../support/until.js';
+
+const TOOLS = '/api/tools';
+
+let machine: MemoryMachine;
+let database: TestDatabase;
+let first: TestApp;
+let me: SandboxesClient;
+const apps: TestApp[] = [];
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  machine = new MemoryMachine();
+  first = await createTestApp(EXPOSE_PORTS, undefined, { sandboxBackend: new MemorySandboxBackend(machine) });
+  database = await createTestDatabase();
+});
+
+const EXPOSE_PORTS = { SANDBOX_EXPOSE: 'ports', MAX_RUNNING_SANDBOXES: '50' };
+
+beforeEach(async () => {
+  me = new SandboxesClient(first.url, await first.createUser());
+});
+
+afterEach(async () => {
+  await Promise.all(apps.splice(0).map((app) => app.close()));
+  servers.splice(0).forEach((server) => server.close());
+});
+
+afterAll(async () => {
+  await first.close();
+  await database.drop();
+  await machine.close();
+});
+
+/** A replica of another service than the first one. All of its replicas are on the same machine. */
+async function join(environment: Record<string, string> = {}): Promise<TestApp> {
+  const app = await createTestApp({ ...EXPOSE_PORTS, ...environment }, database.url, {
+    sandboxBackend: new MemorySandboxBackend(machine),
+  });
+  apps.push(app);
+  return app;
+}
+
+async function client(app: TestApp): Promise<SandboxesClient> {
+  return new SandboxesClient(app.url, await app.createUser());
+}
+
+function agentServer({ exposed_urls: urls }: SandboxDto): string {
+  return jsonText(jsonList(urls)[0], 'url') ?? '';
+}
+
+function keyOf({ session_api_key: key }: SandboxDto): Record<string, string> {
+  return { 'X-Session-API-Key': key ?? '' };
+}
+
+/** Whether a program of this machine can listen there. */
+async function isFree(url: string): Promise<boolean> {
+  const server = createServer();
+  server.listen(Number(new URL(url).port), '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
+async function statusAt(url: string, headers: Record<string, string>): Promise<number> {
+  const outgoing = httpRequest(url, { headers, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode ?? 0;
+}
+
+async function refusalOf(socket: WebSocket): Promise<string> {
+  const [error] = (await once(socket, 'error')) as [Error];
+  return error.message;
+}
+
+describe('the port of a sandbox', () => {
+  it('is an address without a path, and leads to its agent server', async () => {
+    const sandbox = await me.running();
+    const url = agentServer(sandbox);
+
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:1[3-9]\d{3}$/);
+    expect(jsonNumber(jsonList(sandbox.exposed_urls)[0], 'port')).toBe(Number(new URL(url).port));
+    const response = await fetch(`${url}${TOOLS}`, { headers: keyOf(sandbox) });
+    expect(response.status).toBe(200);
+    expect(jsonList(await response.json())).toContain('terminal');
+    const made = await fetch(`${url}/api/bash/execute_bash_command`, {
+      method: 'POST',
+      headers: { ...keyOf(sandbox), 'content-type': 'application/json' },
+      body: JSON.stringify({ command: 'echo through the port' }),
+    });
+    expect(jsonText(await made.json(), 'stdout')).toBe('through the port\n');
+  });
+
+  it('is in the address of conversations, followed by the path of the agent server', async () => {
+    const sandbox = await me.running();
+    const rows = new ConversationRows(first);
+    const { hex } = await rows.conversation(me.user.id, { sandboxId: sandbox.id });
+    const response = await fetch(`${first.url}/api/v1/app-conversations?ids=${hex}`, {
+      headers: me.user.headers,
+    });
+
+    expect(jsonText(jsonList(await response.json())[0], 'conversation_url')).toBe(
+      `${agentServer(sandbox)}/api/conversations/${hex}`,
+    );
+  });
+
+  it('forwards WebSockets, with the key in the query or in the header', async () => {
+    const sandbox = await me.running();
+    const sockets = agentServer(sandbox).replace('http', 'ws') + '/sockets/bash-events';
+    for (const socket of [
+      new WebSocket(`${sockets}?session_api_key=${sandbox.session_api_key}`),
+      new WebSocket(sockets, { headers: keyOf(sandbox) }),
+    ]) {
+      await once(socket, 'open');
+      socket.ping('beat');
+      const [data] = await once(socket, 'pong');
+      expect(String(data)).toBe('beat');
+      socket.terminate();
+    }
+    expect(await refusalOf(new WebSocket(`${sockets}?session_api_key=wrong`))).toContain('401');
+  });
+
+  it('is held while the sandbox is paused, and is the same after the resume', async () => {
+    const sandbox = await me.running();
+    const url = agentServer(sandbox);
+    await fetch(`${url}${TOOLS}`, { headers: keyOf(sandbox) });
+    await me.pause(sandbox.id);
+    await me.reach(sandbox.id, 'PAUSED');
+
+    const response = await fetch(`${url}${TOOLS}`, { headers: keyOf(sandbox) });
+    expect(response.status).toBe(503);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    const text = await response.text();
+    expect(jsonText(JSON.parse(text), 'code')).toBe('sandbox_not_running');
+    expect(text).not.toContain(sandbox.id);
+    expect(await refusalOf(new WebSocket(`${url.replace('http', 'ws')}/sockets/bash-events`))).toContain(
+      '503',
+    );
+    expect(await isFree(url)).toBe(false);
+
+    await me.resume(sandbox.id);
+    const resumed = await me.reach(sandbox.id, 'RUNNING');
+    expect(agentServer(resumed)).toBe(url);
+    expect(await statusAt(`${url}${TOOLS}`, keyOf(resumed))).toBe(200);
+    expect(await statusAt(`${url}${TOOLS}`, keyOf(sandbox))).toBe(401);
+  });
+
+  it('is given up when the sandbox is removed', async () => {
+    const sandbox = await me.running();
+    await me.remove(sandbox.id);
+
+    await until(() => isFree(agentServer(sandbox)));
+    expect(await me.get(sandbox.id)).toBeNull();
+  });
+
+  it.each([
+    ['no key', {}, 401],
+    ["the user's own key for the service", 'service', 401],
+    ['the key of another sandbox', 'foreign', 401],
+  ])('opens nothing with %s', async (_, which, status) => {
+    const [sandbox, foreign] = [await me.running(), await me.running()];
+    const headers = which === 'service' ? me.user.headers : which === 'foreign' ? keyOf(foreign) : {};
+
+    expect(await statusAt(`${agentServer(sandbox)}${TOOLS}`, headers)).toBe(status);
+  });
+
+  it('serves nothing of the service, whatever the address', async () => {
+    const sandbox = await me.running();
+    const port = Number(new URL(agentServer(sandbox)).port);
+    for (const path of [
+      '/api/settings',
+      '/docs',
+      '/openapi.json',
+      `/api/v1/sandboxes/${sandbox.id}/agent-server/alive`,
+    ]) {
+      expect([path, await statusAt(agentServer(sandbox) + path, keyOf(sandbox))]).toEqual([path, 404]);
+    }
+    const text = await raw(
+      port,
+      `GET http://localhost/api/settings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+    );
+    expect(text).toContain('Slipway Agent Server');
+  });
+
+  it('answers under no name that a page of a stranger can have', async () => {
+    const sandbox = await me.running();
+    const url = agentServer(sandbox);
+    for (const host of ['evil.example', `127.0.0.1.evil.example:${new URL(url).port}`]) {
+      expect(await statusAt(`${url}${TOOLS}`, { ...keyOf(sandbox), host })).toBe(421);
+      const socket = new WebSocket(`${url.replace('http', 'ws')}/sockets/bash-events`, {
+        headers: { ...keyOf(sandbox), host },
+      });
+      expect(await refusalOf(socket)).toContain('421');
+    }
+    expect(await statusAt(`${url}${TOOLS}`, { ...keyOf(sandbox), host: 'localhost' })).toBe(200);
+  });
+
+  it.each([
+    ['a page of the service', 'http://localhost:PORT', true],
+    ['a page of the service under its address', 'http://127.0.0.1:PORT', true],
+    ['a page of a configured origin', 'https://app.example.com', true],
+    ['a page of a stranger', 'https://evil.example', false],
+    ['a page without an origin', 'null', false],
+  ])('tells browsers whether %s (%s) may call', async (_, template, allowed) => {
+    const replica = await join({ CORS_ORIGINS: 'https://app.example.com' });
+    const owner = await client(replica);
+    const sandbox = await owner.running();
+    const origin = template.replace('PORT', new URL(replica.url).port);
+    const response = await fetch(`${agentServer(sandbox)}${TOOLS}`, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'x-session-api-key',
+      },
+    });
+
+    expect(response.headers.get('access-control-allow-origin')).toBe(allowed ? origin : null);
+    await owner.remove(sandbox.id);
+  });
+
+  it.each([
+    ['two lengths', 'Content-Length: 3\r\nContent-Length: 4'],
+    ['a length and chunks', 'Content-Length: 4\r\nTransfer-Encoding: chunked'],
+    ['an encoding that is none', 'Transfer-Encoding: xchunked'],
+    ['chunks that are not the last encoding', 'Transfer-Encoding: chunked, identity'],
+    ['a space before the colon', 'Content-Length : 4'],
+  ])('refuses a request that its reader could cut in two: %s', async (_, framing) => {
+    const sandbox = await me.running();
+    const answers = await raw(
+      Number(new URL(agentServer(sandbox)).port),
+      `POST /api/tools HTTP/1.1\r\nHost: localhost\r\n${framing}\r\n\r\n0\r\n\r\nGET /alive HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+    );
+
+    expect(answers).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+});
+
+describe('the ports of several processes', () => {
+  it('are the same after a restart of the service', async () => {
+    const service = await join();
+    const owner = await client(service);
+    const [running, paused] = [await owner.running(), await owner.running()];
+    await owner.pause(paused.id);
+    await owner.reach(paused.id, 'PAUSED');
+    await stop(service);
+    expect(await isFree(agentServer(running))).toBe(true);
+
+    const again = new SandboxesClient((await join()).url, owner.user);
+    expect(agentServer(await again.reach(running.id, 'RUNNING'))).toBe(agentServer(running));
+    expect(await statusAt(`${agentServer(running)}${TOOLS}`, keyOf(running))).toBe(200);
+    expect(await statusAt(`${agentServer(paused)}${TOOLS}`, keyOf(paused))).toBe(503);
+  });
+
+  it('change when another program has taken one meanwhile, which is told nothing', async () => {
+    const service = await join();
+    const owner = await client(service);
+    const sandbox = await owner.running();
+    await stop(service);
+    const heard: string[] = [];
+    const thief = createServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      socket.on('data', (chunk) => {
+        heard.push(chunk.toString('latin1'));
+        socket.end('HTTP/1.1 200 OK\r\nContent-Length: 64\r\nConnection: close\r\n\r\n' + 'a'.repeat(64));
+      });
+    });
+    servers.push(thief);
+    await startListening(thief, Number(new URL(agentServer(sandbox)).port));
+
+    const again = new SandboxesClient((await join()).url, owner.user);
+    const moved = await again.reach(sandbox.id, 'RUNNING');
+    expect(agentServer(moved)).not.toBe(agentServer(sandbox));
+    expect(await statusAt(`${agentServer(moved)}${TOOLS}`, keyOf(sandbox))).toBe(200);
+    expect(heard.join('')).toMatch(
+      /^(GET \/\.well-known\/slipway-port\?nonce=[0-9a-f]{32} HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\nConnection: close\r\n\r\n)+$/,
+    );
+  });
+
+  it('answer in the replica that holds them; the other one knows them, and takes over', async () => {
+    const [one, two] = [await join(), await join()];
+    const owner = await client(one);
+    const sandbox = await owner.running();
+    const other = new SandboxesClient(two.url, owner.user);
+    await two.app.get(AgentServerPorts).holdAll();
+
+    expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
+    await stop(one);
+    await until(
+      async () => (await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(sandbox)).catch(() => 0)) === 200,
+    );
+    expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
+  });
+
+  it('close when another replica removes the sandbox', async () => {
+    const [one, two] = [await join(), await join()];
+    const owner = await client(one);
+    const sandbox = await owner.running();
+    await new SandboxesClient(two.url, owner.user).remove(sandbox.id);
+
+    await until(() => isFree(agentServer(sandbox)));
+    expect(await owner.get(sandbox.id)).toBeNull();
+  });
+
+  it('are given to sandboxes that ran before there were any', async () => {
+    const before = await join({ SANDBOX_EXPOSE: 'path' });
+    const owner = await client(before);
+    const { id, exposed_urls: urls } = await owner.running();
+    expect(jsonText(jsonList(urls)[0], 'url')).toBe(
+      `${before.url.replace('127.0.0.1', 'localhost')}/api/v1/sandboxes/${id}/agent-server`,
+    );
+    await stop(before);
+
+    const after = new SandboxesClient((await join()).url, owner.user);
+    expect(agentServer(await after.reach(id, 'RUNNING'))).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+});
+
+describe('the host name of a sandbox', () => {
+  it('leads to its agent server, and says when it does not run', async () => {
+    const app = await join({ SANDBOX_EXPOSE: 'hosts' });
+    const owner = await client(app);
+    const sandbox = await owner.running();
+    const { port } = new URL(app.url);
+    const host = `${toAgentServerLabel(sandbox.id)}.localhost:${port}`;
+
+    expect(agentServer(sandbox)).toBe(`http://${host}`);
+    expect(await statusAt(`${app.url}${TOOLS}`, { ...keyOf(sandbox), host })).toBe(200);
+    expect(await statusAt(`${app.url}/api/settings`, { ...owner.user.headers, host })).toBe(401);
+    const socket = new WebSocket(`${app.url.replace('http', 'ws')}/sockets/bash-events`, {
+      headers: { ...keyOf(sandbox), host },
+    });
+    await once(socket, 'open');
+    socket.terminate();
+    await owner.pause(sandbox.id);
+    await owner.reach(sandbox.id, 'PAUSED');
+    expect(await statusAt(`${app.url}${TOOLS}`, { ...keyOf(sandbox), host })).toBe(503);
+    await owner.remove(sandbox.id);
+    const unknown = `${toAgentServerLabel('0'.repeat(22))}.localhost:${port}`;
+    expect(await statusAt(`${app.url}${TOOLS}`, { host: unknown })).toBe(404);
+  });
+});
+
+async function stop(app: TestApp): Promise<void> {
+  apps.splice(apps.indexOf(app), 1);
+  await app.close();
+}
+
+/** Sends bytes and returns everything that comes back. */
+async function raw(port: number, bytes: string): Promise<string> {
+  const socket: Socket = connect(port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  socket.on('error', () => undefined);
+  socket.write(bytes, 'latin1');
+  await once(socket, 'close');
+  return text;
+}
