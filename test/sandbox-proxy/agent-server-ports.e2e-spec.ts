@@ -129,10 +129,11 @@ describe('the port of a sandbox', () => {
   it('forwards WebSockets, with the key in the query or in the header', async () => {
     const sandbox = await me.running();
     const sockets = agentServer(sandbox).replace('http', 'ws') + '/sockets/bash-events';
-    for (const socket of [
-      new WebSocket(`${sockets}?session_api_key=${sandbox.session_api_key}`),
-      new WebSocket(sockets, { headers: keyOf(sandbox) }),
-    ]) {
+    for (const [query, headers] of [
+      [`?session_api_key=${sandbox.session_api_key}`, {}],
+      ['', keyOf(sandbox)],
+    ] as const) {
+      const socket = new WebSocket(sockets + query, { headers });
       await once(socket, 'open');
       socket.ping('beat');
       const [data] = await once(socket, 'pong');
