@@ -159,6 +159,9 @@ export class AgentConfig {
   /** Absolute path of the operator's list of agents that speak the Agent Client Protocol. */
   @PathVariable('ACP_AGENTS_FILE')
   acpAgentsFile: string | null;
+  /** Absolute path of the folder with the operator's skills for all agents. */
+  @PathVariable('SKILLS_DIR')
+  skillsDir: string | null;
 
   /** Base address of Tavily's search API. */
   @UrlVariable('TAVILY_API_URL', { default: 'https://api.tavily.com' })

@@ -50,6 +50,7 @@ describe('parseConfig', () => {
       condenserTokens: null,
       modelPricesFile: null,
       acpAgentsFile: null,
+      skillsDir: null,
       tavilyApiUrl: 'https://api.tavily.com',
       maxConversations: 10_000,
     });

@@ -19,6 +19,7 @@ import {
   toAgentRequest,
 } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import { ConversationFolderService } from '../../src/v1/app-conversations/conversation-folder.service.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
 import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
@@ -77,6 +78,7 @@ const START: AgentStart = {
   secrets: new Map(),
   git: null,
   outboundAllowlist: null,
+  skills: [{ name: 'notes', description: 'Notes', content: 'One line each.', triggers: ['changelog'] }],
 };
 
 /** Every member differs in form from START. */
@@ -202,6 +204,26 @@ const SENDERS: Record<string, Sender | string> = {
     call: () => client.findConversation(target(), ID),
     sends: [`GET ${CONVERSATION}`],
   },
+  'AgentServerClient.listConversations': {
+    call: async () => {
+      await client.listConversations(target(), { limit: 20, pageId: null });
+      await client.listConversations(target(), { limit: 1, pageId: ID });
+    },
+    sends: ['GET /api/conversations/search'],
+  },
+  'AgentServerClient.uptimeSeconds': {
+    call: () => client.uptimeSeconds(target()),
+    sends: ['GET /server_info'],
+  },
+  'AgentServerClient.lastEventId': {
+    call: () => client.lastEventId(target(), ID),
+    sends: [`GET ${CONVERSATION}/events/search`],
+  },
+  'AgentServerClient.switchAcpModel': {
+    call: () => act('switch_acp_model', { model: 'another' }),
+    sends: [],
+    newer: [`POST /api/conversations/${ID}/switch_acp_model: is not published`],
+  },
   'AgentServerClient.renameConversation': {
     call: () => client.renameConversation(target(), ID, 'A title'),
     sends: [`PATCH ${CONVERSATION}`],
@@ -283,6 +305,18 @@ const SENDERS: Record<string, Sender | string> = {
     sends: [],
     newer: ['GET /api/git/diff: is not published'],
   },
+  'ConversationFolderService.files': { call: () => look('files?path=src'), sends: COMMAND },
+  'ConversationFolderService.skills': {
+    call: () => look('skills'),
+    sends: [],
+    newer: ['POST /api/skills: is not published'],
+  },
+  'ConversationFolderService.hooks': {
+    call: () => look('hooks'),
+    sends: [],
+    newer: ['POST /api/hooks: is not published'],
+  },
+  'ConversationFolderService.readIfRunning': 'part of the others',
   'RepositoryCheckout.run': {
     call: () =>
       checkout.run(
@@ -314,6 +348,7 @@ const CLASSES = {
   'agent-servers/agent-server.git.ts': AgentServerGit,
   'agent-servers/agent-server.http.ts': AgentServerHttp,
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
+  'app-conversations/conversation-folder.service.ts': ConversationFolderService,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
   'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
 };

@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { parse } from 'yaml';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { FrontmatterError, splitFrontmatter } from '../../common/frontmatter.js';
 import { jsonAt } from '../../common/json-access.js';
 import type { Skill, SkillTrigger } from './skill.js';
 
@@ -23,7 +22,6 @@ const RULES: Record<string, string> = {
   'claude.md': 'claude',
   'gemini.md': 'gemini',
 };
-const MAX_FRONTMATTER = 8_192;
 const MAX_NAME = 200;
 const MAX_DESCRIPTION = 1_024;
 const MAX_TRIGGERS = 50;
@@ -48,7 +46,7 @@ export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
   if (found.kind === 'rules') {
     return fromRules(found);
   }
-  const { head, content } = splitFrontmatter(found.content);
+  const { head, content } = splitFile(found.content);
   const isAgentSkill = path.basename(found.file).toLowerCase() === 'skill.md';
   const folder = path.basename(path.dirname(found.file));
   const name = jsonAt(head, 'name') ?? (isAgentSkill ? folder : found.name.replace(/\.[^./]*$/, ''));
@@ -95,26 +93,11 @@ function fromRules({ file, name, content }: SkillFile): Skill {
 }
 
 /** @throws SkillFileError */
-function splitFrontmatter(text: string): { head: unknown; content: string } {
-  const match = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/.exec(text);
-  if (match === null) {
-    return { head: {}, content: text.trim() };
-  }
-  const [whole, yaml = ''] = match;
-  if (yaml.length > MAX_FRONTMATTER) {
-    throw new SkillFileError(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
-  }
-  return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
-}
-
-/** A stranger wrote it: aliases may multiply, and levels exhaust the stack. */
-function parseYaml(text: string): unknown {
+function splitFile(text: string): ReturnType<typeof splitFrontmatter> {
   try {
-    return parse(text, { maxAliasCount: 10, logLevel: 'error' });
+    return splitFrontmatter(text);
   } catch (error) {
-    throw new SkillFileError(`its frontmatter is not YAML: ${errorMessage(error).split('\n')[0]}`, {
-      cause: error,
-    });
+    throw error instanceof FrontmatterError ? new SkillFileError(error.message, { cause: error }) : error;
   }
 }
 

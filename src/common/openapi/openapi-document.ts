@@ -42,6 +42,7 @@ problem document (RFC 9457) whose \`code\` is stable.
 const TAGS: Record<string, string> = {
   'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
   Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
+  Skills: 'What agents know besides their instructions.',
   Events: 'What happened in conversations, searched or streamed.',
   Sandboxes: 'Where agents work: processes or containers, each with files of its own.',
   'Webhook endpoints': 'Addresses of yours that are told what happens to your conversations.',

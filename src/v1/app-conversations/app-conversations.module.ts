@@ -11,6 +11,7 @@ import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
+import { SkillsModule } from '../skills/skills.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { RemovedConversation } from './adoption/removed-conversation.entity.js';
@@ -87,6 +88,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     SandboxesModule,
     OutboundWebhooksModule,
     SettingsModule,
+    SkillsModule,
   ],
   controllers: [
     AppConversationsController,

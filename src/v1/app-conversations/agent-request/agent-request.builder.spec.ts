@@ -22,6 +22,7 @@ const START: AgentStart = {
   secrets: new Map(),
   git: null,
   outboundAllowlist: null,
+  skills: [],
 };
 
 function withSettings(settings: Partial<AgentSettings>, start: Partial<AgentStart> = {}): AgentStart {

@@ -11,6 +11,7 @@ import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
+import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { AcpAgent } from './acp-agents.file.js';
@@ -69,6 +70,7 @@ export class AgentRequestBuilder {
     private readonly git: GitAccessReader,
     private readonly catalogue: ModelCatalogue,
     private readonly addresses: OutboundAddresses,
+    private readonly skills: OperatorSkills,
     private readonly config: AppConfig,
     private readonly acpAgents: AcpAgents,
   ) {}
@@ -122,6 +124,7 @@ export class AgentRequestBuilder {
       secrets: acp?.secrets ?? secrets,
       git: dialect === 'slipway' ? await this.git.read(userId, settings, credentials) : null,
       outboundAllowlist: this.config.outbound.allowlist,
+      skills: this.skills.all(),
     });
     const baseUrl = body.agent.llm.base_url ?? '';
     const notes = [...ineffectiveSettings(dialect, settings), ...(acp?.notes ?? [])];
@@ -167,6 +170,8 @@ export interface AgentStart {
   git: GitAccess | null;
   /** OUTBOUND_ALLOWLIST; null: any server. */
   outboundAllowlist: string[] | null;
+  /** Of the operator, for all agents. */
+  skills: readonly OperatorSkill[];
 }
 
 /** The request that begins a conversation on its agent server. */
@@ -187,7 +192,7 @@ export function toAgentRequest(start: AgentStart): StartConversationRequest {
 }
 
 function toAgent(start: AgentStart): AgentSpec {
-  const { dialect, model, facts, settings, config } = start;
+  const { dialect, model, facts, settings, config, skills } = start;
   const { price } = facts;
   const llm = {
     model,
@@ -215,10 +220,11 @@ function toAgent(start: AgentStart): AgentSpec {
           ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
         }
       : null,
-    ...((dialect !== 'stock' || suffix !== null) && {
+    ...((dialect !== 'stock' || suffix !== null || skills.length > 0) && {
       agent_context: {
         // What the repository has for agents: AGENTS.md and its skills. The published schema cannot ask for them.
         ...(dialect !== 'stock' && { load_project_skills: true }),
+        ...(skills.length > 0 && { skills: skills.map(toAgentSkill) }),
         ...(suffix !== null && { system_message_suffix: suffix }),
       },
     }),
@@ -244,6 +250,16 @@ function withheldNotes({ name, secrets }: AcpAgent, own: ReadonlyMap<string, str
   return withheld.length === 0
     ? []
     : [`acp:${name} is not given ${withheld.join(', ')}: the operator's list of agents does not name it.`];
+}
+
+/** In the published form, which both agent servers take. */
+function toAgentSkill({ name, description, content, triggers }: OperatorSkill): Record<string, unknown> {
+  return {
+    name,
+    content,
+    ...(description !== null && { description }),
+    trigger: triggers.length === 0 ? null : { type: 'keyword', keywords: triggers },
+  };
 }
 
 function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {

@@ -1,0 +1,41 @@
+import { parse } from 'yaml';
+import { errorMessage } from './errors/error-message.js';
+
+const MAX_FRONTMATTER = 8_192;
+
+/** The head of a file is not readable; the message says why. */
+export class FrontmatterError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'FrontmatterError';
+  }
+}
+
+/**
+ * Splits a text that may begin with YAML between two lines of dashes, whoever wrote it.
+ *
+ * @returns the YAML's value, an empty object where there is none, and the rest of the text
+ * @throws FrontmatterError
+ */
+export function splitFrontmatter(text: string): { head: unknown; content: string } {
+  const match = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/.exec(text);
+  if (match === null) {
+    return { head: {}, content: text.trim() };
+  }
+  const [whole, yaml = ''] = match;
+  if (yaml.length > MAX_FRONTMATTER) {
+    throw new FrontmatterError(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
+  }
+  return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
+}
+
+/** A stranger wrote it: aliases may multiply, and levels exhaust the stack. */
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text, { maxAliasCount: 10, logLevel: 'error' });
+  } catch (error) {
+    throw new FrontmatterError(`its frontmatter is not YAML: ${errorMessage(error).split('\n')[0]}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,70 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { readOperatorSkills } from './operator-skills.file.js';
+
+describe('readOperatorSkills', () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'skills-'));
+  });
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true });
+  });
+
+  async function write(name: string, text: string): Promise<void> {
+    await mkdir(path.dirname(path.join(folder, name)), { recursive: true });
+    await writeFile(path.join(folder, name), text);
+  }
+
+  it('reads files and folders by name, and nothing else', async () => {
+    await write('tests.md', 'Run the tests.');
+    await write(
+      'changes.md',
+      '---\nname: change-log\ndescription: Lines\ntriggers:\n- changelog\n- release\n---\nOne line each.\n',
+    );
+    await write('deploy/SKILL.md', '---\ntriggers: [deploy]\n---\nUse the staging host.');
+    await write('README.md', 'What is here');
+    await write('.git/config', '');
+    await write('notes.txt', 'x');
+
+    expect(await readOperatorSkills(folder)).toEqual([
+      {
+        name: 'change-log',
+        description: 'Lines',
+        content: 'One line each.',
+        triggers: ['changelog', 'release'],
+      },
+      { name: 'deploy', description: null, content: 'Use the staging host.', triggers: ['deploy'] },
+      { name: 'tests', description: null, content: 'Run the tests.', triggers: [] },
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['a head that is not YAML', { 'a.md': '---\n: [\n---\nx' }, /a\.md: its frontmatter is not YAML/],
+    ['triggers that are no texts', { 'a.md': '---\ntriggers: [1]\n---\nx' }, /a\.md: its triggers must be/],
+    ['an empty file', { 'a.md': '---\nname: a\n---\n' }, /a\.md: it is empty/],
+    ['a folder without a skill', { 'a/other.md': 'x' }, /SKILL\.md: ENOENT/],
+    [
+      'a name without an end',
+      { 'a.md': `---\nname: ${'a'.repeat(201)}\n---\nx` },
+      /its name has more than 200/,
+    ],
+    ['the same name twice', { 'a.md': 'x', 'a/SKILL.md': 'y' }, /two skills have the same name/],
+    ['more than prompts should hold', { 'a.md': 'x'.repeat(1_000_001) }, /at most 100 skills/],
+  ])('refuses %s in one line', async (_name, files, message) => {
+    for (const [name, text] of Object.entries(files)) {
+      await write(name, text);
+    }
+
+    await expect(readOperatorSkills(folder)).rejects.toThrow(message);
+    await expect(readOperatorSkills(folder)).rejects.toThrow(/^SKILLS_DIR: [^\n]+$/);
+  });
+
+  it('refuses a folder that is not there', async () => {
+    await expect(readOperatorSkills(path.join(folder, 'none'))).rejects.toThrow(/^SKILLS_DIR: .*ENOENT/);
+  });
+});

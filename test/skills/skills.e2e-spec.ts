@@ -1,0 +1,72 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { toHexId } from '../../src/common/identifiers.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { StartsClient } from '../support/starts-client.js';
+
+describe('skills of the operator', () => {
+  let folder: string;
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'skills-'));
+    await writeFile(path.join(folder, 'tests.md'), 'Run the tests.');
+    await writeFile(path.join(folder, 'changes.md'), '---\ntriggers: [changelog]\n---\nOne line each.');
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({ SKILLS_DIR: folder }, undefined, { sandboxBackend: backend });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+    await rm(folder, { recursive: true });
+  });
+
+  const search = (query = ''): request.Test =>
+    request(app.url).get(`/api/v1/skills/search${query}`).set(app.user.headers);
+
+  const CHANGES = { name: 'changes', type: 'knowledge', source: 'global', triggers: ['changelog'] };
+  const TESTS = { name: 'tests', type: 'repo', source: 'global', triggers: null };
+
+  it('are listed in pages', async () => {
+    expect((await search().expect(200)).body).toEqual({ items: [CHANGES, TESTS], next_page_id: null });
+    const { body: first } = await search('?limit=1').expect(200);
+    expect(first.items).toEqual([CHANGES]);
+    expect((await search(`?limit=1&page_id=${first.next_page_id}`).expect(200)).body).toEqual({
+      items: [TESTS],
+      next_page_id: null,
+    });
+    expect((await search('?limit=101').expect(422)).body.detail[0].loc).toEqual(['query', 'limit']);
+  });
+
+  it('are given to every agent', async () => {
+    const client = new StartsClient(app, app.user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+    const { sandboxId, appConversationId: id } = await client.reached(await client.start(), 'READY');
+
+    const agent = backend.boxes.get(sandboxId)?.server.client;
+    expect(await agent?.get(`/api/conversations/${toHexId(id)}`)).toMatchObject({
+      agent: {
+        agent_context: {
+          skills: [
+            {
+              name: 'changes',
+              content: 'One line each.',
+              trigger: { type: 'keyword', keywords: ['changelog'] },
+            },
+            { name: 'tests', content: 'Run the tests.', trigger: null },
+          ],
+        },
+      },
+    });
+  });
+
+  it('need an API key', async () => {
+    await request(app.url).get('/api/v1/skills/search').expect(401);
+  });
+});
