@@ -44,7 +44,9 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
     it('names the command that builds our own image, and never pulls it', async () => {
       const image = `slipway-missing-${randomBytes(6).toString('hex')}`;
       const without = harness.another({ defaultImage: image });
-      expect((await without.prepare()).join('\n')).toContain(`npm run image:agent-server -- --tag ${image}`);
+      expect((await without.prepare()).map(({ text }) => text).join('\n')).toContain(
+        `npm run image:agent-server -- --tag ${image}`,
+      );
       expect(await refusal(harness.launch(), without)).toBe(
         `the engine has no image ${image}: build it with "npm run image:agent-server -- --tag ${image}"`,
       );

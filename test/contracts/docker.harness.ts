@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type Docker from 'dockerode';
-import { connectEngine } from '../../src/v1/sandboxes/backends/docker/engine.js';
+import { connectEngine, nullOnStatus } from '../../src/v1/sandboxes/backends/docker/engine.js';
 import type { DockerBackendOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
 import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.backend.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
@@ -61,6 +61,7 @@ export class DockerHarness implements SandboxBackendHarness {
       cpu: 1,
       memoryMb: 512,
       minFreeBytes: 0,
+      sandboxBytes: 0,
       graceSeconds: 10,
       ...this.#options,
       ...options,
@@ -103,6 +104,7 @@ export class DockerHarness implements SandboxBackendHarness {
     await Promise.all(remaining.map(({ id }) => this.backend.remove(id)));
     const volumes = await this.agentServerVolumes();
     await Promise.all(volumes.map(async (name) => await this.docker.getVolume(name).remove()));
+    await nullOnStatus([404], this.docker.getNetwork(`slipway-${this.instanceId}`).remove());
     await rm(this.#folder, { recursive: true });
   }
 

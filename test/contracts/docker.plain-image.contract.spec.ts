@@ -46,7 +46,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     const { stdout } = await client.run(
       'id -u; pwd; echo $HOME; echo kept > "$HOME/file"; stat -c %U:%a /sandbox',
     );
-    expect(stdout).toBe('10001\n/sandbox/workspace/project\n/sandbox/home\nUNKNOWN:700\n');
+    expect(stdout).toBe('10001\n/workspace/project\n/sandbox/home\nUNKNOWN:700\n');
     await backend.pause(launch.id);
     expect(await backend.inspect(launch.id)).toMatchObject({ state: 'stopped', exit: { code: 0 } });
     await backend.resume(launch, SIGNAL);

@@ -48,7 +48,7 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
   }
 
   it('says which limits hold', async () => {
-    const [notice = ''] = await harness.backend.prepare();
+    const [{ text: notice } = { text: '' }] = await harness.backend.prepare();
     expect(notice).toMatch(/^each sandbox is limited to .*16384 open files/);
     expect(notice.includes('NOT LIMITED')).toBe(cgroups.resources.size < 3);
   });

@@ -44,7 +44,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('reports its isolation', async () => {
     expect(harness.backend.isolation).toBe(isolation);
-    const notices = (await harness.backend.prepare()).join('\n');
+    const notices = (await harness.backend.prepare()).map(({ text }) => text).join('\n');
     expect(notices).toContain(isolation === 'none' ? 'NOT ISOLATED' : 'bubblewrap');
   });
 
@@ -205,7 +205,10 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('refuses to prepare where its programs cannot be read', async () => {
-    const agentServer = { ...harness.options.agentServer, entry: '/no/such/dist/bundle/agent-server/main.js' };
+    const agentServer = {
+      ...harness.options.agentServer,
+      entry: '/no/such/dist/bundle/agent-server/main.js',
+    };
     await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
   });
 

@@ -133,6 +133,15 @@ describeNetwork('the network of a process sandbox', () => {
     expect(await Promise.all(pages)).toEqual(['0', '1']);
   });
 
+  it('has a connector that many connections cannot make take much of the machine', async () => {
+    const launch = harness.launch();
+    await started(launch);
+    const file = path.join(harness.options.folder, launch.id, 'network.json');
+    const pid = jsonNumber(JSON.parse(await readFile(file, 'utf8')), 'pid');
+    expect(await readFile(`/proc/${pid}/limits`, 'utf8')).toMatch(/^Max open files +1024 +1024 /m);
+    expect(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).toBe('500\n');
+  });
+
   it('is connected again when the process that connects it dies', async () => {
     const launch = harness.launch();
     const client = await started(launch);

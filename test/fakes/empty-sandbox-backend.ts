@@ -1,5 +1,6 @@
 import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import {
+  type PreparationLine,
   type BackendSweep,
   SandboxBackendError,
   SandboxBackend,
@@ -15,7 +16,7 @@ export class EmptySandboxBackend extends SandboxBackend {
   /** Removed sandboxes with files left, as a sweep finds them. */
   leftovers = 0;
 
-  override async prepare(): Promise<string[]> {
+  override async prepare(): Promise<PreparationLine[]> {
     return [];
   }
 

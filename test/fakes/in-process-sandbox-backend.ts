@@ -1,4 +1,5 @@
 import {
+  type PreparationLine,
   SandboxBackendError,
   SandboxBackend,
   type SandboxFacts,
@@ -28,7 +29,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
   /** Starts wait while it is closed. */
   readonly gate = new Gate();
 
-  override async prepare(): Promise<string[]> {
+  override async prepare(): Promise<PreparationLine[]> {
     return [];
   }
 

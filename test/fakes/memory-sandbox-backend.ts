@@ -8,6 +8,7 @@ import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {
+  type PreparationLine,
   SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
@@ -69,8 +70,8 @@ export class MemorySandboxBackend extends SandboxBackend {
     super();
   }
 
-  async prepare(): Promise<string[]> {
-    return ['sandboxes live in memory'];
+  async prepare(): Promise<PreparationLine[]> {
+    return [{ level: 'log', text: 'sandboxes live in memory' }];
   }
 
   async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {

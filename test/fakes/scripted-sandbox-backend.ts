@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
+  type PreparationLine,
   SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
@@ -64,7 +65,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     super();
   }
 
-  override async prepare(): Promise<string[]> {
+  override async prepare(): Promise<PreparationLine[]> {
     return [];
   }
 

@@ -35,6 +35,7 @@ export async function createSandboxBackend(
       pidsLimit: sandboxes.processes,
       ...SANDBOX_DEFAULTS,
       minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,
+      sandboxBytes: sandboxes.diskMb * MEBIBYTE,
       environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });

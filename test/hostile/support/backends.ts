@@ -61,6 +61,8 @@ export async function removeContainers(instanceId: string): Promise<void> {
   await Promise.all(containers.map(({ Id }) => engine.getContainer(Id).remove({ force: true })));
   const { Volumes: volumes } = await engine.listVolumes({ filters });
   await Promise.all(volumes.map(({ Name }) => engine.getVolume(Name).remove()));
+  const networks = await engine.listNetworks({ filters });
+  await Promise.all(networks.map(({ Id }) => engine.getNetwork(Id).remove()));
 }
 
 /** Addresses of a sandbox's container in the engine's networks. */

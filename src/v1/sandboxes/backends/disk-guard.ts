@@ -2,9 +2,9 @@ import pLimit from 'p-limit';
 import { type DiskSpace, lacksFiles } from './disk-space.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** Growth below this is a log or a cache, not what fills a disk. */
 /** Sandboxes whose last size is kept. */
 const MAX_MEASURED = 10_000;
+/** Growth below this is a log or a cache, not what fills a disk. */
 const NOTABLE_BYTES = 16 * MEBIBYTE;
 const NOTABLE_FILES = 1000;
 const MEASURES_AT_ONCE = 4;
@@ -70,12 +70,13 @@ export class DiskGuard {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** Looks, and acts when that is necessary. To be called about twice a second. */
+  /**
+   * Looks, and acts when that is necessary. To be called about twice a second.
+   *
+   * @param space null: it cannot be seen, and only single sandboxes are measured
+   */
   async check(space: DiskSpace | null): Promise<void> {
-    if (space === null) {
-      return;
-    }
-    if (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space)) {
+    if (space === null || (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space))) {
       this.#low = null;
       this.#measureNext();
       return;

@@ -96,6 +96,12 @@ export interface SandboxNotice {
   detail: string;
 }
 
+/** A line for the log about how sandboxes run here. A warning is about what was wanted and cannot be had. */
+export interface PreparationLine {
+  level: 'log' | 'warn';
+  text: string;
+}
+
 /** What a sweep found and did. */
 export interface BackendSweep {
   /** Removed sandboxes of which some files are still there. */
@@ -132,7 +138,7 @@ export abstract class SandboxBackend {
    * @returns lines for the log (which isolation was found, what is missing)
    * @throws SandboxBackendError with one line for the operator when they cannot
    */
-  abstract prepare(): Promise<string[]>;
+  abstract prepare(): Promise<PreparationLine[]>;
 
   /**
    * Get-or-create by id: starts the program, or leaves it alone if it already runs. Returns as soon as it was started;

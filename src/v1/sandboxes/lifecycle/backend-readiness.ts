@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
+import { type PreparationLine, SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
@@ -61,7 +61,7 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
   }
 
   private async prepare(): Promise<void> {
-    let lines: string[];
+    let lines: PreparationLine[];
     try {
       lines = await this.backend.prepare();
     } catch (error) {
@@ -70,12 +70,6 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
     }
     const problems = [this.callback.problem, specsProblem(this.specs.all(), this.backend.kind)];
     problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
-    for (const line of lines) {
-      if (this.backend.isolation === 'none') {
-        this.logger.warn(line);
-      } else {
-        this.logger.log(line);
-      }
-    }
+    lines.forEach(({ level, text }) => this.logger[level](text));
   }
 }

@@ -38,7 +38,15 @@ function optionsFor(
   environment: Record<string, string> = {},
 ) {
   const requested = launch(changes);
-  const options = { instanceId: 'test', network, pidsLimit: 512, cpu: 2, memoryMb: 1024, environment };
+  const options = {
+    instanceId: 'test',
+    network,
+    ownNetwork: network === null ? 'slipway-test' : null,
+    pidsLimit: 512,
+    cpu: 2,
+    memoryMb: 1024,
+    environment,
+  };
   const reach = sandboxReach({ network, listenAddress: null });
   return containerOptions(requested, sandboxLayout(requested, 'agent-image'), options, reach, engine, 1234);
 }

@@ -144,13 +144,13 @@ export function containerOptions(
   options: Pick<
     DockerBackendOptions,
     'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
-  >,
+  > & { ownNetwork: string | null },
   reach: SandboxReach,
   engine: EngineFacts,
   createdAt: number,
 ): ContainerCreateOptions {
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
-  const network = networkOf(launch, options.network);
+  const network = networkOf(launch, options.network) ?? options.ownNetwork;
   const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
   const env = {
     ...proxyVariables(options.environment, launch, false),

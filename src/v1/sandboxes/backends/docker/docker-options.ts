@@ -11,7 +11,7 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
   defaultImage: string;
   /**
    * A network of the engine that the service itself is in: sandboxes join it, are reached by name and publish no port.
-   * Null: ports are published.
+   * Null: ports are published, and sandboxes have a network that connects none of them with another one.
    */
   network: string | null;
   /** Maximum number of processes and threads in a sandbox. */
@@ -20,8 +20,10 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
   cpu: number;
   /** Mebibytes, likewise. */
   memoryMb: number;
-  /** No sandbox starts with less free space on the engine's disk, where that can be seen from here. */
+  /** With less free space on the engine's disk no sandbox starts, and one that fills it is ended, where that can be seen from here. */
   minFreeBytes: number;
+  /** What the volume of one sandbox may take; 0: any amount. */
+  sandboxBytes: number;
   /** The service's variables that sandboxes may see; of these a container gets those that name a proxy. */
   environment: Readonly<Record<string, string>>;
   /** How long a program may take to end after SIGTERM, seconds. */

@@ -2,8 +2,11 @@ import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '../../../../common/async.js';
+import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
 import {
+  type BackendSweep,
+  type PreparationLine,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
@@ -40,13 +43,16 @@ import {
   readEngineFacts,
   removeContainer,
 } from './engine.js';
+import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
+import { InstanceNetwork } from './instance-network.js';
 import { SandboxVolumes } from './sandbox-volumes.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
 const MAX_INSPECTIONS = 8;
 
+const DISK = 'the disk of the Docker engine';
 const START_RETRIES = 3;
 const START_RETRY_DELAY_MS = 200;
 
@@ -62,6 +68,9 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #volumes: SandboxVolumes;
   readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
+  readonly #network: InstanceNetwork;
+  readonly #guarded: GuardedContainers;
+  readonly #guard: DiskGuard;
   /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   readonly #inspections = pLimit(MAX_INSPECTIONS);
@@ -74,9 +83,13 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.#volumes = new SandboxVolumes(this.#docker, options.instanceId);
     this.#agentServers = new AgentServerVolumes(this.#docker, options);
     this.#reach = sandboxReach(options);
+    this.#network = new InstanceNetwork(this.#docker, options.instanceId);
+    this.#guarded = new GuardedContainers(this.#docker, options.instanceId);
+    const { minFreeBytes: reserveBytes, sandboxBytes } = options;
+    this.#guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.#guarded);
   }
 
-  override async prepare(): Promise<string[]> {
+  override async prepare(): Promise<PreparationLine[]> {
     const { dockerHost, network, listenAddress, defaultImage } = this.#options;
     if (network === null && listenAddress === null && !isLocalEngine(dockerHost)) {
       throw new SandboxBackendError(
@@ -92,12 +105,13 @@ export class DockerSandboxBackend extends SandboxBackend {
     const lines = [
       `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
     ];
+    await this.#guarded.thawAll();
     const image = await findImage(this.#docker, defaultImage);
     if (image === null) {
       lines.push(`the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`);
     }
     lines.push(...(await this.#agentServers.removeStale(image?.id ?? null)));
-    return lines;
+    return lines.map((text) => ({ level: 'log', text }));
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
@@ -118,7 +132,9 @@ export class DockerSandboxBackend extends SandboxBackend {
   override async inspect(id: string): Promise<SandboxFacts> {
     const container = await this.#find(id);
     if (container !== null) {
-      return containerFacts(container, this.#reach);
+      const facts = containerFacts(container, this.#reach);
+      const cause = this.#guarded.causeOf(container.Id);
+      return cause === null || facts.exit === null ? facts : { ...facts, exit: { ...facts.exit, cause } };
     }
     const createdAt = await this.#volumes.createdAt(id);
     const state = createdAt === null ? 'missing' : 'stopped';
@@ -184,6 +200,11 @@ export class DockerSandboxBackend extends SandboxBackend {
     return rootDir === null ? null : await diskSpace(rootDir);
   }
 
+  override async sweep(): Promise<BackendSweep> {
+    await this.#guard.check(await this.disk());
+    return await super.sweep();
+  }
+
   /** Creates what is missing of the volume and the container, and starts the container. */
   async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -208,7 +229,18 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     signal.throwIfAborted();
     const createdAt = await this.#volumes.create(launch.id);
-    const plain = containerOptions(launch, layout, this.#options, this.#reach, engine, createdAt);
+    const ownNetwork = this.#options.network === null && launch.network === null ? this.#network.name : null;
+    if (ownNetwork !== null) {
+      await this.#network.ensure();
+    }
+    const plain = containerOptions(
+      launch,
+      layout,
+      { ...this.#options, ownNetwork },
+      this.#reach,
+      engine,
+      createdAt,
+    );
     const options = launch.program.kind === 'native' ? exposeImageVariables(plain, image.variables) : plain;
     if (found !== null) {
       await this.#removeContainer(found);
@@ -247,7 +279,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   /** @throws SandboxBackendError when the engine's disk is nearly full */
   async #requireSpace(): Promise<void> {
     const { minFreeBytes } = this.#options;
-    const problem = spaceProblem(await this.disk(), minFreeBytes, 'the disk of the Docker engine');
+    const problem = spaceProblem(await this.disk(), minFreeBytes, DISK);
     if (problem !== null) {
       throw new SandboxBackendError(problem);
     }
@@ -271,6 +303,7 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
     await callEngine("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
+    this.#guarded.forget(Id);
   }
 
   async #engineFacts(): Promise<EngineFacts> {

@@ -1,6 +1,11 @@
 import { access, chmod, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER } from '../sandbox-backend.js';
+import {
+  type PreparationLine,
+  PROJECT_FOLDER,
+  SandboxBackendError,
+  SHARED_FOLDER,
+} from '../sandbox-backend.js';
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
 import { type IsolatedNetwork, neededFiles, type Platform } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
@@ -10,7 +15,7 @@ import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 /** Where system programs are, besides PATH. */
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 
-const noProjectNotice = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, its Node.js or its data is in ${SHARED_FOLDER}`;
+const NO_PROJECT = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, its Node.js or its data is in ${SHARED_FOLDER}`;
 
 /**
  * Finds the isolation that the options ask for and that works here.
@@ -20,7 +25,7 @@ const noProjectNotice = `tools in sandboxes have no ${PROJECT_FOLDER}: the servi
  */
 export async function detectPlatform(
   options: ProcessBackendOptions,
-): Promise<{ platform: Platform; notices: string[] }> {
+): Promise<{ platform: Platform; lines: PreparationLine[] }> {
   const users = await findSandboxUsers();
   const searchPath = options.environment['PATH'];
   const setpriv = await findProgram('setpriv', searchPath);
@@ -40,11 +45,11 @@ export async function detectPlatform(
     if (reason === null) {
       // Not at the same time: both probes run as the same user, whose processes end with the first one.
       const network = await detectNetwork(options, platform);
-      const isolated = `sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`;
-      const project = platform.hasProject ? [] : [noProjectNotice];
+      const isolated = log(`sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`);
+      const project = platform.hasProject ? [] : [warn(NO_PROJECT)];
       return {
         platform: { ...platform, network: network.found },
-        notices: [isolated, network.notice, ...project],
+        lines: [isolated, network.line, ...project],
       };
     }
     if (options.isolation === 'bwrap') {
@@ -62,7 +67,9 @@ export async function detectPlatform(
   const platform = { isolation: 'none' as const, setpriv, users };
   return {
     platform,
-    notices: [...(await prepareWithoutIsolation(options, platform)), isolationWarning(reasons, users)],
+    lines: [...(await prepareWithoutIsolation(options, platform)), isolationWarning(reasons, users)].map(
+      warn,
+    ),
   };
 }
 
@@ -75,10 +82,10 @@ export async function detectPlatform(
 async function detectNetwork(
   options: ProcessBackendOptions,
   platform: Extract<Platform, { isolation: 'bwrap' }>,
-): Promise<{ found: IsolatedNetwork | null; notice: string }> {
+): Promise<{ found: IsolatedNetwork | null; line: PreparationLine }> {
   const { network, listenAddress, environment } = options;
   if (network.mode === 'shared') {
-    return { found: null, notice: sharedNetworkWarning('SANDBOX_NETWORK=shared') };
+    return { found: null, line: log(`sandboxes share the machine's network (SANDBOX_NETWORK=shared)`) };
   }
   const [slirp4netns, ip, unshare] = await Promise.all(
     ['slirp4netns', 'ip', 'unshare'].map(async (name) => await findProgram(name, environment['PATH'])),
@@ -101,16 +108,27 @@ async function detectNetwork(
     (missing.length === 0 ? null : `not installed: ${missing.join(', ')}`) ??
     (await probeNetwork(options, platform, found));
   if (reason === null) {
-    return { found, notice: 'each sandbox has a network of its own, which leads to public addresses only' };
+    return {
+      found,
+      line: log('each sandbox has a network of its own, which leads to public addresses only'),
+    };
   }
   if (network.mode === 'isolated') {
     throw new SandboxBackendError(`SANDBOX_NETWORK=isolated does not work here: ${reason}`);
   }
-  return { found: null, notice: sharedNetworkWarning(reason) };
+  return { found: null, line: warn(sharedNetworkWarning(reason)) };
 }
 
 function sharedNetworkWarning(reason: string): string {
   return `SANDBOXES SHARE THE MACHINE'S NETWORK: what agents run reaches its loopback and the ports of other sandboxes; ${reason}`;
+}
+
+function log(text: string): PreparationLine {
+  return { level: 'log', text };
+}
+
+function warn(text: string): PreparationLine {
+  return { level: 'warn', text };
 }
 
 /** The absolute path of a program; null when it is not installed. */

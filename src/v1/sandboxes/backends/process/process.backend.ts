@@ -5,6 +5,7 @@ import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
   type BackendSweep,
+  type PreparationLine,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
@@ -89,7 +90,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return this.#requirePrepared().isolation;
   }
 
-  async prepare(): Promise<string[]> {
+  async prepare(): Promise<PreparationLine[]> {
     const { folder } = this.#options;
     if (readProcesses() === null) {
       throw new SandboxBackendError(
@@ -97,7 +98,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       );
     }
     await mkdir(folder, { recursive: true, mode: 0o711 });
-    const { platform, notices } = await detectPlatform(this.#options);
+    const { platform, lines } = await detectPlatform(this.#options);
     const { limits, notice } = await ProgramLimits.detect(this.#options, platform);
     this.#prepared = {
       isolation: platform.isolation,
@@ -107,7 +108,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     // A service that died while it measured them may have left them standing still.
     const running = await this.#guarded.running();
     await Promise.all(running.map(async (id) => await this.#guarded.thaw(id)));
-    return [notice, ...notices];
+    return [{ level: 'log', text: notice }, ...lines];
   }
 
   async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {

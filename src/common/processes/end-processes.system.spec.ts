@@ -1,0 +1,52 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { endProcesses, viewTree } from './end-processes.js';
+
+const IS_ROOT = process.getuid?.() === 0;
+const MARKER = 'SLIPWAY_TEST_MARKER=end-processes';
+const [OWN, OTHER] = [1_913_999_001, 1_913_999_002];
+
+/** Only root can start programs as somebody else. */
+(IS_ROOT ? describe : describe.skip)('processes of a user', () => {
+  const children: ChildProcess[] = [];
+
+  afterEach(async () => {
+    const living = children.splice(0).filter(({ exitCode, signalCode }) => (exitCode ?? signalCode) === null);
+    const ended = living.map(async (child) => await once(child, 'exit'));
+    living.forEach((child) => child.kill('SIGKILL'));
+    await Promise.all(ended);
+  });
+
+  async function start(uid: number, marker: string | null): Promise<ChildProcess> {
+    const [name = '', value = ''] = (marker ?? 'NONE=').split('=');
+    const script = 'echo ready; while :; do sleep 1; done';
+    const child = spawn('/bin/sh', ['-c', script], {
+      uid,
+      gid: uid,
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', [name]: value },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    children.push(child);
+    await once(child.stdout, 'data');
+    return child;
+  }
+
+  const pidsOf = (user: number | null) =>
+    viewTree({ root: null, marker: MARKER, user })?.members.map(({ pid }) => pid) ?? [];
+
+  it('are its own, and not those of another user who copied the marker', async () => {
+    const own = await start(OWN, null);
+    const copied = await start(OTHER, MARKER);
+    expect(pidsOf(OWN)).toContain(own.pid);
+    expect(pidsOf(OWN)).not.toContain(copied.pid);
+    // Without a user of its own, the marker is all that there is.
+    expect(pidsOf(null)).toContain(copied.pid);
+    const ended = once(own, 'exit');
+    expect(await endProcesses({ root: null, marker: MARKER, user: OWN })).toBe(true);
+    await ended;
+    expect(copied.exitCode ?? copied.signalCode).toBeNull();
+    expect(pidsOf(null)).toContain(copied.pid);
+  });
+});

@@ -1,0 +1,110 @@
+import type Docker from 'dockerode';
+import { jsonList, jsonNumber, jsonText } from '../../../../common/json-access.js';
+import type { GuardedSandboxes } from '../disk-guard.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './container.js';
+import { callEngine, nullOnStatus } from './engine.js';
+
+/** The engine goes through the files of all volumes. */
+const MEASURE_DEADLINE_MS = 120_000;
+/** One answer of the engine is for all sandboxes, which are measured about once a minute. */
+const SHARED_FOR_MS = 60_000;
+
+type Sizes = ReadonlyMap<string, number>;
+
+/** What the guard of the disk may do with sandboxes in containers. The engine tells how large their volumes are. */
+export class GuardedContainers implements GuardedSandboxes {
+  /** By the id of the container that was ended: the next one of the sandbox has another id. */
+  readonly #causes = new Map<string, string>();
+  #sizes: { at: number; of: Promise<Sizes> } | null = null;
+
+  constructor(
+    private readonly docker: Docker,
+    private readonly instanceId: string,
+  ) {}
+
+  async running(): Promise<string[]> {
+    return [...(await this.#containers('running')).keys()];
+  }
+
+  async measure(id: string): Promise<number | null> {
+    if (this.#sizes === null || performance.now() > this.#sizes.at + SHARED_FOR_MS) {
+      this.#sizes = { at: performance.now(), of: this.#readSizes() };
+    }
+    return (await this.#sizes.of).get(sandboxName(id)) ?? null;
+  }
+
+  /** The engine does not count them. */
+  async countFiles(): Promise<number | null> {
+    return 0;
+  }
+
+  async freeze(id: string): Promise<void> {
+    // It is measured next, to find out who has grown just now.
+    this.#sizes = null;
+    // 409: it has ended, or stands still already.
+    await callEngine('the sandbox cannot be paused', () =>
+      nullOnStatus([404, 409], this.docker.getContainer(sandboxName(id)).pause()),
+    );
+  }
+
+  async thaw(id: string): Promise<void> {
+    await callEngine('the sandbox cannot go on', () =>
+      nullOnStatus([404, 409, 500], this.docker.getContainer(sandboxName(id)).unpause()),
+    );
+  }
+
+  /** Lets those go on that a service left standing still when it died. */
+  async thawAll(): Promise<void> {
+    const ids = [...(await this.#containers('paused')).keys()];
+    await Promise.all(ids.map(async (id) => await this.thaw(id)));
+  }
+
+  async end(id: string, cause: string): Promise<void> {
+    const container = this.docker.getContainer(sandboxName(id));
+    await callEngine('the sandbox cannot be stopped', async () => {
+      const found = await nullOnStatus([404], container.inspect());
+      if (found === null) {
+        return;
+      }
+      this.#causes.set(found.Id, cause);
+      // 409: it has ended by itself.
+      await nullOnStatus([404, 409], container.kill());
+    });
+  }
+
+  /** Why the container was ended; null when that was not done here. */
+  causeOf(containerId: string): string | null {
+    return this.#causes.get(containerId) ?? null;
+  }
+
+  forget(containerId: string): void {
+    this.#causes.delete(containerId);
+  }
+
+  async #containers(status: 'running' | 'paused'): Promise<ReadonlyMap<string, string>> {
+    const filters = { label: [`${INSTANCE_LABEL}=${this.instanceId}`], status: [status] };
+    const found = await callEngine('the sandboxes cannot be listed', () =>
+      this.docker.listContainers({ filters }),
+    );
+    return new Map(
+      found.flatMap(({ Id, Labels }) => (Labels[SANDBOX_LABEL] ? [[Labels[SANDBOX_LABEL], Id]] : [])),
+    );
+  }
+
+  async #readSizes(): Promise<Sizes> {
+    const answer: unknown = await callEngine(
+      'the volumes of the sandboxes cannot be measured',
+      () => this.docker.df(),
+      MEASURE_DEADLINE_MS,
+    );
+    const sizes = new Map<string, number>();
+    for (const volume of jsonList(answer, 'Volumes')) {
+      const [name, bytes] = [jsonText(volume, 'Name'), jsonNumber(volume, 'UsageData', 'Size')];
+      // -1: the engine does not know.
+      if (name !== null && bytes !== null && bytes >= 0) {
+        sizes.set(name, bytes);
+      }
+    }
+    return sizes;
+  }
+}
