@@ -92,6 +92,7 @@ export interface ConversationInfo {
   available_models?: { model_id: string; name: string | null; description: string | null }[];
   supports_runtime_model_switch?: boolean;
   title: string | null;
+  tags: Record<string, string>;
   metrics: MetricsSnapshot;
   /** ISO 8601 with zone. */
   created_at: string;
@@ -219,6 +220,8 @@ export interface StartConversationRequest {
   max_iterations?: number;
   stuck_detection?: boolean;
   secrets?: Record<string, SecretSource | string>;
+  /** Keys of lower-case letters and digits. */
+  tags?: Record<string, string> | null;
   slipway?: SlipwayExtension;
 }
 

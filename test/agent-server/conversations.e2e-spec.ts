@@ -25,6 +25,7 @@ const INFO_MEMBERS = [
   'security_analyzer',
   'stats',
   'stuck_detection',
+  'tags',
   'title',
   'updated_at',
   'workspace',
@@ -333,9 +334,6 @@ describe('conversations of the agent server', () => {
     const other = { security_analyzer: { kind: 'GraySwanAnalyzer' } };
     const refused = await server.client.post(`/api/conversations/${id}/security_analyzer`, other);
     expect(refused.status).toBe(422);
-    for (const route of ['fork', 'navigate']) {
-      expect((await server.client.post(`/api/conversations/${id}/${route}`, {})).status).toBe(501);
-    }
   });
 
   it('answers questions during a run', async () => {

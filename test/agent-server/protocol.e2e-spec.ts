@@ -116,6 +116,8 @@ describe('what the agent server says', () => {
     await client.untilStatus(id, 'waiting_for_confirmation');
     const answer = { accept: false, reason: 'not this file' };
     await client.post(`/api/conversations/${id}/events/respond_to_confirmation`, answer);
+    await client.untilStatus(id, 'idle');
+    await client.post(`/api/conversations/${id}/run`);
     await client.untilStatus(id, 'finished');
     await client.say(id, 'answer', false);
     await client.post(`/api/conversations/${id}/pause`);

@@ -22,6 +22,7 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
     agent_state: { ...(record.wasRunning && { was_running: true }), ...acpState(record) },
     ...acpModels(record),
     title: record.title,
+    tags: record.tags,
     metrics: toMetrics(record),
     created_at: record.createdAt,
     updated_at: record.updatedAt,

@@ -1,7 +1,8 @@
 import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from './agent-redaction.js';
-import type { CredentialsUpdate, StartRequest } from './conversation-schemas.js';
+import type { Navigation } from './history-branch.js';
+import type { CredentialsUpdate, ForkRequest, StartRequest } from './conversation-schemas.js';
 
 /**
  * What a conversation stores beside its events. It is written to disk, so it holds no secret, and where tools may write
@@ -39,6 +40,9 @@ export interface ConversationRecord {
   systemPromptSuffix: string | null;
   /** Names of the skills that messages have brought into the conversation. */
   activatedSkills: string[];
+  /** The client's own. */
+  tags: Record<string, string>;
+  navigations: Navigation[];
   modelPrices: Record<string, { input: number; output: number }>;
   /** JSON Schema of the result; absent in records of earlier versions. */
   resultSchema?: Record<string, unknown> | null;
@@ -49,6 +53,12 @@ export interface ConversationRecord {
 
 const DEFAULT_LLM_TIMEOUT_SECONDS = 120;
 const DEFAULT_CONDENSER_TOKENS = 96_000;
+const NO_USAGE: ConversationRecord['usage'] = {
+  iterations: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+};
 const TOKENS_PER_PRICE = 1_000_000;
 
 /** The record of a new conversation. */
@@ -82,10 +92,32 @@ export function newRecord(id: string, workingDir: string, request: StartRequest)
     language: slipway.language ?? null,
     systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
     activatedSkills: [],
+    tags: request.tags ?? {},
+    navigations: [],
     modelPrices: modelPrices(request),
     resultSchema: slipway.result_schema ?? null,
     secrets: describeSecrets(request.secrets),
-    usage: { iterations: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
+    usage: NO_USAGE,
+  };
+}
+
+/** The record of a copy: idle, with a name and a time of its own. */
+export function forkedRecord(
+  source: ConversationRecord,
+  fork: ForkRequest & { id: string },
+): ConversationRecord {
+  const now = new Date().toISOString();
+  return {
+    ...source,
+    id: fork.id,
+    createdAt: now,
+    updatedAt: now,
+    title: fork.title ?? null,
+    tags: fork.tags ?? {},
+    status: 'idle',
+    wasRunning: false,
+    navigations: [],
+    usage: fork.reset_metrics ? NO_USAGE : source.usage,
   };
 }
 

@@ -2,15 +2,17 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
 import { errorMessage } from '../../common/errors/error-message.js';
-import { HttpError, InvalidRequestError } from '../http/http-error.js';
+import { InvalidRequestError } from '../http/http-error.js';
 import { limitSchema, listSchema, parseRequest } from '../http/request-parsing.js';
 import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
 import {
   confirmationPolicySchema,
   credentialsSchema,
+  forkSchema,
   secretsSchema,
   securityAnalyzerSchema,
   startSchema,
+  tagsSchema,
 } from './conversation-schemas.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
@@ -29,7 +31,11 @@ const searchSchema = z.object({
     .default('CREATED_AT_DESC'),
 });
 const idsSchema = z.object({ ids: listSchema.pipe(z.array(conversationIdSchema).max(MAX_IDS)) });
-const titleSchema = z.object({ title: z.string().trim().min(1).max(200) });
+const descriptionSchema = z.object({
+  title: z.string().trim().min(1).max(200).optional(),
+  tags: tagsSchema.optional(),
+});
+const navigationSchema = z.object({ event_id: z.string().nullish() });
 const policySchema = z.object({ policy: confirmationPolicySchema });
 const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
 const secretsUpdateSchema = z.object({ secrets: secretsSchema });
@@ -84,7 +90,8 @@ export function conversationRoutes(conversations: Conversations): Router {
 
   router.patch('/:id', async (request, response) => {
     const conversation = conversationOf(request.params.id);
-    await conversation.setTitle(parseRequest(titleSchema, 'body', request.body).title);
+    const { title, tags } = parseRequest(descriptionSchema, 'body', request.body);
+    await conversation.describe({ ...(title !== undefined && { title }), ...(tags && { tags }) });
     response.json(SUCCESS);
   });
 
@@ -155,12 +162,20 @@ export function conversationRoutes(conversations: Conversations): Router {
     response.json({ success: await conversationOf(request.params.id).condense() });
   });
 
-  router.post(['/:id/fork', '/:id/navigate'], (request) => {
-    conversationOf(String(request.params['id']));
-    throw new HttpError(
-      501,
-      'This agent server keeps a single line of history: start another conversation instead.',
-    );
+  router.post('/:id/fork', async (request, response) => {
+    const source = requireConversationId(request.params.id);
+    const fork = await conversations.fork(source, parseRequest(forkSchema, 'body', request.body));
+    response.status(201).json(fork.info());
+  });
+
+  router.post('/:id/navigate', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.navigate(parseRequest(navigationSchema, 'body', request.body).event_id ?? null);
+    response.json(conversation.info());
+  });
+
+  router.get('/:id/agent_final_response', (request, response) => {
+    response.json({ response: conversationOf(request.params.id).finalResponse() });
   });
 
   return router;

@@ -10,6 +10,8 @@ import type { RunSlots } from './run-slots.js';
 
 /** An engine that does not end within this time after an abort is abandoned. */
 const ABORT_GRACE_MS = 5_000;
+/** A refusal is logged within this time, unless an agent answers it. */
+const REFUSAL_MS = 1_000;
 
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
@@ -72,8 +74,12 @@ export class ConversationRun {
     }
   }
 
+  /** Resolves once the status is `running`, after a refusal when the run has ended, unless the agent goes on for long. */
   async confirm(accept: boolean, reason: string | null): Promise<void> {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
+    if (!accept && this.#active !== null) {
+      await within(REFUSAL_MS, this.#active.ended);
+    }
   }
 
   /** Starts what a run would start first. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Content } from '../../agent-protocol/events.js';
 import { namedValues } from '../../common/validation/named-values.js';
 import { gitAccessSchema } from '../git/git-schemas.js';
+import { conversationIdSchema } from './conversation-id.js';
 import { agentContextSchema } from '../skills/agent-context.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
@@ -140,6 +141,12 @@ const anyAgent = z
     error: 'An ACP agent needs the command that starts it',
   });
 
+/** Keys as clients of the published API write them. */
+export const tagsSchema = namedValues(
+  z.string().regex(/^[a-z0-9]{1,64}$/, 'A key has lower-case letters and digits only'),
+  z.string().max(256),
+);
+
 export const startSchema = z.object({
   agent: anyAgent,
   workspace: z.object({
@@ -156,11 +163,25 @@ export const startSchema = z.object({
   max_iterations: maxIterations.default(500),
   stuck_detection: z.boolean().default(true),
   secrets: secretsSchema.default({}),
+  tags: tagsSchema.nullish(),
   slipway: extension.default({}),
 });
 
 /** A validated `StartConversationRequest`. */
 export type StartRequest = z.infer<typeof startSchema>;
+
+export const forkSchema = z
+  .object({
+    id: conversationIdSchema.nullish(),
+    title: z.string().max(200).nullish(),
+    tags: tagsSchema.nullish(),
+    reset_metrics: z.boolean().default(true),
+    from_event_id: z.string().nullish(),
+  })
+  .default({ reset_metrics: true });
+
+/** A validated `ForkConversationRequest`. */
+export type ForkRequest = z.infer<typeof forkSchema>;
 
 export const credentialsSchema = z.object({
   llm_model: z.string().min(1).optional(),

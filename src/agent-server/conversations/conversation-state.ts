@@ -13,6 +13,7 @@ import { gitVariables } from '../git/git-credentials.js';
 import { SecretMasker } from '../secret-masker.js';
 import { toStats } from './conversation-info.js';
 import type { ConversationRecord } from './conversation-record.js';
+import { branchUpTo } from './history-branch.js';
 import { type Credentials, secretValues } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
 import type { RecordFile } from './record-file.js';
@@ -96,8 +97,22 @@ export class ConversationState implements EngineHost {
     return toEngineSettings(this.#record, this.#credentials, this.#skills);
   }
 
+  /** The history that ends where a client has last moved it to, and everything since. */
   events(): readonly AgentEvent[] {
-    return this.log.entries;
+    const { navigations } = this.#record;
+    return navigations.length === 0
+      ? this.log.entries
+      : branchUpTo(this.log, navigations, this.log.entries.length);
+  }
+
+  /**
+   * Moves the end of the history; what was behind it stays in the log.
+   *
+   * @param leaf an event of the log; null: before the first one
+   */
+  async navigate(leaf: string | null): Promise<void> {
+    const navigations = [...this.#record.navigations, { position: this.log.entries.length, leaf }];
+    await this.change({ navigations });
   }
 
   async append(event: NewEvent): Promise<AgentEvent> {

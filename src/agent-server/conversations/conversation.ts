@@ -11,9 +11,18 @@ import { type ConversationRecord, recordUpdate } from './conversation-record.js'
 import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { CredentialsUpdate, IncomingMessage } from './conversation-schemas.js';
 import type { ConversationState } from './conversation-state.js';
-import { KEY_WITHHELD, mergeCredentials, missingKeyDetail } from './credentials.js';
+import { branchTo } from './history-branch.js';
+import { type Credentials, KEY_WITHHELD, mergeCredentials, missingKeyDetail } from './credentials.js';
 
+const MAX_NAVIGATIONS = 1_000;
 const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
+
+/** The beginning of another conversation. */
+export interface ConversationCopy {
+  record: ConversationRecord;
+  credentials: Credentials;
+  events: AgentEvent[];
+}
 
 /** One conversation, with everything that clients can do to it. */
 export class Conversation {
@@ -109,7 +118,7 @@ export class Conversation {
       await this.#run.confirm(true, null);
       return;
     }
-    if (!this.log.entries.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+    if (!this.#state.events().some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
       throw new HttpError(400, 'The conversation has no message yet: there is nothing to work on.');
     }
     if (this.record.status !== 'finished') {
@@ -141,6 +150,50 @@ export class Conversation {
     }
     this.#requireCredentials();
     await this.#run.confirm(accept, reason);
+  }
+
+  /**
+   * Moves the end of the history to an event, so that the agent goes on from there.
+   *
+   * @param eventId null: before the first event
+   * @throws HttpError 409 while the agent is running, 404 for an unknown event
+   */
+  async navigate(eventId: string | null): Promise<void> {
+    await this.#run.settle();
+    this.#requireOwnHistory();
+    if (this.isRunning) {
+      throw new HttpError(409, 'The agent is running: pause the conversation first.');
+    }
+    if (eventId !== null && this.log.get(eventId) === undefined) {
+      throw new HttpError(404, 'Unknown event_id: the conversation has no such event.');
+    }
+    if (this.record.navigations.length >= MAX_NAVIGATIONS) {
+      throw new HttpError(409, `A conversation can be moved ${MAX_NAVIGATIONS} times: fork it to go on.`);
+    }
+    await this.#state.navigate(eventId);
+    // What waited or was finished may not be in the history any more.
+    await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
+  }
+
+  /**
+   * What a copy of the conversation begins with.
+   *
+   * @param eventId the last event of the copy; null: all of the history
+   * @throws HttpError 404 for an unknown event
+   */
+  copy(eventId: string | null): ConversationCopy {
+    this.#requireOwnHistory();
+    const { navigations } = this.record;
+    const events = eventId === null ? this.#state.events() : branchTo(this.log, navigations, eventId);
+    if (events === null) {
+      throw new HttpError(404, 'Unknown from_event_id: the conversation has no such event.');
+    }
+    return { record: this.record, credentials: this.#state.credentials, events: [...events] };
+  }
+
+  /** What the agent said last to its user; empty if it has said nothing yet. */
+  finalResponse(): string {
+    return finalResponse(this.#state.events());
   }
 
   /** Asks the agent a question that is not logged, also during a run. */
@@ -188,8 +241,8 @@ export class Conversation {
     return await this.#run.condense();
   }
 
-  async setTitle(title: string): Promise<void> {
-    await this.#state.change({ title });
+  async describe(members: Partial<Pick<ConversationRecord, 'title' | 'tags'>>): Promise<void> {
+    await this.#state.change(members);
   }
 
   /** A title from the first message. */
@@ -250,6 +303,13 @@ export class Conversation {
       : missingKeyDetail(this.id, this.#state.credentials);
   }
 
+  /** The agents of others remember a conversation themselves, as it was. */
+  #requireOwnHistory(): void {
+    if (this.record.kind !== 'native') {
+      throw new HttpError(501, 'This agent keeps its history itself: start another conversation instead.');
+    }
+  }
+
   /** Clients that wait for interrupted work to resume send no request that could be refused with this reason. */
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
@@ -285,4 +345,19 @@ function textOf(content: readonly Content[]): string {
 function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
   const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
   return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));
+}
+
+/** The text of the agent's last message, or of its last call of `finish`; empty if there is neither. */
+function finalResponse(events: readonly AgentEvent[]): string {
+  for (const event of events.toReversed()) {
+    if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
+      return event.action.message;
+    }
+    if (event.kind === 'MessageEvent' && event.source === 'agent') {
+      return event.llm_message.content
+        .flatMap((part) => (part.type === 'text' ? [part.text] : []))
+        .join('\n');
+    }
+  }
+  return '';
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '../../agent-protocol/conversation.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
@@ -11,11 +11,11 @@ import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
 import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
-import { type ConversationRecord, newRecord } from './conversation-record.js';
-import type { StartRequest } from './conversation-schemas.js';
+import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
+import type { ForkRequest, StartRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
 import type { RunLimits } from './conversation-run.js';
-import { Conversation } from './conversation.js';
+import { Conversation, type ConversationCopy } from './conversation.js';
 import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { RecordFile } from './record-file.js';
@@ -148,6 +148,26 @@ export class Conversations {
     }
   }
 
+  /**
+   * Starts a copy of a conversation, which is idle and knows its history up to an event.
+   *
+   * @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken
+   */
+  async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
+    const id = request.id ?? randomUUID();
+    const copy = this.get(sourceId).copy(request.from_event_id ?? null);
+    if (this.find(id) !== undefined || this.#starting.has(id)) {
+      throw idTaken(id);
+    }
+    const forking = this.#copy(id, copy, request);
+    this.#starting.set(id, forking);
+    try {
+      return await forking;
+    } finally {
+      this.#starting.delete(id);
+    }
+  }
+
   /** Ends a conversation and deletes everything of it except the workspace. */
   async remove(id: string): Promise<void> {
     const conversation = this.get(id);
@@ -183,6 +203,27 @@ export class Conversations {
       return conversation;
     } catch (error) {
       await this.remove(id);
+      throw error;
+    }
+  }
+
+  async #copy(id: string, copy: ConversationCopy, request: ForkRequest): Promise<Conversation> {
+    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    // A conversation that could not be loaded is still there.
+    await mkdir(folder).catch((error: unknown) => {
+      throw errorCode(error) === 'EEXIST' ? idTaken(id) : error;
+    });
+    try {
+      const lines = copy.events.map((event) => `${JSON.stringify(event)}\n`);
+      await writeFile(path.join(folder, EVENTS_FILE), lines, { mode: 0o600, flag: 'wx' });
+      const record = forkedRecord(copy.record, { ...request, id });
+      const recordFile = recordFileIn(folder);
+      await recordFile.save(record);
+      const state = await this.#openState(folder, record, recordFile, copy.credentials);
+      await closeOpenCalls(state, 'The conversation was copied before the tool returned a result.');
+      return this.#add(state, folder);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
       throw error;
     }
   }
@@ -243,6 +284,10 @@ export class Conversations {
     this.#listeners.forEach((listener) => listener.added(conversation));
     return conversation;
   }
+}
+
+function idTaken(id: string): HttpError {
+  return new HttpError(409, `Conversation with id ${id} already exists.`);
 }
 
 function recordFileIn(folder: string): RecordFile {

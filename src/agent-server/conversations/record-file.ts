@@ -25,6 +25,8 @@ export class RecordFile {
       memory: record.memory ?? {},
       agentDetails: record.agentDetails ?? null,
       activatedSkills: record.activatedSkills ?? [],
+      tags: record.tags ?? {},
+      navigations: record.navigations ?? [],
     };
   }
 

@@ -72,7 +72,13 @@ export interface OfferedModel {
 export interface AgentDetails {
   name: string;
   version: string;
-  capabilities: { loadSession: boolean; image: boolean; mcpHttp: boolean; mcpSse: boolean; modelChoice: boolean };
+  capabilities: {
+    loadSession: boolean;
+    image: boolean;
+    mcpHttp: boolean;
+    mcpSse: boolean;
+    modelChoice: boolean;
+  };
   currentModel: string | null;
   models: readonly OfferedModel[];
 }
@@ -116,7 +122,10 @@ export interface EngineHost {
 export abstract class AgentEngine {
   /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
-  /** Runs or rejects the calls that wait for confirmation, then continues as `run` does. */
+  /**
+   * Runs the calls that wait for confirmation, then continues as `run` does; or rejects them and leaves the conversation
+   * idle, unless the agent itself answers to that.
+   */
   abstract confirm(
     host: EngineHost,
     accept: boolean,

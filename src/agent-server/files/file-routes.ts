@@ -1,13 +1,22 @@
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Request, type Response, Router } from 'express';
+import { zip, type ZipEntry } from '../../common/zip.js';
+import { requireConversationId } from '../conversations/conversation-id.js';
+import type { Conversation } from '../conversations/conversation.js';
+import type { Conversations } from '../conversations/conversations.js';
 import { HttpError } from '../http/http-error.js';
 import { requestedPath } from '../http/request-parsing.js';
 import { receiveUpload } from './receive-upload.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './workspace-files.js';
 
 /** `/api/file`; the path is in the query or behind the route. */
-export function fileRoutes(files: WorkspaceFiles, maxUploadBytes: number): Router {
+export function fileRoutes(
+  files: WorkspaceFiles,
+  maxUploadBytes: number,
+  conversations: Conversations,
+): Router {
   const router = Router();
 
   router.post(['/upload', '/upload/*path'], async (request, response) => {
@@ -22,7 +31,23 @@ export function fileRoutes(files: WorkspaceFiles, maxUploadBytes: number): Route
     await sendFile(files, absolutePath(requestedPath(request)), request, response);
   });
 
+  router.get('/download-trajectory/:id', async (request, response) => {
+    const conversation = conversations.get(requireConversationId(request.params.id));
+    response.attachment(`${conversation.id.replaceAll('-', '')}.zip`);
+    response.type('application/octet-stream');
+    await pipeline(Readable.from(zip(trajectory(conversation)), { objectMode: false }), response);
+  });
+
   return router;
+}
+
+/** The conversation as clients see it, and its log: nothing that is secret is in either. */
+function* trajectory(conversation: Conversation): Iterable<ZipEntry> {
+  yield { name: 'meta.json', text: JSON.stringify(conversation.info(), null, 2) };
+  for (const [index, event] of conversation.log.entries.entries()) {
+    const number = String(index).padStart(6, '0');
+    yield { name: `events/event-${number}-${event.id}.json`, text: JSON.stringify(event) };
+  }
 }
 
 /** @throws HttpError 400 */

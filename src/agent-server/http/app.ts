@@ -15,6 +15,8 @@ import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
+import { ClientSettings } from '../client-settings/client-settings.js';
+import { settingsRoutes } from '../client-settings/settings-routes.js';
 import { SocketServer } from '../sockets/socket-server.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
@@ -86,8 +88,9 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   app.use('/api/conversations', conversationRoutes(options.conversations));
   app.use('/api/bash', bashRoutes(options.commands));
-  app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes));
+  app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes, options.conversations));
   app.use('/api/git', gitRoutes(options));
+  app.use('/api/settings', settingsRoutes(new ClientSettings()));
   app.use('/api/skills', skillRoutes(options.skills));
   app.use('/api/hooks', hookRoutes(options.files));
   app.use('/api', capabilityRoutes());
@@ -144,7 +147,7 @@ function cors(origins: readonly string[]): RequestHandler {
       response.set('Access-Control-Allow-Origin', origin);
       response.set('Access-Control-Allow-Credentials', 'true');
       if (request.method === 'OPTIONS' && request.get('access-control-request-method')) {
-        response.set('Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE, OPTIONS');
+        response.set('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
         response.set('Access-Control-Allow-Headers', request.get('access-control-request-headers') ?? '*');
         response.set('Access-Control-Max-Age', '600');
         response.status(204).end();

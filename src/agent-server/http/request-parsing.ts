@@ -26,7 +26,11 @@ export function jsonBodies(): RequestHandler {
  *
  * @throws InvalidRequestError naming every broken rule, without the values
  */
-export function parseRequest<T>(schema: ZodType<T>, part: 'body' | 'query' | 'path', value: unknown): T {
+export function parseRequest<T>(
+  schema: ZodType<T>,
+  part: 'body' | 'query' | 'path' | 'header',
+  value: unknown,
+): T {
   const result = schema.safeParse(value);
   if (result.success) {
     return result.data;

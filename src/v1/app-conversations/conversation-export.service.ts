@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { parseHexId } from '../../common/identifiers.js';
 import { jsonText } from '../../common/json-access.js';
+import { zip, type ZipEntry } from '../../common/zip.js';
 import { unknownConversation } from '../events/events.service.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
@@ -10,14 +10,6 @@ import { ConversationQueries, type ConversationRow } from './conversation.querie
 
 const EVENT_BATCH = 100;
 const MAX_NAME_LENGTH = 100;
-/** Packed at a time, which takes a few milliseconds. */
-const PIECE_BYTES = 128 * 1024;
-
-/** A file of an archive. */
-interface ZipEntry {
-  name: string;
-  text: string;
-}
 
 /** Packs conversations into archives. */
 @Injectable()
@@ -70,38 +62,4 @@ export class ConversationExportService {
 export function eventFileName(index: number, eventId: string): string {
   const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MAX_NAME_LENGTH);
   return `event_${String(index).padStart(6, '0')}_${safe}.json`;
-}
-
-/** Packs entries as they come, so that an archive of any size takes the memory of its largest entry. */
-async function* zip(entries: AsyncIterable<ZipEntry>): AsyncGenerator<Uint8Array> {
-  // Loaded with the first export only.
-  const { Zip, ZipDeflate } = await import('fflate');
-  let chunks: Uint8Array[] = [];
-  const archive = new Zip((error, chunk) => {
-    if (error) {
-      throw error;
-    }
-    chunks.push(chunk);
-  });
-  const takeChunks = (): Uint8Array[] => {
-    const taken = chunks;
-    chunks = [];
-    return taken;
-  };
-  for await (const { name, text } of entries) {
-    const file = new ZipDeflate(name);
-    archive.add(file);
-    const bytes = Buffer.from(text);
-    for (let begin = 0; begin < bytes.length; begin += PIECE_BYTES) {
-      const end = Math.min(begin + PIECE_BYTES, bytes.length);
-      file.push(bytes.subarray(begin, end), end === bytes.length);
-      yield* takeChunks();
-      if (end < bytes.length) {
-        // What is packed well leaves nothing to wait for.
-        await setImmediate();
-      }
-    }
-  }
-  archive.end();
-  yield* takeChunks();
 }

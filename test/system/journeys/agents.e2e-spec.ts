@@ -69,6 +69,8 @@ describe('what agents do, seen through the service', () => {
       accept: false,
       reason: 'Not on a Friday.',
     });
+    await user.conversationIn(id, 'idle');
+    await user.say(id, 'Then leave it.');
     await user.conversationIn(id, 'finished');
     expect((await user.run(sandboxId, 'ls')).output).not.toContain('no.txt');
     expect(await user.eventsOfKind(id, 'UserRejectObservation')).toMatchObject([

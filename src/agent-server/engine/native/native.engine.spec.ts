@@ -353,6 +353,8 @@ describe('confirmation', () => {
       confirmationPolicy: 'always',
     });
     await engine.confirm(host, false, 'not that one', never);
+    expect(host.status).toBe('idle');
+    await engine.run(host, never);
     expect(host.ofKind('UserRejectObservation')).toMatchObject([
       {
         rejection_reason: 'not that one',
@@ -406,7 +408,9 @@ describe('pause and interruption', () => {
   it('pauses after the step, and continues later', async () => {
     const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
     host.onAppend = ({ kind }) => {
-      if (kind === "ActionEvent") { host.pause = true; }
+      if (kind === 'ActionEvent') {
+        host.pause = true;
+      }
     };
     await engine.run(host, never);
     expect(host.status).toBe('paused');

@@ -75,7 +75,8 @@ export class NativeEngine extends AgentEngine {
       await this.#createLoop(host, signal).runOpenCalls();
     } else {
       await rejectOpenCalls(host, reason ?? 'no reason given');
-      await this.#createLoop(host, signal).run();
+      // Clients run the agent again, or their user says what to do instead.
+      await host.setStatus('idle');
     }
   }
 

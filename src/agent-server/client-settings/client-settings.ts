@@ -1,0 +1,103 @@
+import { redactAgent, MASK } from '../conversations/agent-redaction.js';
+import { HttpError } from '../http/http-error.js';
+
+/** Free JSON of clients. */
+export type JsonObject = Record<string, unknown>;
+
+const MAX_SETTINGS_BYTES = 512 * 1024;
+const MAX_SECRETS = 200;
+
+/** The parts of the settings that clients change by themselves. */
+export type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
+
+interface StoredSecret {
+  value: string;
+  description: string | null;
+}
+
+/**
+ * What clients of the agent server keep here for each other: the settings of agents and named secrets. In memory only,
+ * as every secret is: they are gone when the server ends. Nothing of it reaches a conversation by itself.
+ */
+export class ClientSettings {
+  readonly #secrets = new Map<string, StoredSecret>();
+  #parts: Record<SettingsPart, JsonObject> = {
+    agent_settings: { agent_kind: 'openhands', llm: {}, mcp_config: {} },
+    conversation_settings: {},
+    misc_settings: {},
+  };
+
+  /** @param withSecrets whether secrets are shown, not masked */
+  show(withSecrets: boolean): JsonObject {
+    const { agent_settings: agent, conversation_settings, misc_settings } = this.#parts;
+    const llm = agent['llm'];
+    return {
+      agent_settings: withSecrets ? agent : redactAgent(agent),
+      conversation_settings,
+      llm_api_key_is_set: isObject(llm) && typeof llm['api_key'] === 'string' && llm['api_key'] !== '',
+      active_profile: null,
+      active_agent_profile_id: null,
+      active_meta_profile: null,
+      misc_settings,
+    };
+  }
+
+  /**
+   * Changes the members that are given; null removes one inside another, a mask keeps what is stored.
+   *
+   * @throws HttpError 413 when the settings would become too large
+   */
+  update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
+    const { agent_settings: agent, conversation_settings: conversation, misc_settings: misc } = this.#parts;
+    const next = {
+      agent_settings: merge(agent, changes.agent_settings ?? {}),
+      conversation_settings: merge(conversation, changes.conversation_settings ?? {}),
+      misc_settings: merge(misc, changes.misc_settings ?? {}),
+    };
+    if (JSON.stringify(next).length > MAX_SETTINGS_BYTES) {
+      throw new HttpError(413, `The settings may have at most ${MAX_SETTINGS_BYTES / 1024} KiB.`);
+    }
+    this.#parts = next;
+  }
+
+  secrets(): { name: string; description: string | null }[] {
+    return [...this.#secrets].map(([name, { description }]) => ({ name, description }));
+  }
+
+  /** The value of a secret; null if there is none. */
+  secret(name: string): string | null {
+    return this.#secrets.get(name)?.value ?? null;
+  }
+
+  /** @throws HttpError 409 when there are too many */
+  setSecret(name: string, value: string, description: string | null): void {
+    if (!this.#secrets.has(name) && this.#secrets.size >= MAX_SECRETS) {
+      throw new HttpError(409, `There are ${MAX_SECRETS} secrets, the most allowed: delete one first.`);
+    }
+    this.#secrets.set(name, { value, description });
+  }
+
+  /** @returns whether there was one */
+  deleteSecret(name: string): boolean {
+    return this.#secrets.delete(name);
+  }
+}
+
+function merge(old: JsonObject, changes: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(old));
+  for (const [key, value] of Object.entries(changes)) {
+    const before = merged.get(key);
+    if (value === null) {
+      merged.delete(key);
+    } else if (isObject(value)) {
+      merged.set(key, merge(isObject(before) ? before : {}, value));
+    } else if (value !== MASK) {
+      merged.set(key, value);
+    }
+  }
+  return Object.fromEntries(merged);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

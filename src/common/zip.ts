@@ -1,0 +1,46 @@
+import { setImmediate } from 'node:timers/promises';
+
+/** Packed at a time, which takes a few milliseconds. */
+const PIECE_BYTES = 128 * 1024;
+
+/** A file of an archive. */
+export interface ZipEntry {
+  name: string;
+  text: string;
+}
+
+/** Packs entries as they come, so that an archive of any size takes the memory of its largest entry. */
+export async function* zip(
+  entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
+): AsyncGenerator<Uint8Array> {
+  // Loaded with the first export only.
+  const { Zip, ZipDeflate } = await import('fflate');
+  let chunks: Uint8Array[] = [];
+  const archive = new Zip((error, chunk) => {
+    if (error) {
+      throw error;
+    }
+    chunks.push(chunk);
+  });
+  const takeChunks = (): Uint8Array[] => {
+    const taken = chunks;
+    chunks = [];
+    return taken;
+  };
+  for await (const { name, text } of entries) {
+    const file = new ZipDeflate(name);
+    archive.add(file);
+    const bytes = Buffer.from(text);
+    for (let begin = 0; begin < bytes.length; begin += PIECE_BYTES) {
+      const end = Math.min(begin + PIECE_BYTES, bytes.length);
+      file.push(bytes.subarray(begin, end), end === bytes.length);
+      yield* takeChunks();
+      if (end < bytes.length) {
+        // What is packed well leaves nothing to wait for.
+        await setImmediate();
+      }
+    }
+  }
+  archive.end();
+  yield* takeChunks();
+}
