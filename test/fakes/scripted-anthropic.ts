@@ -14,7 +14,13 @@ export interface AnthropicRequest {
   body: Record<string, unknown>;
 }
 
-/** Anthropic's Messages API over real HTTP, streamed; it gives the answers of a list, the last one for ever. */
+/** Decides by the body of a request; null: never answers. */
+export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer | null;
+
+/**
+ * Anthropic's Messages API over real HTTP, streamed and whole; it gives the answers of a list, the last one for ever, or
+ * those of a script.
+ */
 export class ScriptedAnthropic {
   readonly requests: AnthropicRequest[] = [];
 
@@ -24,17 +30,21 @@ export class ScriptedAnthropic {
     readonly url: string,
   ) {}
 
-  static async start(answers: readonly AnthropicAnswer[]): Promise<ScriptedAnthropic> {
+  static async start(answers: readonly AnthropicAnswer[] | AnthropicScript): Promise<ScriptedAnthropic> {
     let self: ScriptedAnthropic | null = null;
     const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const body = await readJson(request);
       const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
-      const answer = answers[Math.min(index, answers.length) - 1];
-      if (request.url !== '/v1/messages' || answer === undefined) {
+      const { pathname } = new URL(request.url ?? '/', 'http://fake');
+      const answer =
+        typeof answers === 'function' ? answers(body) : answers[Math.min(index, answers.length) - 1];
+      if (pathname !== '/v1/messages' || answer === undefined) {
         response.writeHead(404).end();
-        return;
+      } else if (answer !== null && body['stream'] === true) {
+        stream(response, answer, `msg_${index}`);
+      } else if (answer !== null) {
+        whole(response, answer, `msg_${index}`);
       }
-      stream(response, answer, `msg_${index}`);
     };
     const server = createServer((request, response) => void serve(request, response));
     const port = await startListening(server);
@@ -55,7 +65,7 @@ async function readJson(request: IncomingMessage): Promise<Record<string, unknow
   for await (const part of request) {
     parts.push(Buffer.from(part));
   }
-  const body: Record<string, unknown> = JSON.parse(Buffer.concat(parts).toString('utf8'));
+  const body: Record<string, unknown> = JSON.parse(Buffer.concat(parts).toString('utf8') || '{}');
   return body;
 }
 
@@ -90,6 +100,23 @@ function stream(response: ServerResponse, answer: AnthropicAnswer, id: string): 
   });
   send('message_stop', {});
   response.end();
+}
+
+function whole(response: ServerResponse, { text = '', call, usage }: AnthropicAnswer, id: string): void {
+  const used = call === undefined ? [] : [{ type: 'tool_use', ...call }];
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(
+    JSON.stringify({
+      id,
+      type: 'message',
+      role: 'assistant',
+      model: 'claude-scripted',
+      content: [{ type: 'text', text }, ...used],
+      stop_reason: call === undefined ? 'end_turn' : 'tool_use',
+      stop_sequence: null,
+      usage: { input_tokens: usage.input, output_tokens: usage.output },
+    }),
+  );
 }
 
 interface Block {

@@ -1,0 +1,84 @@
+// Holds conversations with real agents of the Agent Client Protocol against a scripted model, as far as they can be
+// installed here: npm run test:acp [-- NAME…]. Ends with 0 when all of it works, 1 when something does not, 77 when none
+// could be tried.
+//
+// ACP_AGENTS_FOLDER   where to install them and leave them; else a throw-away folder
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const CANNOT = 77;
+/** With the versions that this was last seen to work with. */
+const PACKAGES = {
+  claude: '@agentclientprotocol/claude-agent-acp@0.101.0',
+  qwen: '@qwen-code/qwen-code@0.24.4',
+};
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+const say = (text) => process.stdout.write(`${text}\n`);
+const npmEnvironment = {
+  ...process.env,
+  PATH: `${path.dirname(process.execPath)}${path.delimiter}${process.env['PATH'] ?? ''}`,
+};
+
+/** @returns where it is installed; undefined when it could not be, which has been said */
+function install(name, folder) {
+  const target = path.join(folder, name);
+  if (!existsSync(path.join(target, 'node_modules'))) {
+    mkdirSync(target, { recursive: true });
+    writeFileSync(path.join(target, 'package.json'), '{ "private": true }\n');
+    say(`installing ${PACKAGES[name]}, which takes a while`);
+    const { status, stdout, stderr } = spawnSync(
+      'npm',
+      ['install', '--ignore-scripts', '--no-audit', '--no-fund', PACKAGES[name]],
+      { cwd: target, encoding: 'utf8', env: npmEnvironment },
+    );
+    if (status !== 0) {
+      say(`${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-10).join('\n'));
+      say(`NOT TRIED: ${PACKAGES[name]} could not be installed.`);
+      return undefined;
+    }
+  }
+  return target;
+}
+
+const asked = process.argv.slice(2);
+const names = asked.length > 0 ? asked : Object.keys(PACKAGES);
+const given = process.env['ACP_AGENTS_FOLDER'];
+const folder = given ?? mkdtempSync(path.join(tmpdir(), 'slipway-acp-'));
+const results = [];
+try {
+  for (const name of names) {
+    if (PACKAGES[name] === undefined) {
+      say(`There is no agent ${name} here, only ${Object.keys(PACKAGES).join(' and ')}.`);
+      results.push(1);
+      continue;
+    }
+    const target = install(name, folder);
+    if (target === undefined) {
+      results.push(CANNOT);
+      continue;
+    }
+    const { status } = spawnSync(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        'scripts/run-typescript.mjs',
+        'test/acp/run.ts',
+        name,
+        target,
+      ],
+      { cwd: root, stdio: 'inherit' },
+    );
+    results.push(status ?? 1);
+  }
+} finally {
+  if (given === undefined) {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+process.exitCode = results.every((status) => status === CANNOT)
+  ? CANNOT
+  : Number(results.some((status) => status !== 0 && status !== CANNOT));
