@@ -28,6 +28,7 @@ const TABLE_OWNERS = {
   users: 'auth',
   api_keys: 'auth',
   settings: 'settings',
+  llm_profiles: 'settings',
   custom_secrets: 'settings',
   mcp_configs: 'mcp-config',
   provider_tokens: 'git-providers',

@@ -17,6 +17,7 @@ import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.mo
 import { SecretsV1Module } from './v1/secrets/secrets-v1.module.js';
 import { ModelsModule } from './v1/models/models.module.js';
 import { SkillsModule } from './v1/skills/skills.module.js';
+import { NestedSettingsModule } from './v1/settings/nested-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
 import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
@@ -47,6 +48,7 @@ export class AppModule {
         AppConversationsModule,
         SandboxSettingsModule,
         SecretsV1Module,
+        NestedSettingsModule,
         ModelsModule,
         SkillsModule,
         EventsModule,

@@ -11,6 +11,7 @@ import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provid
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../mcp-config/mcp-config.repository.js';
 import { WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/custom-secret.repository.js';
+import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/llm-profile.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../v1/sandboxes/session-key.js';
@@ -21,6 +22,7 @@ import type { KeysSession } from './keys-session.js';
 /** Every column in the database that holds encrypted records, except for the key check itself. */
 const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...SETTINGS_ENCRYPTED_COLUMNS,
+  ...LLM_PROFILE_ENCRYPTED_COLUMNS,
   ...CUSTOM_SECRET_ENCRYPTED_COLUMNS,
   ...MCP_CONFIG_ENCRYPTED_COLUMNS,
   ...PROVIDER_TOKEN_ENCRYPTED_COLUMNS,

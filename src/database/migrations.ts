@@ -6,6 +6,7 @@ import { IndexUnfinishedStarts1764100000000 } from './migrations/1764100000000-i
 import { AddModelAddresses1764200000000 } from './migrations/1764200000000-add-model-addresses.js';
 import { AddExposePorts1764300000000 } from './migrations/1764300000000-add-expose-ports.js';
 import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
+import { AddProfilesAndDetails1764500000000 } from './migrations/1764500000000-add-profiles-and-details.js';
 import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
 
@@ -19,6 +20,7 @@ export const MIGRATIONS = [
   AddModelAddresses1764200000000,
   AddExposePorts1764300000000,
   AdoptAndQueue1764400000000,
+  AddProfilesAndDetails1764500000000,
   AddWebhookEndpoints1764600000000,
   AddAgentsOfConversations1764900000000,
 ];

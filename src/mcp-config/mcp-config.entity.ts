@@ -20,6 +20,10 @@ export class McpConfig {
   @Column('text', { nullable: true })
   secrets: string | null;
 
+  /** Encrypted JSON of what newer clients gave beyond that, see `McpDetails`; null when there is nothing. */
+  @Column('text', { nullable: true })
+  details: string | null;
+
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
 }

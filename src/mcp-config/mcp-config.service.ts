@@ -5,7 +5,9 @@ import { type InputProblem, InvalidInputError } from '../common/errors/domain-er
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { type McpConfigColumns, McpConfigRepository } from './mcp-config.repository.js';
+import type { ClearMcpConfig } from './mcp-config.types.js';
 import { resolveMasks } from './mcp-secrets.js';
+import { patchNamedServers } from './named-servers.js';
 
 /** Stores users' MCP configurations, for the features whose requests bring one. */
 @Injectable()
@@ -40,6 +42,29 @@ export class McpConfigService {
       throw new InvalidInputError(all);
     }
     await this.configs.replace(manager, userId, config);
+  }
+
+  /**
+   * Changes a user's tool servers within the caller's transaction, as `patchNamedServers` reads the patch. Throws like
+   * {@link store}.
+   */
+  async patch(manager: EntityManager, userId: string, patch: unknown, loc: readonly string[]): Promise<void> {
+    await lockUser(manager, userId);
+    const { config, problems } = patchNamedServers(await this.configs.read(userId, manager), patch, loc);
+    const all = [...problems, ...this.refusedAddresses(config, loc)];
+    if (all.length > 0) {
+      throw new InvalidInputError(all);
+    }
+    await this.configs.replace(manager, userId, config);
+  }
+
+  private refusedAddresses(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {
+    return [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])].flatMap(({ url, details }) => {
+      const msg = this.addresses.problem(url);
+      const name = details?.['name'];
+      const at = typeof name === 'string' ? [name, 'url'] : ['url'];
+      return msg === null ? [] : [{ loc: [...loc, ...at], msg, type: 'value_error' }];
+    });
   }
 
   /**

@@ -1,3 +1,5 @@
+import type { JsonObject } from '../common/json-merge.js';
+
 /** A tool server reached over HTTP; `api_key` is null or the mask. */
 export interface StoredRemoteMcpServer {
   url: string;
@@ -23,6 +25,8 @@ export interface StoredMcpConfig {
 export interface ClearRemoteMcpServer {
   url: string;
   apiKey: string | null;
+  /** What newer clients gave beyond that: `name`, `headers`, `timeout`, `enabled`, … */
+  details?: JsonObject;
 }
 
 /** A tool server started as a command, with its environment in clear. Never part of a response or a row. */
@@ -31,6 +35,8 @@ export interface ClearStdioMcpServer {
   command: string;
   args: string[];
   env: ReadonlyMap<string, string>;
+  /** What newer clients gave beyond that: `cwd`, `timeout`, `enabled`, … */
+  details?: JsonObject;
 }
 
 /** The MCP configuration with its secrets, as agents need it. */

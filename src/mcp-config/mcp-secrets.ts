@@ -1,4 +1,5 @@
 import type { InputProblem } from '../common/errors/domain-error.js';
+import type { JsonObject } from '../common/json-merge.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
 import type {
   ClearMcpConfig,
@@ -112,6 +113,43 @@ function requireSecret(secret: string | undefined): string {
   return secret;
 }
 
+/** The details of servers by url, or by name. */
+export interface McpDetails {
+  sse: Pairs<JsonObject>;
+  stdio: Pairs<JsonObject>;
+  shttp: Pairs<JsonObject>;
+}
+
+/** What servers have beyond the three lists, or null when none has anything. */
+export function detailsOf(config: ClearMcpConfig): McpDetails | null {
+  const details: McpDetails = {
+    sse: remoteDetails(config.sseServers),
+    stdio: config.stdioServers.flatMap(({ name, details: own }): Pairs<JsonObject> =>
+      own ? [[name, own]] : [],
+    ),
+    shttp: remoteDetails(config.shttpServers),
+  };
+  return Object.values(details).some((entries: unknown[]) => entries.length > 0) ? details : null;
+}
+
+function remoteDetails(servers: readonly ClearRemoteMcpServer[]): Pairs<JsonObject> {
+  return servers.flatMap(({ url, details }): Pairs<JsonObject> => (details ? [[url, details]] : []));
+}
+
+function withOwnDetails<Server extends object>(server: Server, details: JsonObject | undefined): Server {
+  return details ? { ...server, details } : server;
+}
+
+/** A configuration with the details of its servers. */
+export function withDetails(config: ClearMcpConfig, { sse, stdio, shttp }: McpDetails): ClearMcpConfig {
+  const known = { sse: new Map(sse), stdio: new Map(stdio), shttp: new Map(shttp) };
+  return {
+    sseServers: config.sseServers.map((server) => withOwnDetails(server, known.sse.get(server.url))),
+    stdioServers: config.stdioServers.map((server) => withOwnDetails(server, known.stdio.get(server.name))),
+    shttpServers: config.shttpServers.map((server) => withOwnDetails(server, known.shttp.get(server.url))),
+  };
+}
+
 /** A configuration without masks, and a problem for each mask that had nothing behind it. */
 interface ResolvedMasks {
   config: ClearMcpConfig;
@@ -162,10 +200,13 @@ function remoteServers(
   stored: readonly ClearRemoteMcpServer[] = [],
   resolve: Resolve,
 ): ClearRemoteMcpServer[] {
-  const known = new Map(stored.map(({ url, apiKey }) => [url, apiKey]));
+  const known = new Map(stored.map((server) => [server.url, server]));
   return servers.map(({ url, api_key }, index) => ({
     url,
-    apiKey: isBlank(api_key) ? null : resolve(api_key, known.get(url), [list, String(index), 'api_key']),
+    apiKey: isBlank(api_key)
+      ? null
+      : resolve(api_key, known.get(url)?.apiKey, [list, String(index), 'api_key']),
+    ...keptDetails(known.get(url)),
   }));
 }
 
@@ -174,7 +215,7 @@ function stdioServers(
   stored: readonly ClearStdioMcpServer[] = [],
   resolve: Resolve,
 ): ClearStdioMcpServer[] {
-  const known = new Map(stored.map(({ name, env }) => [name, env]));
+  const known = new Map(stored.map((server) => [server.name, server]));
   return servers.map(({ name, command, args = [], env = new Map<string, string>() }, index) => ({
     name,
     command,
@@ -182,10 +223,16 @@ function stdioServers(
     env: new Map(
       [...env].map(([variable, value]) => [
         variable,
-        resolve(value, known.get(name)?.get(variable), ['stdio_servers', String(index), 'env', variable]),
+        resolve(value, known.get(name)?.env.get(variable), ['stdio_servers', String(index), 'env', variable]),
       ]),
     ),
+    ...keptDetails(known.get(name)),
   }));
+}
+
+/** A client that does not know the details of a server means no change by leaving them out. */
+function keptDetails(stored: { details?: JsonObject } | undefined): { details?: JsonObject } {
+  return stored?.details ? { details: stored.details } : {};
 }
 
 function isBlank(key: string | null | undefined): key is null | undefined | '' {

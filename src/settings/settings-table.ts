@@ -18,7 +18,7 @@ interface Setting {
   blankClears?: boolean;
 }
 
-type TableColumn = Exclude<keyof Settings, 'userId' | 'user' | 'createdAt' | 'updatedAt'>;
+type TableColumn = Exclude<keyof Settings, 'userId' | 'user' | 'details' | 'createdAt' | 'updatedAt'>;
 
 /**
  * Every member of the settings, in the order of the API document. The row, the SELECT, the upsert and the response all
@@ -100,12 +100,15 @@ export function isKeyColumn(column: SettingsColumn): column is SettingsKeyColumn
 }
 
 /** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
-export function settingsBinding(column: SettingsKeyColumn, userId: string): string {
+export function settingsBinding(column: SettingsKeyColumn | 'details', userId: string): string {
   return `settings.${column}:${userId}`;
 }
 
 /** The encrypted columns of this table. */
-export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = SETTINGS_KEY_COLUMNS.map((column) => ({
+export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  ...SETTINGS_KEY_COLUMNS,
+  'details' as const,
+].map((column) => ({
   table: 'settings',
   column,
   keyColumns: ['user_id'],

@@ -95,6 +95,10 @@ export class Settings {
   @Column('text', { nullable: true })
   git_user_email: string | null;
 
+  /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
+  @Column('text', { nullable: true })
+  details: string | null;
+
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
 

@@ -5,6 +5,8 @@ import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentSecretsReader } from './agent-secrets.reader.js';
 import { CustomSecret } from './custom-secret.entity.js';
 import { CustomSecretRepository } from './custom-secret.repository.js';
+import { LlmProfile } from './llm-profile.entity.js';
+import { LlmProfileRepository } from './llm-profile.repository.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
@@ -14,15 +16,20 @@ import { SettingsService } from './settings.service.js';
 
 /** Users' settings and custom secrets. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Settings, CustomSecret]), McpConfigModule, GitProvidersModule],
+  imports: [
+    TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile]),
+    McpConfigModule,
+    GitProvidersModule,
+  ],
   controllers: [SettingsController, SecretsController],
   providers: [
     SettingsService,
     SettingsRepository,
     SecretsService,
     CustomSecretRepository,
+    LlmProfileRepository,
     AgentSecretsReader,
   ],
-  exports: [SettingsRepository, SecretsService, AgentSecretsReader],
+  exports: [SettingsRepository, SettingsService, LlmProfileRepository, SecretsService, AgentSecretsReader],
 })
 export class SettingsModule {}

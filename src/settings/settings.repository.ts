@@ -17,15 +17,17 @@ import {
   type SettingsKeys,
   type SettingsRow,
 } from './settings-table.js';
+import { NO_DETAILS, type SettingsDetails } from './nested-settings.js';
 import { Settings } from './settings.entity.js';
 
 /** Everything `GET /api/settings` shows, in one statement. No row: nothing is stored for the user ($1). */
 export const LOAD_SETTINGS = loadSettings(SETTINGS_COLUMNS.map(selected));
 
-/** {@link LOAD_SETTINGS}, with the encrypted keys beside what is shown of them. */
+/** {@link LOAD_SETTINGS}, with the encrypted columns beside what is shown of them. */
 const LOAD_SETTINGS_AND_KEYS = loadSettings([
   ...SETTINGS_COLUMNS.map(selected),
   ...SETTINGS_KEY_COLUMNS.map((column) => `s.${column}`),
+  's.details',
 ]);
 
 function loadSettings(columns: readonly string[]): string {
@@ -75,9 +77,12 @@ export class SettingsRepository extends Repository<Settings> {
    *
    * @throws SecretDecryptionError when a stored key is not readable with the configured keys
    */
-  async loadWithKeys(userId: string): Promise<{ settings: Settings | null; keys: SettingsKeys }> {
-    const settings = await this.findOneBy({ userId });
-    return { settings, keys: this.inClear(userId, settings) };
+  async loadWithKeys(
+    userId: string,
+    manager: EntityManager = this.manager,
+  ): Promise<{ settings: Settings | null; keys: SettingsKeys; details: SettingsDetails }> {
+    const settings = await manager.findOneBy(Settings, { userId });
+    return { settings, keys: this.inClear(userId, settings), details: this.detailsOf(userId, settings) };
   }
 
   /**
@@ -85,26 +90,41 @@ export class SettingsRepository extends Repository<Settings> {
    *
    * @throws SecretDecryptionError when a stored key is not readable with the configured keys
    */
-  async loadShownWithKeys(userId: string): Promise<{ row: SettingsRow | null; keys: SettingsKeys }> {
-    const rows: (SettingsRow & SettingsKeys)[] = await this.query(LOAD_SETTINGS_AND_KEYS, [userId]);
+  async loadShownWithKeys(
+    userId: string,
+  ): Promise<{ row: SettingsRow | null; keys: SettingsKeys; details: SettingsDetails }> {
+    const rows: (SettingsRow & SettingsKeys & Pick<Settings, 'details'>)[] = await this.query(
+      LOAD_SETTINGS_AND_KEYS,
+      [userId],
+    );
     const row = rows[0] ?? null;
-    return { row, keys: this.inClear(userId, row) };
+    return { row, keys: this.inClear(userId, row), details: this.detailsOf(userId, row) };
+  }
+
+  /** Replaces what is stored beyond the columns; the user's settings exist already, and the caller has locked the user. */
+  async storeDetails(manager: EntityManager, userId: string, details: SettingsDetails): Promise<void> {
+    const record = this.cipher.encrypt(JSON.stringify(details), settingsBinding('details', userId));
+    await manager.update(Settings, { userId }, { details: record });
   }
 
   /**
    * Merges the changes into the user's settings, which exist from then on, and replaces the tool servers if some are
    * given: one statement, all of it or nothing.
    *
+   * @returns false when nothing was stored, because the stored tool servers have to be read first
    * @throws DomainError unauthorized when the user has been removed meanwhile
    */
-  async store(userId: string, changes: SettingsChanges, mcpConfig?: McpConfigColumns): Promise<void> {
+  async store(userId: string, changes: SettingsChanges, mcpConfig?: McpConfigColumns): Promise<boolean> {
     const columns = [...changes.keys()];
     const text = mcpConfig ? settingsAndMcpUpsert(columns) : settingsUpsert(columns);
     const own = this.storedValues(userId, changes);
     const values = mcpConfig ? [userId, mcpConfig.config, mcpConfig.secrets, ...own] : [userId, ...own];
     try {
       const statement = this.upsertStatement(text);
-      await (statement ? statement.run(this.dataSource, values) : this.query(text, values));
+      const rows: unknown = await (statement
+        ? statement.run(this.dataSource, values)
+        : this.query(text, values));
+      return mcpConfig === undefined || (Array.isArray(rows) && rows.length > 0);
     } catch (error) {
       throw userIsGone(error) ? new DomainError('unauthorized', 'unauthorized', 'Unauthorized') : error;
     }
@@ -139,6 +159,13 @@ export class SettingsRepository extends Repository<Settings> {
     };
   }
 
+  private detailsOf(userId: string, stored: Pick<Settings, 'details'> | null): SettingsDetails {
+    const record = stored?.details ?? null;
+    return record === null
+      ? NO_DETAILS
+      : { ...NO_DETAILS, ...JSON.parse(this.cipher.decrypt(record, settingsBinding('details', userId))) };
+  }
+
   private storedValues(userId: string, changes: SettingsChanges): unknown[] {
     return [...changes].map(([column, value]) =>
       isKeyColumn(column) && typeof value === 'string'
@@ -163,7 +190,8 @@ export class SettingsRepository extends Repository<Settings> {
  * a new row does not get have their defaults.
  */
 export function settingsUpsert(columns: readonly SettingsColumn[]): string {
-  return upsert(columns, ['$1', ...columns.map((_column, index) => `$${index + 2}`)]);
+  const values = ['$1', ...columns.map((_column, index) => `$${index + 2}`)];
+  return upsert(columns, `VALUES (${values.join(', ')})`);
 }
 
 /**
@@ -175,13 +203,14 @@ function settingsAndMcpUpsert(columns: readonly SettingsColumn[]): string {
   const parameters = columns.map((_column, index) => `$${index + 4}`);
   return `
     WITH owner AS MATERIALIZED (SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE),
-    mcp AS (${mcpConfigUpsert('(SELECT id FROM owner)', '$2', '$3')})
-    ${upsert(columns, ['(SELECT id FROM owner)', ...parameters])}`;
+    mcp AS (${mcpConfigUpsert('(SELECT id FROM owner)', '$2', '$3')}),
+    own AS (${upsert(columns, `SELECT ${['user_id', ...parameters].join(', ')} FROM mcp`)})
+    SELECT user_id FROM mcp`;
 }
 
-function upsert(columns: readonly SettingsColumn[], values: readonly string[]): string {
+function upsert(columns: readonly SettingsColumn[], source: string): string {
   const updates = columns.map((column) => `${column} = excluded.${column}`);
   const onConflict =
     updates.length === 0 ? 'NOTHING' : `UPDATE SET ${updates.join(', ')}, updated_at = now()`;
-  return `INSERT INTO settings (${['user_id', ...columns].join(', ')}) VALUES (${values.join(', ')}) ON CONFLICT (user_id) DO ${onConflict}`;
+  return `INSERT INTO settings (${['user_id', ...columns].join(', ')}) ${source} ON CONFLICT (user_id) DO ${onConflict}`;
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { DomainError, InvalidInputError, type InputProblem } from '../common/errors/domain-error.js';
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { ProviderTokenWarning } from '../git-providers/tokens/plan-token-changes.js';
@@ -23,11 +24,16 @@ export class SettingsService {
   /**
    * Merges a request into what is stored; all of it or nothing.
    *
+   * @param also further work of the same transaction, which has locked the user
    * @returns a warning for each token that was stored although its provider gave no verdict
    * @throws InvalidInputError for rules that need more than the request to judge
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
-  async store(userId: string, dto: SettingsDto): Promise<ProviderTokenWarning[]> {
+  async store(
+    userId: string,
+    dto: SettingsDto,
+    also?: (manager: EntityManager) => Promise<void>,
+  ): Promise<ProviderTokenWarning[]> {
     const problems = this.addressProblems(dto);
     if (problems.length > 0) {
       throw new InvalidInputError(problems);
@@ -35,10 +41,11 @@ export class SettingsService {
     const changes = settingsChanges(dto);
     const { mcp_config: mcpConfig, secrets_store: secretsStore } = dto;
     const mcpColumns = mcpConfig && this.mcpConfigs.toColumns(userId, mcpConfig);
-    if (secretsStore === undefined && (mcpConfig === undefined || mcpColumns)) {
+    if (!also && secretsStore === undefined && (mcpConfig === undefined || mcpColumns)) {
       // Most requests by far: nothing has to be read, and no provider asked, first.
-      await this.settings.store(userId, changes, mcpColumns ?? undefined);
-      return [];
+      if (await this.settings.store(userId, changes, mcpColumns ?? undefined)) {
+        return [];
+      }
     }
     const tokens = await this.tokens.prepare(userId, secretsStore?.provider_tokens ?? new Map(), [
       'body',
@@ -52,6 +59,7 @@ export class SettingsService {
       if (mcpConfig !== undefined) {
         await this.mcpConfigs.store(manager, userId, mcpConfig, ['body', 'mcp_config']);
       }
+      await also?.(manager);
     });
     return tokens.warnings;
   }
@@ -60,7 +68,7 @@ export class SettingsService {
   async find(userId: string): Promise<SettingsRow> {
     const row = await this.settings.load(userId);
     if (!row) {
-      throw new DomainError('not_found', 'not_found', 'Settings not found');
+      throw settingsNotFound();
     }
     return row;
   }
@@ -73,4 +81,9 @@ export class SettingsService {
       ...(mcpConfig ? this.mcpConfigs.addressProblems(mcpConfig, ['body', 'mcp_config']) : []),
     ];
   }
+}
+
+/** Said before a user stored anything. */
+export function settingsNotFound(): DomainError {
+  return new DomainError('not_found', 'not_found', 'Settings not found');
 }

@@ -2,12 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 
-interface ListedModel {
-  provider: string | null;
+/** A model, or a provider. */
+interface Listed {
+  provider?: string | null;
   name: string;
   verified: boolean;
-  hidden: boolean;
-  canonical: null;
+}
+
+interface Page {
+  items: Listed[];
+  next_page_id: string | null;
 }
 
 describe('/api/v1/config', () => {
@@ -23,18 +27,15 @@ describe('/api/v1/config', () => {
     await app.close();
   });
 
-  const search = async <Item>(
-    list: 'models' | 'providers',
-    query: object = {},
-  ): Promise<{ items: Item[]; next_page_id: string | null }> =>
+  const search = async (list: 'models' | 'providers', query: object = {}): Promise<Page> =>
     (await request(app.url).get(`/api/v1/config/${list}/search`).query(query).set(user.headers).expect(200))
       .body;
 
-  async function all<Item>(list: 'models' | 'providers', query: object = {}): Promise<Item[]> {
-    const items: Item[] = [];
+  async function all(list: 'models' | 'providers', query: object = {}): Promise<Listed[]> {
+    const items: Listed[] = [];
     let page: string | null = null;
     do {
-      const found: { items: Item[]; next_page_id: string | null } = await search<Item>(list, {
+      const found: Page = await search(list, {
         ...query,
         limit: 100,
         ...(page !== null && { page_id: page }),
@@ -51,13 +52,13 @@ describe('/api/v1/config', () => {
   });
 
   it('lists the models of the catalogue in pages, each once', async () => {
-    const models = await all<ListedModel>('models');
+    const models = await all('models');
     const names = models.map(({ provider, name }) => `${provider}/${name}`);
 
     expect(names.length).toBeGreaterThan(500);
     expect(new Set(names).size).toBe(names.length);
     expect(names).toContain('anthropic/claude-sonnet-4-5');
-    const first = await search<ListedModel>('models', { limit: 1 });
+    const first = await search('models', { limit: 1 });
     expect(first).toEqual({ items: models.slice(0, 1), next_page_id: expect.any(String) });
     expect(Object.keys(first.items[0] ?? {})).toEqual([
       'provider',
@@ -69,20 +70,20 @@ describe('/api/v1/config', () => {
   });
 
   it('finds models by name, provider and whether they are verified', async () => {
-    const found = await all<ListedModel>('models', { query: 'SONNET', provider__eq: 'anthropic' });
+    const found = await all('models', { query: 'SONNET', provider__eq: 'anthropic' });
     expect(found.length).toBeGreaterThan(0);
     expect(found.every(({ provider, name }) => provider === 'anthropic' && name.includes('sonnet'))).toBe(
       true,
     );
 
-    const verified = await all<ListedModel>('models', { verified__eq: true });
+    const verified = await all('models', { verified__eq: true });
     expect(new Set(verified.map(({ provider }) => provider))).toEqual(new Set(['anthropic', 'openai']));
     expect(verified.map(({ name }) => name).join(' ')).not.toMatch(/embedding|tts|dall-e/);
     expect(await search('models', { provider__eq: 'nobody' })).toEqual({ items: [], next_page_id: null });
   });
 
   it('lists providers, verified ones first', async () => {
-    const providers = await all<{ name: string; verified: boolean }>('providers');
+    const providers = await all('providers');
 
     expect(providers.slice(0, 3)).toEqual([
       { name: 'anthropic', verified: true },

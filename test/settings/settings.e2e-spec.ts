@@ -400,7 +400,10 @@ describe('settings', () => {
     expect(dump).not.toMatch(/hush-/);
     expect(dump).not.toContain(hosts.worlds.github.token);
     const secrets = await Promise.all(
-      [...SETTINGS_ENCRYPTED_COLUMNS, ...CUSTOM_SECRET_ENCRYPTED_COLUMNS].map(async (place) => {
+      [
+        ...SETTINGS_ENCRYPTED_COLUMNS.filter(({ column }) => column !== 'details'),
+        ...CUSTOM_SECRET_ENCRYPTED_COLUMNS,
+      ].map(async (place) => {
         const keys = place.keyColumns.map((column) => `${column}::text`).join(', ');
         const [row] = await app.dataSource.query<[Record<string, string>]>(
           `SELECT ${keys}, ${place.column} AS record FROM ${place.table} WHERE user_id = $1`,

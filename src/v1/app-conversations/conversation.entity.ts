@@ -61,6 +61,10 @@ export class AppConversation {
   @Column('text', { name: 'llm_base_url', nullable: true })
   llmBaseUrl: string | null;
 
+  /** The stored profile that its model and key come from; null: the settings. */
+  @Column('text', { name: 'llm_profile', nullable: true })
+  llmProfile: string | null;
+
   /** `acp:` and a name of the operator's list; null: our own agent. */
   @Column('text', { nullable: true })
   agent: string | null;

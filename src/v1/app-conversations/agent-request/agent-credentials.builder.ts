@@ -8,6 +8,7 @@ import { AcpAgents } from './acp-agents.js';
 import { toAcpLaunch } from './acp-launch.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import { mcpServerEntries, secretSources } from './agent-request.builder.js';
+import { isSameModelServer, type NamedModel } from '../../../settings/model-server.js';
 import { agentLimits, type AgentSettings } from './agent-settings.js';
 
 /**
@@ -108,37 +109,4 @@ export class AgentCredentialsBuilder {
     }
     return isForModel;
   }
-}
-
-/** A model as settings and conversations name it. */
-interface NamedModel {
-  model: string | null;
-  /** Blank or null: the provider's own address. */
-  baseUrl: string | null;
-}
-
-/** Of model names without a provider. */
-const DEFAULT_PROVIDER = 'openai';
-
-/**
- * Whether two models are on the same server, so that a key for one may be sent to the other. Without an address the
- * name implies the provider (`anthropic/x`). Where a model has no name either, only the addresses are compared.
- */
-export function isSameModelServer(one: NamedModel, other: NamedModel): boolean {
-  const [from, to] = [serverOf(one), serverOf(other)];
-  return from === null || to === null ? originOf(one) === originOf(other) : from === to;
-}
-
-function serverOf(named: NamedModel): string | null {
-  const origin = originOf(named);
-  if (origin !== '') {
-    return origin;
-  }
-  const model = named.model?.trim() ?? '';
-  return model === '' ? null : (/^([^/]+)\/./.exec(model)?.[1] ?? DEFAULT_PROVIDER);
-}
-
-function originOf({ baseUrl }: NamedModel): string {
-  const text = baseUrl?.trim() ?? '';
-  return URL.canParse(text) ? new URL(text).origin : text;
 }

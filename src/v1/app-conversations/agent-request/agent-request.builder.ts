@@ -7,7 +7,9 @@ import type {
 } from '../../../agent-protocol/conversation.js';
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { isJsonObject, type JsonObject } from '../../../common/json-merge.js';
 import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
+import { serverName } from '../../../mcp-config/named-servers.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
@@ -351,10 +353,9 @@ export function mcpServerEntries(config: ClearMcpConfig | null): Record<string, 
   if (config === null) {
     return {};
   }
-  const commands = config.stdioServers.map(({ name, command, args, env }) => [
-    name,
-    { command, args, env: Object.fromEntries(env) },
-  ]);
+  const commands = config.stdioServers
+    .filter(isEnabled)
+    .map(({ name, command, args, env }) => [name, { command, args, env: Object.fromEntries(env) }]);
   return Object.fromEntries([
     ...remote(config.sseServers, 'sse', 'sse'),
     ...remote(config.shttpServers, 'shttp', 'http'),
@@ -368,8 +369,24 @@ function remote(
   kind: string,
   transport: string,
 ): [string, McpServerEntry][] {
-  return servers.map(({ url, apiKey }, index) => [
-    `${kind}_${index}`,
-    { url, transport, ...(apiKey !== null && { headers: { Authorization: `Bearer ${apiKey}` } }) },
-  ]);
+  return servers.flatMap((server, index): [string, McpServerEntry][] => {
+    const { url, apiKey, details = {} } = server;
+    const headers = {
+      ...headersOf(details),
+      ...(apiKey !== null && { Authorization: `Bearer ${apiKey}` }),
+    };
+    const entry = { url, transport, ...(Object.keys(headers).length > 0 && { headers }) };
+    return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
+  });
+}
+
+/** Users may switch a server off without removing it. */
+function isEnabled({ details }: { details?: JsonObject }): boolean {
+  return details?.['enabled'] !== false;
+}
+
+function headersOf({ headers }: JsonObject): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(isJsonObject(headers) ? headers : {}).map(([name, value]) => [name, String(value)]),
+  );
 }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isSameModelServer } from './agent-credentials.builder.js';
+import { isSameModelServer } from './model-server.js';
 
 it.each([
   [null, null, true],

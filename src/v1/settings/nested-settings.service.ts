@@ -1,0 +1,109 @@
+import { Injectable } from '@nestjs/common';
+import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { OutboundAddresses } from '../../common/http/host-allowlist.js';
+import { addressProblem } from '../../common/http/address-rules.js';
+import type { JsonObject } from '../../common/json-merge.js';
+import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
+import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
+import { McpConfigService } from '../../mcp-config/mcp-config.service.js';
+import { shownNamedServers } from '../../mcp-config/named-servers.js';
+import { LlmProfileRepository } from '../../settings/llm-profile.repository.js';
+import { changesDetails, mergeDetails, readNestedChange } from '../../settings/nested-settings.js';
+import { SETTINGS } from '../../settings/settings-table.js';
+import { SettingsDto } from '../../settings/settings.dto.js';
+import { SettingsRepository } from '../../settings/settings.repository.js';
+import { SettingsService, settingsNotFound } from '../../settings/settings.service.js';
+import { activeProfile } from './active-profile.js';
+import {
+  LEGACY_MEMBERS,
+  type NestedSettings,
+  type NestedSettingsDto,
+  preferencesOf,
+} from './nested-settings.dto.js';
+
+const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
+  ...Object.keys(SETTINGS),
+  'agent_settings_diff',
+  'conversation_settings_diff',
+]);
+
+/** The settings in nested form: the same rows as the flat ones. */
+@Injectable()
+export class NestedSettingsService {
+  constructor(
+    private readonly settings: SettingsService,
+    private readonly repository: SettingsRepository,
+    private readonly mcpService: McpConfigService,
+    private readonly mcpConfigs: McpConfigRepository,
+    private readonly profiles: LlmProfileRepository,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /** @throws DomainError not_found before anything was stored */
+  async find(userId: string): Promise<NestedSettings> {
+    const [{ row, keys, details }, mcpConfig, profiles] = await Promise.all([
+      this.repository.loadShownWithKeys(userId),
+      this.mcpConfigs.read(userId),
+      this.profiles.list(userId),
+    ]);
+    if (row === null) {
+      throw settingsNotFound();
+    }
+    return {
+      row,
+      details,
+      mcpServers: shownNamedServers(mcpConfig),
+      profiles,
+      activeProfile: activeProfile(profiles, row, keys, details),
+    };
+  }
+
+  /**
+   * Merges a request into what is stored; all of it or nothing.
+   *
+   * @param body the request before its known members were taken out
+   * @throws InvalidInputError, and what `SettingsService.store` throws
+   */
+  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<ProviderTokenWarning[]> {
+    refuseLegacyMembers(body);
+    const { agent_settings_diff: agent = {}, conversation_settings_diff: conversation = {}, ...flat } = dto;
+    const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));
+    this.checkAddress(change.flat['llm_base_url']);
+    const changed = Object.assign(new SettingsDto(), flat, change.flat);
+    if (!changesDetails(change) && change.mcpConfig === undefined) {
+      return await this.settings.store(userId, changed);
+    }
+    return await this.settings.store(userId, changed, async (manager) => {
+      if (changesDetails(change)) {
+        const { details } = await this.repository.loadWithKeys(userId, manager);
+        await this.repository.storeDetails(manager, userId, mergeDetails(details, change.details));
+      }
+      if (change.mcpConfig !== undefined) {
+        const loc = ['body', 'agent_settings_diff', 'mcp_config'];
+        await this.mcpService.patch(manager, userId, change.mcpConfig, loc);
+      }
+    });
+  }
+
+  private checkAddress(baseUrl: unknown): void {
+    if (typeof baseUrl !== 'string' || baseUrl.trim() === '') {
+      return;
+    }
+    const msg = addressProblem(baseUrl.trim(), ['http', 'https']) ?? this.addresses.problem(baseUrl.trim());
+    if (msg !== null) {
+      const loc = ['body', 'agent_settings_diff', 'llm', 'base_url'];
+      throw new InvalidInputError([{ loc, msg, type: 'value_error' }]);
+    }
+  }
+}
+
+function refuseLegacyMembers(body: JsonObject): void {
+  const problems = LEGACY_MEMBERS.filter((name) => Object.hasOwn(body, name)).map((name): InputProblem => ({
+    loc: ['body', name],
+    msg: `Expected the changes alone: send them as ${name}_diff.`,
+    type: 'value_error',
+  }));
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+}

@@ -1,0 +1,227 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { addressProblem } from '../../common/http/address-rules.js';
+import { OutboundAddresses } from '../../common/http/host-allowlist.js';
+import { type JsonObject, mapLeaves, without } from '../../common/json-merge.js';
+import { type ClearLlmProfile, LlmProfileRepository } from '../../settings/llm-profile.repository.js';
+import { isSameModelServer } from '../../settings/model-server.js';
+import { unmasked } from '../../settings/nested-settings.js';
+import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../../settings/setting-fields.js';
+import type { SettingsChanges, SettingsColumn } from '../../settings/settings-table.js';
+import { SettingsRepository } from '../../settings/settings.repository.js';
+import { settingsNotFound } from '../../settings/settings.service.js';
+import { activeProfile, settingsLlm, withoutBlanks } from './active-profile.js';
+import { type SaveProfileDto, textOf } from './profiles.dto.js';
+
+/** Of one user. */
+const MAX_PROFILES = 100;
+const MAX_PROFILE_BYTES = 16 * 1024;
+
+/** Stores models under names, and sets the settings to one of them. */
+@Injectable()
+export class ProfilesService {
+  constructor(
+    private readonly profiles: LlmProfileRepository,
+    private readonly settings: SettingsRepository,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /** Oldest first, and the name of the one that the settings follow. */
+  async list(userId: string): Promise<{ profiles: ClearLlmProfile[]; active: string | null }> {
+    const [profiles, { settings, keys, details }] = await Promise.all([
+      this.profiles.list(userId),
+      this.settings.loadWithKeys(userId),
+    ]);
+    return {
+      profiles,
+      active: settings && activeProfile(profiles, settings, keys, details),
+    };
+  }
+
+  /** @throws DomainError not_found for an unknown name */
+  async find(userId: string, name: string): Promise<ClearLlmProfile> {
+    return required(await this.profiles.findNamed(userId, name), name);
+  }
+
+  /**
+   * Stores a profile, or replaces the one of that name.
+   *
+   * @throws InvalidInputError for members that do not suit, DomainError conflict beyond the most profiles of a user
+   */
+  async save(userId: string, name: string, request: SaveProfileDto): Promise<void> {
+    await this.settings.transaction(userId, async (manager) => {
+      const existing = await this.profiles.findNamed(userId, name, manager);
+      const config = this.checked(await this.requested(manager, userId, request, existing));
+      if (existing) {
+        await this.profiles.replace(manager, existing, config);
+        return;
+      }
+      if ((await this.profiles.countOf(userId, manager)) >= MAX_PROFILES) {
+        throw new DomainError(
+          'conflict',
+          'conflict',
+          `Profile limit reached (${MAX_PROFILES}). Delete a profile before saving a new one.`,
+        );
+      }
+      await this.profiles.add(manager, userId, name, config);
+    });
+  }
+
+  /** Does nothing for an unknown name. The settings follow the oldest that is left, if they followed the removed one. */
+  async remove(userId: string, name: string): Promise<void> {
+    await this.settings.transaction(userId, async (manager) => {
+      const profiles = await this.profiles.list(userId, manager);
+      const removed = profiles.find((profile) => profile.name === name);
+      if (!removed) {
+        return;
+      }
+      const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
+      const wasActive = settings !== null && activeProfile(profiles, settings, keys, details) === name;
+      await this.profiles.removeOne(manager, removed);
+      const [oldest] = profiles.filter((profile) => profile !== removed);
+      if (wasActive && oldest) {
+        await this.activateWithin(manager, userId, oldest);
+      }
+    });
+  }
+
+  /**
+   * Sets the settings' model, address, key and parameters to those of the profile.
+   *
+   * @throws DomainError not_found for an unknown name
+   */
+  async activate(userId: string, name: string): Promise<ClearLlmProfile> {
+    let found: ClearLlmProfile | null = null;
+    await this.settings.transaction(userId, async (manager) => {
+      found = required(await this.profiles.findNamed(userId, name, manager), name);
+      await this.activateWithin(manager, userId, found);
+    });
+    return required(found, name);
+  }
+
+  /** @throws DomainError not_found for an unknown name, conflict when the new one is taken */
+  async rename(userId: string, name: string, newName: string): Promise<void> {
+    await this.settings.transaction(userId, async (manager) => {
+      const profile = required(await this.profiles.findNamed(userId, name, manager), name);
+      if (newName === name) {
+        return;
+      }
+      if ((await this.profiles.findNamed(userId, newName, manager)) !== null) {
+        throw new DomainError('conflict', 'conflict', `Profile '${newName}' already exists`);
+      }
+      await this.profiles.renameTo(manager, profile, newName);
+    });
+  }
+
+  private async activateWithin(
+    manager: EntityManager,
+    userId: string,
+    profile: ClearLlmProfile,
+  ): Promise<void> {
+    const { config } = profile;
+    const { settings, details } = await this.settings.loadWithKeys(userId, manager);
+    const model = textOf(config['model']);
+    const baseUrl = textOf(config['base_url']);
+    const apiKey = textOf(config['api_key']);
+    const isSameServer = isSameModelServer(
+      { model, baseUrl },
+      { model: settings?.llm_model ?? null, baseUrl: settings?.llm_base_url ?? null },
+    );
+    const changes = new Map<SettingsColumn, string | null>([
+      ['llm_model', model],
+      ['llm_base_url', baseUrl],
+    ]);
+    if (apiKey !== null || !isSameServer) {
+      // A key is not sent to another server than the one it was given for.
+      changes.set('llm_api_key', apiKey);
+    }
+    await this.settings.storeWithin(manager, userId, changes satisfies SettingsChanges);
+    await this.settings.storeDetails(manager, userId, {
+      ...details,
+      agent: { ...details.agent, llm: without(config, ['model', 'base_url', 'api_key']) },
+    });
+    await this.profiles.markActive(manager, userId, profile);
+  }
+
+  /** The configuration that a request asks for, keys in clear. */
+  private async requested(
+    manager: EntityManager,
+    userId: string,
+    { llm, include_secrets: includeSecrets = true, preserve_existing_api_key: keepsKey }: SaveProfileDto,
+    existing: ClearLlmProfile | null,
+  ): Promise<JsonObject> {
+    let config: JsonObject;
+    if (llm === undefined || llm === null) {
+      const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
+      if (settings === null) {
+        throw settingsNotFound();
+      }
+      config = settingsLlm(settings, keys, details);
+    } else {
+      const problems = llmProblems(llm);
+      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, ['llm']);
+      if (problems.length > 0) {
+        throw new InvalidInputError(problems);
+      }
+      const isKeyGiven = textOf(given['api_key']) !== null || given['api_key'] === '';
+      config = withoutBlanks({
+        ...(isKeyGiven ? {} : { api_key: existing?.config['api_key'] }),
+        ...without(withoutBlanks(given), LLM_ECHOES),
+      });
+    }
+    if (keepsKey === true && existing) {
+      config = withoutBlanks({ ...config, api_key: existing.config['api_key'] });
+    }
+    return includeSecrets ? config : withoutSecrets(config);
+  }
+
+  /** @throws InvalidInputError for a configuration that no conversation could use */
+  private checked(config: JsonObject): JsonObject {
+    const problems: InputProblem[] = [];
+    if (textOf(config['model'])?.trim() === undefined) {
+      problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
+    }
+    const baseUrl = textOf(config['base_url']);
+    if (baseUrl !== null) {
+      const msg = addressProblem(baseUrl, ['http', 'https']) ?? this.addresses.problem(baseUrl);
+      if (msg !== null) {
+        problems.push({ loc: ['body', 'llm', 'base_url'], msg, type: 'value_error' });
+      }
+    }
+    if (JSON.stringify(config).length > MAX_PROFILE_BYTES) {
+      const msg = `Expected at most ${MAX_PROFILE_BYTES / 1024} KiB.`;
+      problems.push({ loc: ['body', 'llm'], msg, type: 'value_error' });
+    }
+    if (problems.length > 0) {
+      throw new InvalidInputError(problems);
+    }
+    return config;
+  }
+}
+
+function llmProblems(llm: JsonObject): InputProblem[] {
+  return Object.entries(llm).flatMap(([name, value]) => {
+    const known = findField(['llm', name]);
+    const problem = known
+      ? value === null
+        ? null
+        : fieldProblem(known, value)
+      : LLM_ECHOES.some((echo) => echo === name)
+        ? null
+        : { type: 'extra_forbidden', msg: 'This member is not known here.' };
+    return problem ? [{ loc: ['body', 'llm', name], ...problem }] : [];
+  });
+}
+
+function withoutSecrets(config: JsonObject): JsonObject {
+  const copy = mapLeaves(config, (path, leaf) => (isSecretPath(['llm', ...path]) ? null : leaf));
+  return withoutBlanks(copy as JsonObject);
+}
+
+function required(profile: ClearLlmProfile | null, name: string): ClearLlmProfile {
+  if (profile === null) {
+    throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+  }
+  return profile;
+}

@@ -1,0 +1,377 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { McpConfigRepository } from '../../src/mcp-config/mcp-config.repository.js';
+import { SettingsRepository } from '../../src/settings/settings.repository.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { SettingsClient } from '../support/settings-client.js';
+
+const PATH = '/api/v1/settings';
+interface Shown {
+  agent_settings: Record<string, unknown>;
+  conversation_settings: Record<string, unknown>;
+  [member: string]: unknown;
+}
+
+const MASK = '**********';
+
+describe('/api/v1/settings', () => {
+  let app: TestApp;
+  let user: TestUser;
+  let flat: SettingsClient;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    flat = new SettingsClient(app, user);
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const post = (body: object): request.Test => request(app.url).post(PATH).set(user.headers).send(body);
+  const store = async (body: object): Promise<void> => {
+    const { body: answer } = await post(body).expect(200);
+    expect(answer).toEqual({ message: 'Settings stored' });
+  };
+  const shown = async (): Promise<Shown> =>
+    (await request(app.url).get(PATH).set(user.headers).expect(200)).body;
+  const problems = async (body: object): Promise<string[]> => {
+    const response = await post(body).expect(422);
+    return response.body.detail.map(
+      ({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`,
+    );
+  };
+
+  it('needs a key, and something stored', async () => {
+    await request(app.url).get(PATH).expect(401);
+    await request(app.url).post(PATH).send({}).expect(401);
+    const { body } = await request(app.url).get(PATH).set(user.headers).expect(404);
+    expect(body).toMatchObject({ code: 'not_found', detail: 'Settings not found' });
+  });
+
+  it('shows the rows of /api/settings, and stores into them', async () => {
+    await flat.store({
+      language: 'en',
+      agent: 'CodeActAgent',
+      llm_model: 'anthropic/m1',
+      llm_api_key: 'hush-1',
+      llm_base_url: 'https://llm.example.com/v1',
+      max_iterations: 7,
+      confirmation_mode: true,
+      security_analyzer: 'llm',
+      enable_default_condenser: false,
+      search_api_key: 'hush-2',
+    });
+    expect(await shown()).toMatchObject({
+      language: 'en',
+      llm_api_key_set: true,
+      search_api_key: null,
+      search_api_key_set: true,
+      agent_settings: {
+        agent_kind: 'openhands',
+        agent: 'CodeActAgent',
+        llm: { model: 'anthropic/m1', api_key: null, base_url: 'https://llm.example.com/v1' },
+        condenser: { enabled: false },
+        mcp_config: {},
+      },
+      conversation_settings: { max_iterations: 7, confirmation_mode: true, security_analyzer: 'llm' },
+      llm_profiles: { profiles: {}, active: null },
+      provider_tokens_set: {},
+    });
+
+    await store({
+      language: 'de',
+      agent_settings_diff: {
+        llm: { model: 'openai/m2', base_url: null },
+        condenser: { enabled: null },
+      },
+      conversation_settings_diff: { max_iterations: null, security_analyzer: 'none' },
+    });
+    expect(await flat.stored()).toMatchObject({
+      language: 'de',
+      llm_model: 'openai/m2',
+      llm_api_key_set: true,
+      llm_base_url: null,
+      max_iterations: null,
+      confirmation_mode: true,
+      enable_default_condenser: true,
+      search_api_key_set: true,
+    });
+    expect((await shown()).conversation_settings).toEqual({
+      schema_version: 1,
+      max_iterations: 500,
+      confirmation_mode: true,
+      security_analyzer: 'none',
+    });
+  });
+
+  it.each([
+    ['null', null, 'hush-1'],
+    ['the mask', MASK, 'hush-1'],
+    ['blank text', '', null],
+    ['another key', 'hush-2', 'hush-2'],
+  ])('takes %s for the key', async (_what, apiKey, expected) => {
+    await store({ agent_settings_diff: { llm: { api_key: 'hush-1' } } });
+    await store({ agent_settings_diff: { llm: { api_key: apiKey, model: 'm' } } });
+
+    const { keys } = await app.app.get(SettingsRepository).loadWithKeys(user.id);
+    expect(keys.llm_api_key).toBe(expected);
+    expect((await shown())['llm_api_key_set']).toBe(expected !== null);
+  });
+
+  it('keeps what has no column, also what it does not know, and shows none of its secrets', async () => {
+    await store({
+      title_llm_profile: 'fast',
+      disabled_skills: ['a'],
+      some_token: 'hush-app',
+      agent_settings_diff: {
+        llm: {
+          temperature: 0.5,
+          aws_secret_access_key: 'hush-aws',
+          extra_headers: { 'X-Team': 'hush-header' },
+          new_member: { deep: [1, { api_key: 'hush-deep' }] },
+        },
+        condenser: { max_size: 100 },
+        verification: { critic_enabled: true, critic_api_key: 'hush-critic' },
+      },
+      conversation_settings_diff: { new_member: 1 },
+    });
+    await store({ agent_settings_diff: { llm: { temperature: null, top_p: 1 } } });
+    await flat.store({ llm_model: 'm', language: 'en' });
+
+    const settings = await shown();
+    expect(settings).toMatchObject({
+      title_llm_profile: 'fast',
+      disabled_skills: ['a'],
+      some_token: MASK,
+      git_full_clone: false,
+      agent_settings: {
+        llm: {
+          model: 'm',
+          temperature: null,
+          top_p: 1,
+          aws_secret_access_key: MASK,
+          extra_headers: { 'X-Team': MASK },
+          new_member: { deep: [1, { api_key: MASK }] },
+        },
+        condenser: { enabled: true, max_size: 100 },
+        verification: { critic_enabled: true, critic_api_key: MASK },
+      },
+      conversation_settings: { new_member: 1 },
+    });
+    expect(JSON.stringify(settings)).not.toContain('hush');
+    expect(await flat.dump()).not.toContain('hush');
+    expect(JSON.stringify(await flat.stored())).not.toContain('hush');
+  });
+
+  it('takes back what it shows without a change', async () => {
+    await flat.store({
+      llm_api_key: 'hush-1',
+      mcp_config: { sse_servers: [{ url: 'https://sse.example.com', api_key: 'hush-2' }] },
+    });
+    await store({
+      agent_settings_diff: {
+        llm: { model: 'openai/m', temperature: 0.5, extra_headers: { A: 'hush-3' } },
+        mcp_config: { files: { command: 'npx', env: { T: 'hush-4' }, enabled: false } },
+      },
+    });
+    const before = await shown();
+    const stored = async (): Promise<unknown> => [
+      await app.app.get(SettingsRepository).loadWithKeys(user.id),
+      await app.app.get(McpConfigRepository).read(user.id),
+    ];
+    const inside = JSON.stringify(await stored());
+
+    const { agent_settings: agent, conversation_settings: conversation, ...others } = before;
+    await store({ ...others, agent_settings_diff: agent, conversation_settings_diff: conversation });
+
+    // A remote server has a name from now on; what is shown and stored of everything else is the same.
+    expect(await shown()).toEqual(before);
+    const after = JSON.stringify(await stored());
+    for (const secret of ['hush-1', 'hush-2', 'hush-3']) {
+      expect(inside).toContain(secret);
+      expect(after).toContain(secret);
+    }
+  });
+
+  it('merges tool servers by name, as clients send them', async () => {
+    await flat.store({
+      mcp_config: {
+        sse_servers: [{ url: 'https://sse.example.com', api_key: 'hush-1' }],
+        stdio_servers: [{ name: 'files', command: 'npx', args: ['-y'], env: { T: 'hush-2' } }],
+      },
+    });
+    await store({
+      agent_settings_diff: {
+        mcp_config: {
+          docs: {
+            transport: 'http',
+            url: 'https://docs.example.com/mcp',
+            headers: { Authorization: 'Bearer hush-3', 'X-Team': 'hush-4' },
+            timeout: 30,
+          },
+        },
+      },
+    });
+    const servers = async (): Promise<unknown> => (await shown()).agent_settings['mcp_config'];
+    expect(await servers()).toEqual({
+      files: { transport: 'stdio', command: 'npx', args: ['-y'], env: { T: MASK } },
+      sse_0: { transport: 'sse', url: 'https://sse.example.com', auth: { strategy: 'bearer', value: MASK } },
+      docs: {
+        transport: 'http',
+        url: 'https://docs.example.com/mcp',
+        auth: { strategy: 'bearer', value: MASK },
+        headers: { 'X-Team': MASK },
+        timeout: 30,
+      },
+    });
+
+    // Older clients send the whole of it, without what they do not know.
+    const shownFlat = await flat.stored();
+    await flat.store({ language: 'en', mcp_config: shownFlat['mcp_config'] });
+    await flat.store({
+      mcp_config: {
+        sse_servers: [],
+        stdio_servers: [{ name: 'files', command: 'uvx', env: 'T=hush-5' }],
+        shttp_servers: [{ url: 'https://docs.example.com/mcp', api_key: 'hush-6' }],
+      },
+    });
+    expect(await servers()).toEqual({
+      files: { transport: 'stdio', command: 'uvx', args: [], env: { T: MASK } },
+      docs: {
+        transport: 'http',
+        url: 'https://docs.example.com/mcp',
+        auth: { strategy: 'bearer', value: MASK },
+        headers: { 'X-Team': MASK },
+        timeout: 30,
+      },
+    });
+    expect(await app.app.get(McpConfigRepository).read(user.id)).toMatchObject({
+      shttpServers: [{ apiKey: 'hush-6', details: { name: 'docs', headers: { 'X-Team': 'hush-4' } } }],
+    });
+
+    await store({ agent_settings_diff: { mcp_config: { files: null, docs: { enabled: false } } } });
+    expect(await servers()).toMatchObject({ docs: { enabled: false, timeout: 30 } });
+    await store({ agent_settings_diff: { mcp_config: { mcpServers: { only: { command: 'true' } } } } });
+    expect(await servers()).toEqual({ only: { transport: 'stdio', command: 'true', args: [], env: {} } });
+    await store({ agent_settings_diff: { mcp_config: null } });
+    expect(await servers()).toEqual({});
+    expect(await flat.dump()).not.toContain('hush');
+  });
+
+  it('keeps an agent of the Agent Client Protocol in one place', async () => {
+    await store({ agent_settings_diff: { agent_kind: 'acp', acp_server: 'gemini-cli' } });
+    expect(await flat.stored()).toMatchObject({ agent: 'acp:gemini-cli' });
+    expect((await shown()).agent_settings).toMatchObject({ agent_kind: 'acp', acp_server: 'gemini-cli' });
+    await store({ agent_settings_diff: { agent_kind: 'openhands' } });
+    expect(await flat.stored()).toMatchObject({ agent: 'CodeActAgent' });
+  });
+
+  it.each<[object, string[]]>([
+    [{ agent_settings: {} }, ['body.agent_settings value_error']],
+    [{ conversation_settings: {}, language: 'en' }, ['body.conversation_settings value_error']],
+    [{ agent_settings_diff: 5 }, ['body.agent_settings_diff dict_type']],
+    [{ agent_settings_diff: { llm: 5 } }, ['body.agent_settings_diff.llm dict_type']],
+    [{ language: 5 }, ['body.language string_type']],
+    [
+      { agent_settings_diff: { llm: { model: 5, temperature: 'abc', timeout: -5 } } },
+      [
+        'body.agent_settings_diff.llm.model string_type',
+        'body.agent_settings_diff.llm.temperature float_type',
+        'body.agent_settings_diff.llm.timeout greater_than_equal',
+      ],
+    ],
+    [
+      { agent_settings_diff: { llm: { base_url: 'ftp://x' } } },
+      ['body.agent_settings_diff.llm.base_url value_error'],
+    ],
+    [
+      { agent_settings_diff: { llm: { aws_secret_access_key: MASK } } },
+      ['body.agent_settings_diff.llm.aws_secret_access_key value_error'],
+    ],
+    [
+      { conversation_settings_diff: { max_iterations: 0, security_analyzer: 'invariant' } },
+      [
+        'body.conversation_settings_diff.max_iterations greater_than_equal',
+        'body.conversation_settings_diff.security_analyzer literal_error',
+      ],
+    ],
+    [{ agent_settings_diff: { agent_kind: 'x' } }, ['body.agent_settings_diff.agent_kind literal_error']],
+    [
+      { agent_settings_diff: { mcp_config: { a: { url: 'nowhere' }, b: 5, c: { command: 'a b' } } } },
+      [
+        'body.agent_settings_diff.mcp_config.b dict_type',
+        'body.agent_settings_diff.mcp_config.a.url value_error',
+        'body.agent_settings_diff.mcp_config.c.command value_error',
+      ],
+    ],
+    [
+      { agent_settings_diff: { mcp_config: { a: { url: 'https://a.example', headers: { A: MASK } } } } },
+      ['body.agent_settings_diff.mcp_config.a.headers.A value_error'],
+    ],
+    [
+      {
+        agent_settings_diff: {
+          mcp_config: { a: { url: 'https://a.example', auth: { strategy: 'oauth2' } } },
+        },
+      },
+      ['body.agent_settings_diff.mcp_config.a.auth value_error'],
+    ],
+  ])('refuses %j and stores nothing of it', async (body, expected) => {
+    expect(await problems({ git_user_name: 'Ada', ...body })).toEqual(expected);
+    await request(app.url).get(PATH).set(user.headers).expect(404);
+  });
+
+  it('has room for 64 KiB of what has no column', async () => {
+    expect(await problems({ anything: 'x'.repeat(70_000) })).toEqual(['body value_error']);
+  });
+
+  it('lets no member reach a prototype', async () => {
+    await request(app.url)
+      .post(PATH)
+      .set({ ...user.headers, 'content-type': 'application/json' })
+      .send(
+        '{"__proto__":{"a":1},"agent_settings_diff":{"__proto__":{"polluted":1},"llm":{"__proto__":{"b":2}}}}',
+      )
+      .expect(200);
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+    await shown();
+  });
+
+  it('belongs to one user', async () => {
+    await store({ agent_settings_diff: { llm: { model: 'm', temperature: 1 } } });
+    const other = await app.createUser();
+
+    await request(app.url).get(PATH).set(other.headers).expect(404);
+  });
+
+  it('describes what can be set', async () => {
+    const [agent, conversation] = await Promise.all(
+      ['agent-schema', 'conversation-schema'].map(
+        async (path) => (await request(app.url).get(`${PATH}/${path}`).set(user.headers).expect(200)).body,
+      ),
+    );
+    expect(agent).toMatchObject({ model_name: 'AgentSettings', sections: expect.any(Array) });
+    expect(conversation.sections.map(({ key }: { key: string }) => key)).toEqual(['general', 'verification']);
+    const llm = agent.sections.find(({ key }: { key: string }) => key === 'llm');
+    expect(llm.fields[1]).toEqual({
+      key: 'llm.api_key',
+      label: 'API key',
+      description: expect.any(String),
+      section: 'llm',
+      section_label: 'LLM',
+      value_type: 'string',
+      default: null,
+      prominence: 'critical',
+      depends_on: [],
+      secret: true,
+      choices: [],
+      variant: 'openhands',
+    });
+    await request(app.url).get(`${PATH}/agent-schema`).expect(401);
+  });
+});
