@@ -1,6 +1,5 @@
 // Starts the service with the web application of OpenHands on its own origin: npm run web. The application comes from npm
 // when it is first needed, and stays in a cache. `--install FOLDER` only installs it there, and prints where its files are.
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

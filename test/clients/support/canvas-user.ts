@@ -1,20 +1,18 @@
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import type { Page } from 'playwright-core';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
-import { ANSWER, DONE, HANG } from './clients-model.js';
-import { type ClientsWorld, REPOSITORY } from './clients-world.js';
+import { CanvasConversation } from './canvas-conversation.js';
+import { CanvasSettings } from './canvas-settings.js';
+import type { ClientsWorld } from './clients-world.js';
 import type { WebApp } from './web-app.js';
 
 const PAGES = [
   '/settings',
-  '/settings/llm',
   '/settings/agents',
   '/settings/app',
   '/settings/condenser',
   '/settings/verification',
   '/settings/secrets',
   '/settings/agent-context',
-  '/settings/skills',
-  '/settings/mcp',
   '/customize',
   '/mcp',
   '/plugins',
@@ -22,8 +20,10 @@ const PAGES = [
   '/automations',
   '/conversations',
 ];
+/** What the application shows where it has nothing. */
+const BROKEN = /404 Not Found|something went wrong|schema unavailable|failed to load/i;
 
-/** What somebody does with agent-canvas, page by page. */
+/** What somebody does with agent-canvas, from the first link on. */
 export class CanvasUser {
   constructor(
     private readonly app: WebApp,
@@ -31,10 +31,20 @@ export class CanvasUser {
     private readonly api: ApiClient,
   ) {}
 
-  async arrive(): Promise<void> {
+  async doEverything(link: string): Promise<void> {
+    await this.arrive(link);
+    await this.lookAtEveryPage();
+    await new CanvasSettings(this.app, this.world, this.api).saveEverything();
+    await new CanvasConversation(this.app, this.api).fromStartToEnd();
+  }
+
+  private async arrive(link: string): Promise<void> {
     await this.app.step('the first page is connected', async (page) => {
-      await this.app.goto('/');
+      await page.goto(link);
       await page.getByText('Connected', { exact: true }).first().waitFor();
+      if (page.url().includes('key=')) {
+        throw new Error('the key is still in the address');
+      }
       return 'Connected';
     });
     await this.app.step('the welcome is skipped', async (page) => {
@@ -44,50 +54,43 @@ export class CanvasUser {
     });
   }
 
-  async lookAtEveryPage(): Promise<void> {
+  private async lookAtEveryPage(): Promise<void> {
+    const before = await allSettings(this.api);
     for (const address of PAGES) {
       await this.app.step(`the page ${address}`, async (page) => {
         await this.app.goto(address);
-        await page.waitForLoadState('networkidle');
-        const text = await page.locator('body').innerText();
-        if (await page.getByTestId('sdk-schema-unavailable').isVisible()) {
-          throw new Error('it says that the schema of the settings is unavailable');
+        const text = await contentOf(page);
+        if (BROKEN.test(text)) {
+          throw new Error(text.slice(0, 200));
         }
-        return text.slice(0, 120);
+        return text.slice(0, 80);
       });
     }
+    await this.app.step('looking at every page has changed no setting', async () => {
+      const after = await allSettings(this.api);
+      if (after !== before) {
+        throw new Error(`before: ${before}; after: ${after}`);
+      }
+      return `${before.length} characters as before`;
+    });
   }
+}
 
-  async converse(): Promise<void> {
-    await this.app.step('a repository is picked', async (page) => {
-      await this.app.goto('/');
-      await page.getByTestId('new-conversation-button').first().click();
-      await page.locator(`[data-repo-name="${REPOSITORY}"]`).click();
-      await page.waitForURL(/\/conversations\/[0-9a-f-]{32,}/);
-      return REPOSITORY;
-    });
-    await this.app.step('a message is answered with live events', async (page) => {
-      await page.getByTestId('chat-input').fill('Make the check pass.');
-      await page.getByTestId('submit-button').click();
-      await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
-      return DONE;
-    });
-    await this.app.step('stop while the model thinks', async (page) => {
-      await page.getByTestId('chat-input').fill(`Please ${HANG}.`);
-      await page.getByTestId('submit-button').click();
-      await page.getByTestId('stop-button').click();
-      return 'the stop button was pressed';
-    });
-    await this.app.step('go on', async (page) => {
-      await page.getByTestId('chat-input').fill('What did you change?');
-      await page.getByTestId('submit-button').click();
-      await page.getByText(ANSWER).first().waitFor();
-      return ANSWER;
-    });
-    await this.app.step('the conversation is there', async () => {
-      const page = await this.api.get('/api/v1/app-conversations/search');
-      const [first] = jsonList(page, 'items');
-      return `${jsonText(first, 'title') ?? 'none'} of ${this.world.url === '' ? '' : 'this service'}`;
-    });
-  }
+/** What stands beside the application's own navigation, once nothing more is asked for. */
+async function contentOf(page: Page): Promise<string> {
+  await page.waitForLoadState('networkidle');
+  const main = page.locator('main').first();
+  return (await ((await main.count()) > 0 ? main : page.locator('body')).innerText()).trim();
+}
+
+async function allSettings(api: ApiClient): Promise<string> {
+  const addresses = [
+    '/api/settings',
+    '/api/v1/settings',
+    '/api/v1/settings/profiles',
+    '/api/v1/secrets/search',
+  ];
+  const answers = await Promise.all(addresses.map(async (address) => api.send('GET', address)));
+  // Errors have an id of their own each.
+  return JSON.stringify(answers, (name, value: unknown) => (name === 'request_id' ? undefined : value));
 }

@@ -1,0 +1,47 @@
+import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import type { ApiClient } from '../../system/journeys/support/api-client.js';
+import { ANSWER, DONE, HANG } from './clients-model.js';
+import { REPOSITORY } from './clients-world.js';
+import type { WebApp } from './web-app.js';
+
+const SEARCH = '/api/v1/app-conversations/search';
+
+/** A conversation in agent-canvas, from the repository that it is about to its end. */
+export class CanvasConversation {
+  constructor(
+    private readonly app: WebApp,
+    private readonly api: ApiClient,
+  ) {}
+
+  async fromStartToEnd(): Promise<void> {
+    await this.app.step('a repository is picked, and a conversation started', async (page) => {
+      await this.app.goto('/');
+      await page.getByTestId('new-conversation-button').first().click();
+      await page.locator(`[data-repo-name="${REPOSITORY}"]`).click();
+      await page.waitForURL(/\/conversations\/[0-9a-f-]{32,}/);
+      return REPOSITORY;
+    });
+    await this.app.step('a message is answered with live events', async (page) => {
+      await page.getByTestId('chat-input').fill('Make the check pass.');
+      await page.getByTestId('submit-button').click();
+      await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
+      return DONE;
+    });
+    await this.app.step('stop while the model thinks', async (page) => {
+      await page.getByTestId('chat-input').fill(`Please ${HANG}.`);
+      await page.getByTestId('submit-button').click();
+      await page.getByTestId('stop-button').click();
+      const stopped = await this.api.once(
+        async () => jsonList(await this.api.get(SEARCH), 'items')[0],
+        (first) => jsonText(first, 'execution_status') === 'paused',
+      );
+      return jsonText(stopped, 'sandbox_status') ?? '';
+    });
+    await this.app.step('go on', async (page) => {
+      await page.getByTestId('chat-input').fill('What did you change?');
+      await page.getByTestId('submit-button').click();
+      await page.getByText(ANSWER).first().waitFor();
+      return ANSWER;
+    });
+  }
+}
