@@ -6,6 +6,7 @@ import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import {
   insertConversations,
+  insertEvents,
   insertSandboxes,
   removeSandboxes,
   type SandboxService,
@@ -18,7 +19,7 @@ import {
   untilFinished,
   untilReady,
 } from './support/conversation-starts.js';
-import { type EventStream, openEventStream, pageOutcome } from './support/http-client.js';
+import { type EventStream, openEventStream, pageOutcome, readOutcome } from './support/http-client.js';
 import { type Outcome, print, median, spread } from './support/report.js';
 import { residentMemoryMb, treeMemory } from './support/process-usage.js';
 import { untilTrue } from './support/fixtures.js';
@@ -35,6 +36,7 @@ const MAX_EVENT_DELAY_MS = 50;
 const CONCURRENT_STARTS = 20;
 const SANDBOX_ROWS = 100;
 const CONVERSATION_ROWS = 1_000;
+const EVENT_ROWS = 1_000;
 
 /** Conversations in sandboxes that are processes of this machine, with a script in place of the model. */
 export async function benchConversations(): Promise<Outcome[]> {
@@ -50,11 +52,18 @@ export async function benchConversations(): Promise<Outcome[]> {
       const concurrent = await concurrentOutcome(service);
       await insertConversations(service, await insertSandboxes(service, SANDBOX_ROWS), CONVERSATION_ROWS);
       const search = '/api/v1/app-conversations/search?limit=100';
+      const events = `conversation_id__eq=${await insertEvents(service, EVENT_ROWS)}`;
       return [
         response,
         stream,
         concurrent,
         await pageOutcome(reader, 'a page of 100 out of 1,000 conversations', search),
+        await readOutcome(
+          reader,
+          'the pauses among 1,000 events, counted',
+          `/api/v1/events/count?${events}&kind__eq=PauseEvent`,
+          (count) => count === EVENT_ROWS / 10,
+        ),
       ];
     });
   } finally {

@@ -129,13 +129,23 @@ export async function requestsPerSecond(
 
 /** Reads a page of a hundred items, in turns with a route that does nothing. */
 export async function pageOutcome(client: HttpClient, what: string, path: string): Promise<Outcome> {
+  return readOutcome(client, what, path, (body) => jsonList(body, 'items').length === 100);
+}
+
+/** As `pageOutcome`, of any answer that the condition takes. */
+export async function readOutcome(
+  client: HttpClient,
+  what: string,
+  path: string,
+  isExpected: (body: unknown) => boolean,
+): Promise<Outcome> {
   const page: number[] = [];
   const nothing: number[] = [];
   for (let run = 1; run <= WARM_UPS + RUNS; run += 1) {
     const response = await client.expectOk({ method: 'GET', path });
     const live = await client.expectOk({ method: 'GET', path: '/health/live' });
-    if (run === 1 && jsonList(JSON.parse(response.body), 'items').length !== 100) {
-      throw new Error(`${path} did not return a hundred items`);
+    if (run === 1 && !isExpected(JSON.parse(response.body))) {
+      throw new Error(`${path} did not return what is there`);
     }
     if (run > WARM_UPS) {
       page.push(response.ms);

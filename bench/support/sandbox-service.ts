@@ -163,6 +163,25 @@ export async function insertConversations(
   await database.query('ANALYZE app_conversations, followed_conversations, sandboxes');
 }
 
+/** Gives one of the reader's conversations so many events, every tenth of them a pause, and answers its id. */
+export async function insertEvents({ database, readerId }: SandboxService, count: number): Promise<string> {
+  const { rows } = await database.query<{ id: string }>(
+    'SELECT id FROM app_conversations WHERE user_id = $1 LIMIT 1',
+    [readerId],
+  );
+  const id = rows[0]?.id ?? '';
+  await database.query(
+    `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+     SELECT $1, n, 'event-' || n, CASE WHEN n % 10 = 0 THEN 'PauseEvent' ELSE 'MessageEvent' END, now(),
+       json_build_object('id', 'event-' || n)
+     FROM generate_series(1, $2::int) AS n`,
+    [id, count],
+  );
+  await database.query('UPDATE followed_conversations SET event_count = $2 WHERE id = $1', [id, count]);
+  await database.query('ANALYZE conversation_events');
+  return id;
+}
+
 interface StatusRow {
   status: string;
 }
