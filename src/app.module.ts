@@ -11,6 +11,7 @@ import { MetricsModule } from './metrics/metrics.module.js';
 import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
+import { V0Module } from './v0/v0.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
@@ -21,6 +22,7 @@ import { NestedSettingsModule } from './v1/settings/nested-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
 import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
+import { WebClientModule } from './v1/web-client/web-client.module.js';
 import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
 /** What the configuration does not say: the database that was opened, and the keys that were found. */
@@ -53,7 +55,9 @@ export class AppModule {
         SkillsModule,
         EventsModule,
         PullRequestsModule,
+        WebClientModule,
         WebhooksModule,
+        V0Module,
         HealthModule,
         MetricsModule,
       ],

@@ -10,6 +10,7 @@ import { ApiKeysController } from './api-keys.controller.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthGuard, KeyRateLimitGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
+import { OrganizationsController } from './organizations.controller.js';
 import { RateLimitStorage } from './rate-limit.storage.js';
 import { User } from './user.entity.js';
 import { UserRepository } from './user.repository.js';
@@ -31,7 +32,7 @@ const MINUTE_MS = 60_000;
       }),
     }),
   ],
-  controllers: [ApiKeysController, UsersController],
+  controllers: [ApiKeysController, OrganizationsController, UsersController],
   providers: [
     ApiKeyRepository,
     UserRepository,

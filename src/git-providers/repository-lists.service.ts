@@ -86,11 +86,11 @@ export class RepositoryListsService {
     );
   }
 
-  private async read<T, Query extends ListRange>(
+  private async read<T>(
     userId: string,
     wanted: ProviderType | null,
     cache: ProviderCache<Listing<T>>,
-    query: Query,
+    query: RepositoryQuery | BranchQuery | ListRange,
     list: (adapter: GitProvider, credential: StoredCredential, call: ProviderCall) => Promise<Listing<T>>,
   ): Promise<ProviderListing<T>> {
     const credential = await this.credential(userId, wanted);

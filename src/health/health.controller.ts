@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Header } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
@@ -35,6 +35,9 @@ class ServerInfoDto {
   instance_id: string;
 }
 
+/** A JSON text. */
+const OK = JSON.stringify('OK');
+
 /** For load balancers and operators; open to everyone and free of secrets. */
 @ApiTags('Health')
 @Public()
@@ -61,13 +64,33 @@ export class HealthController {
   @ApiOkResponse({ type: HealthDto, description: 'It does' })
   @ApiOpenProblems(503)
   async ready(): Promise<HealthDto> {
-    try {
-      await this.dataSource.query('SELECT 1');
-    } catch (error) {
-      const { code, detail, retryAfterSeconds } = DATABASE_PROBLEMS[databaseFailure(error) ?? 'unreachable'];
-      throw new DomainError('unavailable', code, detail, { cause: error, retryAfterSeconds });
-    }
+    await this.requireDatabase();
     return { status: 'ok' };
+  }
+
+  @Get('health')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @ApiOperation({
+    operationId: 'health_health_get',
+    summary: 'Same as /health/live, in the form that clients of OpenHands know',
+  })
+  @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
+  @ApiOpenProblems()
+  health(): string {
+    return OK;
+  }
+
+  @Get('ready')
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @ApiOperation({
+    operationId: 'ready_ready_get',
+    summary: 'Same as /health/ready, in the form that clients of OpenHands know',
+  })
+  @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
+  @ApiOpenProblems(503)
+  async isReady(): Promise<string> {
+    await this.requireDatabase();
+    return OK;
   }
 
   @Get('alive')
@@ -95,6 +118,15 @@ export class HealthController {
       uptime: Math.floor(process.uptime()),
       instance_id: this.instanceId,
     };
+  }
+
+  private async requireDatabase(): Promise<void> {
+    try {
+      await this.dataSource.query('SELECT 1');
+    } catch (error) {
+      const { code, detail, retryAfterSeconds } = DATABASE_PROBLEMS[databaseFailure(error) ?? 'unreachable'];
+      throw new DomainError('unavailable', code, detail, { cause: error, retryAfterSeconds });
+    }
   }
 }
 

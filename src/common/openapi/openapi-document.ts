@@ -48,6 +48,7 @@ const TAGS: Record<string, string> = {
   'Webhook endpoints': 'Addresses of yours that are told what happens to your conversations.',
   Webhooks: 'For agent servers, with the keys of their sandboxes.',
   Settings: 'What the sessions of a user start with.',
+  Config: 'What clients ask before they do anything, and what there is to choose from.',
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",
   'Custom secrets': "Named values for a user's agents; never shown again.",
   'API keys': 'Keys of a user, issued and revoked.',

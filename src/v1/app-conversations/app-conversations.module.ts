@@ -150,6 +150,14 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     StartWorkflow,
     TaskGitServerResolver,
   ],
-  exports: [ConversationAdoptionService, ConversationRepository, ModelCatalogue],
+  exports: [
+    AcpAgents,
+    ConversationAdoptionService,
+    ConversationPresenter,
+    ConversationQueries,
+    ConversationRepository,
+    ConversationsService,
+    ModelCatalogue,
+  ],
 })
 export class AppConversationsModule {}

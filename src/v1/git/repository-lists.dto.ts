@@ -239,14 +239,19 @@ export function toListPage<Found, Dto>(
   };
 }
 
-export function toRepositoryDto(found: FoundRepository, provider: ProviderType): RepositoryDto {
+/** @param link what names the next page in the older routes */
+export function toRepositoryDto(
+  found: FoundRepository,
+  provider: ProviderType,
+  link: string | null = null,
+): RepositoryDto {
   return {
     id: found.id,
     full_name: found.name,
     git_provider: provider,
     is_public: found.isPublic,
     stargazers_count: found.stars,
-    link_header: null,
+    link_header: link,
     pushed_at: toTime(found.activeAt),
     owner_type: found.ownerType,
     main_branch: found.defaultBranch,

@@ -95,11 +95,14 @@ interface ChosenAgent {
   listed: readonly string[];
 }
 
-/** Names of the agent that this service has. */
-const AGENTS = ['', 'CodeActAgent'];
+/** The agent that this service has. */
+export const OWN_AGENT = 'CodeActAgent';
+const AGENTS = ['', OWN_AGENT];
 /** What stands for the model of an agent that has one of its own. */
 const OWN_MODEL = '';
-const SECURITY_ANALYZERS = ['', 'llm'];
+/** The security analyzer that this service has. */
+export const OWN_SECURITY_ANALYZER = 'llm';
+const SECURITY_ANALYZERS = ['', OWN_SECURITY_ANALYZER];
 
 /** Checks whether a conversation can begin with these settings. */
 export function checkSettings(
@@ -108,7 +111,7 @@ export function checkSettings(
 ): SettingsVerdict {
   const { security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
   if (agent.acp === null && !AGENTS.includes(agent.name ?? '')) {
-    const choice = ['CodeActAgent', ...agent.listed].join(' or ');
+    const choice = [OWN_AGENT, ...agent.listed].join(' or ');
     return { problem: `There is no agent ${agent.name}: set agent to ${choice} in the settings.` };
   }
   if (!SECURITY_ANALYZERS.includes(analyzer ?? '')) {

@@ -1,0 +1,89 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Text } from '../common/validation/text-fields.js';
+import type { AuthUser } from './auth.decorators.js';
+
+const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+/** The one thing that web applications ask leave for and that users can do here. */
+const PERMISSIONS = ['edit_org_settings'];
+
+/** Path of `/api/organizations/{id}/…`. */
+export class OrganizationIdDto {
+  @Text({ required: true, description: 'Id of the organization: that of the user.', example: USER_ID })
+  id: string;
+}
+
+/** The key of a request. */
+@ApiSchema({ name: 'CurrentApiKey' })
+export class CurrentApiKeyDto {
+  @ApiProperty({ description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
+  id: string;
+
+  @ApiProperty({ format: 'uuid', description: 'The space that the key is for.', example: USER_ID })
+  org_id: string;
+
+  @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID })
+  user_id: string;
+
+  @ApiProperty({ enum: ['bearer'], example: 'bearer' })
+  auth_type: 'bearer';
+}
+
+/** A user's own space. */
+@ApiSchema({ name: 'Organization' })
+export class OrganizationDto {
+  @ApiProperty({ format: 'uuid', example: USER_ID })
+  id: string;
+
+  @ApiProperty({ example: 'ada@example.com' })
+  name: string;
+
+  @ApiProperty({ description: 'Always true: nobody shares a space.', example: true })
+  is_personal: boolean;
+}
+
+@ApiSchema({ name: 'OrganizationPage' })
+export class OrganizationPageDto {
+  @ApiProperty({ type: [OrganizationDto] })
+  items: OrganizationDto[];
+
+  @ApiProperty({ format: 'uuid', example: USER_ID })
+  current_org_id: string;
+}
+
+/** What a user may do in their own space. */
+@ApiSchema({ name: 'OrganizationMember' })
+export class OrganizationMemberDto {
+  @ApiProperty({ format: 'uuid', example: USER_ID })
+  org_id: string;
+
+  @ApiProperty({ format: 'uuid', example: USER_ID })
+  user_id: string;
+
+  @ApiProperty({ example: 'ada@example.com' })
+  email: string;
+
+  @ApiProperty({ enum: ['owner'], example: 'owner' })
+  role: 'owner';
+
+  @ApiProperty({ type: [String], example: PERMISSIONS })
+  permissions: string[];
+}
+
+/** Connections to providers that an organization shares: there are none. */
+@ApiSchema({ name: 'ProviderConnections' })
+export class ProviderConnectionsDto {
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
+  connections: [];
+}
+
+export function toCurrentApiKeyDto({ id, keyId }: AuthUser): CurrentApiKeyDto {
+  return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer' };
+}
+
+export function toOrganizationPageDto({ id, email }: AuthUser): OrganizationPageDto {
+  return { items: [{ id, name: email, is_personal: true }], current_org_id: id };
+}
+
+export function toOrganizationMemberDto({ id, email }: AuthUser): OrganizationMemberDto {
+  return { org_id: id, user_id: id, email, role: 'owner', permissions: PERMISSIONS };
+}

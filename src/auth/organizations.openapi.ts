@@ -1,0 +1,67 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiProblems, type DocumentedProblem, invalidInput } from '../common/openapi/problems.js';
+import {
+  CurrentApiKeyDto,
+  OrganizationMemberDto,
+  OrganizationPageDto,
+  ProviderConnectionsDto,
+} from './organizations.dto.js';
+
+const UNKNOWN: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no organization with this id.',
+  description: 'Unknown, or not yours',
+};
+const BAD_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
+
+/** Documents `GET /api/keys/current`. */
+export function CurrentApiKeyOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_current_api_key',
+      summary: 'Show whose key this is',
+      description: 'Web applications ask for it to find out whether they are connected.',
+    }),
+    ApiOkResponse({ type: CurrentApiKeyDto, description: 'The key of the request' }),
+    ApiProblems(),
+  );
+}
+
+/** Documents `GET /api/organizations`. */
+export function ListOrganizationsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'list_organizations',
+      summary: "List the user's organizations",
+      description: "There is one: the user's own space.",
+    }),
+    ApiOkResponse({ type: OrganizationPageDto, description: 'The one organization' }),
+    ApiProblems(),
+  );
+}
+
+/** Documents `GET /api/organizations/{id}/me`. */
+export function OrganizationMemberOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_organization_member',
+      summary: 'What the user may do in the organization',
+    }),
+    ApiOkResponse({ type: OrganizationMemberDto, description: 'Its owner' }),
+    ApiProblems(UNKNOWN, BAD_ID),
+  );
+}
+
+/** Documents `GET /api/organizations/{id}/provider-connections`. */
+export function ProviderConnectionsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'list_provider_connections',
+      summary: 'List connections to providers that the organization shares',
+      description: 'None: keys and tokens are in the settings of each user.',
+    }),
+    ApiOkResponse({ type: ProviderConnectionsDto, description: 'None' }),
+    ApiProblems(UNKNOWN, BAD_ID),
+  );
+}

@@ -1,0 +1,80 @@
+import { applyDecorators, Controller, Get } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Public } from '../auth/auth.decorators.js';
+import { ApiOpenProblems, ApiProblems } from '../common/openapi/problems.js';
+import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
+import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
+import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
+import { OWN_AGENT, OWN_SECURITY_ANALYZER } from '../v1/app-conversations/agent-request/agent-settings.js';
+import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
+import { ServerConfigDto, toServerConfigDto } from './options.dto.js';
+
+/** What the older web application asks first: without an answer it stores its defaults over the user's settings. */
+@ApiTags('Config')
+@Public()
+@Controller('api/options')
+export class ServerConfigController {
+  constructor(private readonly registry: GitProviderRegistry) {}
+
+  @Get('config')
+  @ApiOperation({
+    operationId: 'get_config_api_options_config_get',
+    summary: 'What the older web application shows and hides',
+    description: 'Open to everyone: it asks before it has a key.',
+  })
+  @ApiOkResponse({ type: ServerConfigDto, description: 'The same for everybody' })
+  @ApiOpenProblems()
+  config(): ServerConfigDto {
+    const { enterpriseSsoConfigured } = this.registry;
+    return toServerConfigDto(
+      PROVIDER_TYPES.filter((type) => type !== 'enterprise_sso' || enterpriseSsoConfigured),
+    );
+  }
+}
+
+/** What the settings page of the older web application offers. */
+@ApiTags('Config')
+@ApiSecurity('APIKeyHeader')
+@Controller('api/options')
+export class OptionsController {
+  constructor(
+    private readonly models: ModelCatalogue,
+    private readonly agents: AcpAgents,
+  ) {}
+
+  @Get('models')
+  @NamesOperation('get_litellm_models_api_options_models_get', 'Models to choose from', 'openai/gpt-5.4')
+  async listModels(): Promise<string[]> {
+    const models = await this.models.list();
+    const names = models.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
+    return [...new Set(names)].toSorted();
+  }
+
+  @Get('agents')
+  @NamesOperation('get_agents_api_options_agents_get', 'Agents to choose from', OWN_AGENT)
+  listAgents(): string[] {
+    return [OWN_AGENT, ...this.agents.names];
+  }
+
+  @Get('security-analyzers')
+  @NamesOperation(
+    'get_security_analyzers_api_options_security_analyzers_get',
+    'Security analyzers to choose from',
+    OWN_SECURITY_ANALYZER,
+  )
+  listSecurityAnalyzers(): string[] {
+    return [OWN_SECURITY_ANALYZER];
+  }
+}
+
+function NamesOperation(
+  operationId: string,
+  summary: string,
+  example: string,
+): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({ operationId, summary }),
+    ApiOkResponse({ type: [String], description: 'Names, as the settings take them', example: [example] }),
+    ApiProblems(),
+  );
+}

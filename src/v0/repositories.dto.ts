@@ -1,0 +1,179 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Integer } from '../common/validation/number-fields.js';
+import { Choice, Text } from '../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import type { FoundBranch, FoundRepository, RepositorySort } from '../git-providers/repository-lists.js';
+import type { ProviderListing } from '../git-providers/repository-lists.service.js';
+import {
+  BranchDto,
+  type RepositoryDto,
+  toBranchDto,
+  toRepositoryDto,
+} from '../v1/git/repository-lists.dto.js';
+
+const DEFAULT_LIMIT = 30;
+const MAX_QUERY_LENGTH = 256;
+const SORT_FIELDS = ['stars', 'forks', 'updated'] as const;
+const MAX_PAGE = 999_999_999;
+
+function SelectedProvider(): PropertyDecorator {
+  return Choice({
+    values: PROVIDER_TYPES,
+    description: 'Which provider; by default the first that the user has a token for.',
+    example: 'github',
+  });
+}
+
+function PerPage(): PropertyDecorator {
+  return Integer({ description: 'Entries at most.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT });
+}
+
+function PageNumber(): PropertyDecorator {
+  return Integer({
+    description: 'Which page: 1, or what the page before named.',
+    minimum: 1,
+    maximum: MAX_PAGE,
+    default: 1,
+  });
+}
+
+/** Query of `GET /api/user/repositories`. */
+export class UserRepositoriesQueryDto {
+  @SelectedProvider()
+  selected_provider?: ProviderType;
+
+  @Text({ description: 'Taken and not used: the most recently active come first.', example: 'pushed' })
+  sort?: string;
+
+  @PageNumber()
+  page?: number;
+
+  @PerPage()
+  per_page?: number;
+
+  @Text({
+    description: 'Only repositories of this installation, workspace or project.',
+    maxLength: MAX_QUERY_LENGTH,
+    example: 'acme',
+  })
+  installation_id?: string;
+}
+
+/** Query of `GET /api/user/search/repositories`. */
+export class SearchUserRepositoriesQueryDto {
+  @Text({
+    required: true,
+    description: 'Part of a name, `owner/` and part of a name, or the address of a repository.',
+    maxLength: MAX_QUERY_LENGTH,
+    trim: true,
+    example: 'checkout',
+  })
+  query: string;
+
+  @SelectedProvider()
+  selected_provider?: ProviderType;
+
+  @PerPage()
+  per_page?: number;
+
+  @Choice({ values: SORT_FIELDS, description: 'What to order by.', example: 'stars' })
+  sort?: (typeof SORT_FIELDS)[number];
+
+  @Choice({ values: ['asc', 'desc'], description: 'Which way to order.', example: 'desc' })
+  order?: 'asc' | 'desc';
+}
+
+/** Query of `GET /api/user/search/branches`. */
+export class SearchUserBranchesQueryDto {
+  @Text({
+    required: true,
+    description: 'Full name of the repository.',
+    maxLength: 512,
+    example: 'acme/checkout',
+  })
+  repository: string;
+
+  @Text({ required: true, description: 'Part of a name.', maxLength: MAX_QUERY_LENGTH, example: 'release' })
+  query: string;
+
+  @SelectedProvider()
+  selected_provider?: ProviderType;
+
+  @PerPage()
+  per_page?: number;
+}
+
+/** Query of `GET /api/user/repository/branches`. */
+export class RepositoryBranchesQueryDto {
+  @Text({
+    required: true,
+    description: 'Full name of the repository.',
+    maxLength: 512,
+    example: 'acme/checkout',
+  })
+  repository: string;
+
+  @PageNumber()
+  page?: number;
+
+  @PerPage()
+  per_page?: number;
+}
+
+/** Query of `GET /api/user/installations`. */
+export class UserInstallationsQueryDto {
+  @Choice({ required: true, values: PROVIDER_TYPES, description: 'Which provider.', example: 'github' })
+  provider: ProviderType;
+}
+
+/** A page of branches. */
+@ApiSchema({ name: 'PaginatedBranchesResponse' })
+export class BranchesPageDto {
+  @ApiProperty({ type: [BranchDto] })
+  branches: BranchDto[];
+
+  @ApiProperty({ example: false })
+  has_next_page: boolean;
+
+  @ApiProperty({ type: 'integer', description: 'The next page has the number after it.', example: 1 })
+  current_page: number;
+
+  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT })
+  per_page: number;
+
+  @ApiProperty({ type: 'null', description: 'Not counted.', example: null })
+  total_count: null;
+}
+
+export function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): RepositorySort | null {
+  return sort === undefined ? null : `${sort}-${order ?? 'desc'}`;
+}
+
+/** The repositories; each names the next page as the `Link` header of GitHub would. */
+export function toLinkedRepositoryDtos({
+  provider,
+  read,
+}: ProviderListing<FoundRepository>): RepositoryDto[] {
+  const { items, next } = read.value;
+  const link = next === null ? null : `</api/user/repositories?page=${next}>; rel="next"`;
+  return items.map((found) => toRepositoryDto(found, provider, link));
+}
+
+/**
+ * Clients add one to `current_page` for the next page. Not every provider counts pages, so this is one less than where
+ * the next page begins.
+ */
+export function toBranchesPageDto(
+  { read }: ProviderListing<FoundBranch>,
+  page: number,
+  perPage: number,
+): BranchesPageDto {
+  const { items, next } = read.value;
+  return {
+    branches: items.map(toBranchDto),
+    has_next_page: next !== null,
+    current_page: next === null ? page : next - 1,
+    per_page: perPage,
+    total_count: null,
+  };
+}

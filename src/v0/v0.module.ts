@@ -1,0 +1,18 @@
+import { Module } from '@nestjs/common';
+import { GitProvidersModule } from '../git-providers/git-providers.module.js';
+import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
+import { ConversationInfosController } from './conversations.controller.js';
+import { OptionsController, ServerConfigController } from './options.controller.js';
+import { UserRepositoriesController } from './repositories.controller.js';
+
+/** Routes of the web application of OpenHands up to 0.62, over the services of V1. Nothing is stored here. */
+@Module({
+  imports: [AppConversationsModule, GitProvidersModule],
+  controllers: [
+    ServerConfigController,
+    OptionsController,
+    ConversationInfosController,
+    UserRepositoriesController,
+  ],
+})
+export class V0Module {}

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+describe('what clients ask before they have a key', () => {
+  it('is the configuration, without a word about anybody', async () => {
+    const { body, text } = await request(app.url).get('/api/v1/web-client/config').expect(200);
+
+    expect(body).toMatchObject({
+      app_mode: 'oss',
+      posthog_client_key: null,
+      providers_configured: ['github', 'gitlab', 'bitbucket'],
+      feature_flags: { enable_billing: false, enable_automations: false, hide_llm_settings: false },
+      updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      kind: 'WebClientConfig',
+    });
+    expect(text).not.toContain('127.0.0.1');
+    expect((await request(app.url).get('/api/v1/web-client/config').set(app.user.headers)).text).toBe(text);
+  });
+
+  it.each(['/health', '/ready'])('is %s', async (path) => {
+    const { text, type } = await request(app.url).get(path).expect(200);
+
+    expect([text, type]).toEqual(['"OK"', 'application/json']);
+  });
+});
+
+describe('a user as web applications for organizations see them', () => {
+  it('owns a space of their own', async () => {
+    const get = async (path: string): Promise<unknown> =>
+      (await request(app.url).get(`/api/${path}`).set(app.user.headers).expect(200)).body;
+    const { id } = app.user;
+    const keyId = app.user.key.split('_')[1];
+    const [{ email }] = await app.dataSource.query('SELECT email FROM users WHERE id = $1', [id]);
+
+    expect(await get('keys/current')).toEqual({ id: keyId, org_id: id, user_id: id, auth_type: 'bearer' });
+    expect(await get('organizations')).toEqual({
+      items: [{ id, name: email, is_personal: true }],
+      current_org_id: id,
+    });
+    expect(await get(`organizations/${id}/me`)).toEqual({
+      org_id: id,
+      user_id: id,
+      email,
+      role: 'owner',
+      permissions: ['edit_org_settings'],
+    });
+    expect(await get(`organizations/${id}/provider-connections`)).toEqual({ connections: [] });
+  });
+
+  it("sees nobody else's", async () => {
+    const stranger = await app.createUser();
+
+    for (const path of ['me', 'provider-connections']) {
+      const address = `${app.url}/api/organizations/${stranger.id}/${path}`;
+      const { body } = await request(address).get('').set(app.user.headers).expect(404);
+      expect(body.detail).toBe('There is no organization with this id.');
+    }
+  });
+
+  it('is told what is not here', async () => {
+    const get = async (path: string): Promise<unknown> =>
+      (await request(app.url).get(`/api/${path}`).set(app.user.headers).expect(200)).body;
+
+    expect(await get('agent-profiles')).toEqual({ profiles: [], active_agent_profile_id: null });
+    expect(await get('automation/health')).toEqual({ status: 'unavailable' });
+    expect(await get('automation/sdk-version')).toEqual({ sdk_version: null });
+  });
+
+  it.each(['keys/current', 'organizations', 'agent-profiles', 'automation/health', 'automation/sdk-version'])(
+    'needs a key for %s',
+    async (path) => {
+      await request(app.url).get(`/api/${path}`).expect(401);
+    },
+  );
+});
