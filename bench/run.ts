@@ -1,5 +1,6 @@
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
+import { benchPassThrough } from './pass-through.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
@@ -14,6 +15,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   sandboxes: benchSandboxes,
   conversations: benchConversations,
   downloads: benchDownloads,
+  'pass-through': benchPassThrough,
 };
 
 const [wanted] = process.argv.slice(2);

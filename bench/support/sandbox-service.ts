@@ -42,6 +42,7 @@ export interface SandboxService {
 export async function withSandboxService<T>(
   environment: Record<string, string>,
   work: (service: SandboxService) => Promise<T>,
+  nodeArgs: string[] = [],
 ): Promise<T> {
   return await withFolder(async (folder) => {
     const postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'data') });
@@ -63,6 +64,7 @@ export async function withSandboxService<T>(
           ALLOW_UNSANDBOXED: 'true',
           ...environment,
         },
+        nodeArgs,
       });
       try {
         const [worker = '', reader = ''] = await createBenchUsers(databaseUrl, 2);

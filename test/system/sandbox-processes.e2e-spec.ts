@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { WebSocket } from 'ws';
 import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
 import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
@@ -42,6 +43,25 @@ describe('sandboxes as processes', () => {
     const { program } = sandboxPaths(harness.options.folder, id, 'workspace');
     return jsonNumber(JSON.parse(await readFile(program, 'utf8')), 'pid') ?? 0;
   }
+
+  it('are reached at a port that the service holds, WebSockets included', async () => {
+    const running = await me.running();
+    const url = jsonText(jsonList(running, 'exposed_urls')[0], 'url') ?? '';
+    const key = running.session_api_key ?? '';
+
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    const response = await fetch(`${url}/api/tools`, { headers: { 'X-Session-API-Key': key } });
+    expect(jsonList(await response.json())).toContain('terminal');
+    const socket = new WebSocket(
+      `${url.replace('http', 'ws')}/sockets/bash-events?session_api_key=${encodeURIComponent(key)}`,
+    );
+    await once(socket, 'open');
+    socket.ping('beat');
+    const [data] = await once(socket, 'pong');
+    expect(String(data)).toBe('beat');
+    socket.terminate();
+    await me.remove(running.id);
+  });
 
   it('keep their files over a pause, at another address', async () => {
     const { id } = await me.running();
