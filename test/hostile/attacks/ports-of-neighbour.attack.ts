@@ -34,10 +34,10 @@ export const portsOfNeighbour: Attack = {
         ...containers.map((host) => ({ host, port: AGENT_PORT })),
       ]);
       const reached = outcomes.filter(
-        ({ host, said }) => said.includes(DRAFT) || (containers.includes(host) && said !== ''),
+        ({ host, connected, said }) => said.includes(DRAFT) || (containers.includes(host) && connected),
       );
       return {
-        held: reached.every(({ connected }) => !connected),
+        held: reached.length === 0,
         seen:
           reached.length === 0
             ? `Alice's port ${port} answers Bob at none of ${outcomes.length} addresses`

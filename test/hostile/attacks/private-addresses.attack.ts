@@ -19,7 +19,9 @@ export const privateAddresses: Attack = {
   expected: {
     process: held('destinations in private, link-local and loopback ranges are refused'),
     unwrapped: notPromised('sandboxes share the network of the machine'),
-    docker: notPromised("containers reach what the engine's network reaches; a firewall has to say no"),
+    docker: notPromised(
+      'containers reach what their machine reaches; docs/operations.md has rules for its firewall',
+    ),
   },
   run: async ({ bob }) => {
     const lent = LENT.filter((address) => lend(address));
