@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Client } from './client.js';
-import { REPOSITORY } from './support/clients-world.js';
 import { pythonSteps } from './support/python-steps.js';
 import { SDK_PACKAGES } from './support/sdk-packages.js';
 
@@ -17,7 +16,7 @@ export const sdkCloud: Client = {
           steps,
           python: path.join(programs, 'python'),
           program: fileURLToPath(new URL('sdk_cloud_workspace.py', import.meta.url)),
-          args: [world.url, key, `${world.journey.git.origin}/${REPOSITORY}.git`],
+          args: [world.url, key],
         });
       },
     };

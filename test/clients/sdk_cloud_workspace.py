@@ -1,6 +1,6 @@
 """What a user of the Python SDK does with a cloud workspace, step by step.
 
-sdk_cloud_workspace.py URL KEY REPOSITORY: prints a line of JSON for each step: {"step", "verdict", "seen"}.
+sdk_cloud_workspace.py URL KEY: prints a line of JSON for each step: {"step", "verdict", "seen"}.
 """
 
 import json
@@ -17,7 +17,7 @@ from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.terminal import TerminalTool
 from openhands.workspace import OpenHandsCloudWorkspace
 
-URL, KEY, REPOSITORY = sys.argv[1:4]
+URL, KEY = sys.argv[1:3]
 DONE = "The lookup now tries twice, and the check passes."
 HANG = "take your time"
 logging.disable(logging.CRITICAL)
@@ -119,7 +119,6 @@ def up_and_down(target):
         return expect(back.read_bytes() == source.read_bytes(), f"{back.stat().st_size} bytes there and back")
 
 
-step("a file goes up to a relative path and down again")(lambda: up_and_down("data/file.bin"))
 step("a file goes up to /workspace/project and down again")(lambda: up_and_down("/workspace/project/file.bin"))
 step("a file goes up to /tmp and down again")(lambda: up_and_down("/tmp/file.bin"))
 
@@ -185,25 +184,19 @@ def _():
     return f"{len(workspace().get_mcp_config())} tool servers"
 
 
-@step("a private repository is cloned with the stored token")
+@step("the git token is found under the name that clone_repos asks for")
 def _():
-    result = workspace().clone_repos([{"url": REPOSITORY, "provider": "github", "ref": "main"}])
-    expect(result.success_count == 1, f"cloned {result.success_count}, failed {result.failed_repos}")
-    context["mappings"] = result.repo_mappings
-    return [mapping.local_path for mapping in result.repo_mappings.values()]
+    return expect(workspace()._get_secret_value("github_token"), "found")
 
 
-@step("the context that names the repository")
+@step("the skills of a project are found")
 def _():
-    text = workspace().get_repos_context(context["mappings"])
-    return expect("storefront" in text, text)
-
-
-@step("the skills of the repository are found")
-def _():
-    folder = next(iter(context["mappings"].values())).local_path
+    workspace().execute_command(
+        "mkdir -p own/.openhands/microagents && "
+        "printf -- '---\\nname: repo\\ntype: repo\\n---\\nChecks are in check.sh.\\n' > own/.openhands/microagents/repo.md"
+    )
     skills, _ = workspace().load_skills_from_agent_server(
-        project_dirs=[folder], load_public=False, load_user=False, load_org=False
+        project_dirs=["/workspace/project/own"], load_public=False, load_user=False, load_org=False
     )
     return expect(len(skills) > 0, [skill.name for skill in skills])
 
