@@ -12,6 +12,7 @@ const SHAPES: Record<string, string> = {
   AgentErrorEvent: `${EVENT} tool_name:text tool_call_id:text error:text`,
   UserRejectObservation: `${EVENT} tool_name:text tool_call_id:text action_id:text rejection_reason?:text rejection_source?:text`,
   ConversationStateUpdateEvent: `${EVENT} key?:text value?:any`,
+  ACPToolCallEvent: `${EVENT} tool_call_id:text title:text status?:text tool_kind?:text raw_input?:any raw_output?:any content?:any[] is_error?:flag`,
   PauseEvent: EVENT,
   ConversationErrorEvent: `${EVENT} code:text detail:text`,
   SystemPromptEvent: `${EVENT} system_prompt:TextContent tools:kind[] dynamic_context?:TextContent`,
@@ -88,7 +89,10 @@ const PRIMITIVES: Record<string, (value: unknown) => boolean> = {
 };
 
 /** Kinds that the table knows and that stand alone in a log. */
-export const EVENT_KINDS = Object.keys(SHAPES).filter((name) => SHAPES[name]?.startsWith(EVENT));
+export const EVENT_KINDS = Object.keys(SHAPES).filter(
+  // Our own agent calls its tools itself.
+  (name) => SHAPES[name]?.startsWith(EVENT) && name !== 'ACPToolCallEvent',
+);
 
 /** Where a value is not of a shape: paths and what is wrong there; empty when all is well. */
 export function shapeProblems(shape: string, value: unknown, at = shape): string[] {

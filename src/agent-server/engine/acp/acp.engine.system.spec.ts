@@ -214,12 +214,17 @@ describe('permissions', () => {
   it('wait for the user, who rejects and says why', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
     await engine.confirm(host, false, 'never that', never);
-    expect(host.status).toBe('finished');
+    expect(host.status).toBe('idle');
     const calls = host.ofKind('ACPToolCallEvent');
     expect(calls).toHaveLength(2);
     expect(calls[1]).toMatchObject({ status: 'failed', is_error: true });
     expect(JSON.stringify(calls[1]?.content)).toContain('never that');
-    expect(answers(host)).toEqual(['not allowed: no', 'you said: The user rejected it: never that']);
+    await host.say('prompt');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual([
+      'not allowed: no',
+      JSON.stringify('The user rejected a call: never that\nprompt'),
+    ]);
   });
 
   it('of several calls wait together', async () => {

@@ -74,8 +74,12 @@ export class AcpEngine extends AgentEngine {
         await agent.conversation.reject(turn, reason);
       }
       turn.answer(accept);
+      if (!accept && reason !== null) {
+        // The protocol has no place for it: the agent reads it with the next message.
+        await host.remember({ ...host.memory(), remark: `The user rejected a call: ${reason}` });
+      }
       if (await this.#follow(host, agent, turn, signal)) {
-        await this.#goOn(host, signal, accept || reason === null ? null : `The user rejected it: ${reason}`);
+        await this.#goOn(host, signal, accept ? 'finished' : 'idle');
       }
     });
   }
@@ -119,23 +123,19 @@ export class AcpEngine extends AgentEngine {
     await this.#closeAgent();
   }
 
-  /** After a turn: gives the agent what has come meanwhile, or finishes. */
-  async #goOn(host: EngineHost, signal: AbortSignal, remark: string | null): Promise<void> {
-    if (
-      remark === null &&
-      unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length === 0
-    ) {
-      await host.setStatus('finished');
+  /** After a turn: gives the agent what has come meanwhile, or ends the run. */
+  async #goOn(host: EngineHost, signal: AbortSignal, otherwise: 'finished' | 'idle'): Promise<void> {
+    if (unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length === 0) {
+      await host.setStatus(otherwise);
     } else {
-      await this.#work(host, signal, remark);
+      await this.#work(host, signal);
     }
   }
 
   /** Gives the agent what it was not given yet, turn by turn, until there is nothing more. */
-  async #work(host: EngineHost, signal: AbortSignal, words: string | null = null): Promise<void> {
+  async #work(host: EngineHost, signal: AbortSignal): Promise<void> {
     const agent = await this.#open(host);
     const { session, conversation } = agent;
-    let remark = words;
     for (;;) {
       if (signal.aborted || host.pauseRequested()) {
         await host.setStatus('paused');
@@ -151,13 +151,17 @@ export class AcpEngine extends AgentEngine {
         remembers: host.memory()['isBegun'] === true,
         takesImages: session.takesImages,
         settings: host.settings,
-        remark,
+        remark: rememberedText(host.memory()['remark']),
       });
-      remark = null;
       const turn = new AcpTurn(session.prompt(prompt.blocks));
       this.#turn = turn;
       conversation.begin(turn);
-      await host.remember({ ...host.memory(), isBegun: true, lastMessage: prompt.lastMessage });
+      await host.remember({
+        ...host.memory(),
+        isBegun: true,
+        lastMessage: prompt.lastMessage,
+        remark: null,
+      });
       if (!(await this.#follow(host, agent, turn, signal))) {
         return;
       }
