@@ -8,6 +8,7 @@ import { AddExposePorts1764300000000 } from './migrations/1764300000000-add-expo
 import { AdoptAndQueue1764400000000 } from './migrations/1764400000000-adopt-and-queue.js';
 import { AddProfilesAndDetails1764500000000 } from './migrations/1764500000000-add-profiles-and-details.js';
 import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
+import { AddResultsAndMetadata1764700000000 } from './migrations/1764700000000-add-results-and-metadata.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
@@ -22,5 +23,6 @@ export const MIGRATIONS = [
   AdoptAndQueue1764400000000,
   AddProfilesAndDetails1764500000000,
   AddWebhookEndpoints1764600000000,
+  AddResultsAndMetadata1764700000000,
   AddAgentsOfConversations1764900000000,
 ];

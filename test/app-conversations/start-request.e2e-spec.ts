@@ -69,6 +69,10 @@ const EMPTY_ECHO = {
   observability_span_name: null,
   plugins: null,
   secrets: null,
+  secret_names: null,
+  tags: {},
+  metadata: {},
+  result_schema: null,
 };
 
 describe('POST /api/v1/app-conversations', () => {

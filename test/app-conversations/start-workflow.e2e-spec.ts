@@ -5,6 +5,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { jsonAt } from '../../src/common/json-access.js';
+import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -242,6 +244,32 @@ describe('starting a conversation', () => {
     expect(
       Object.keys((info as { secret_registry: { secret_sources: object } }).secret_registry.secret_sources),
     ).toEqual(expect.arrayContaining(['FROM_SETTINGS', 'ONLY_HERE']));
+  });
+
+  it('gives a conversation only those of the stored secrets that its request names', async () => {
+    for (const name of ['NAMED', 'OTHER']) {
+      await request(app.url)
+        .post('/api/secrets')
+        .set(user.headers)
+        .send({ name, value: `${name} value` })
+        .expect(201);
+    }
+    const ready = await client.reached(
+      await client.start({ secrets: { OWN: 'own value' }, secret_names: ['NAMED', 'NEVER_STORED'] }),
+      'READY',
+    );
+    expect(ready.notes).toEqual(['secret_names: nothing is stored under NEVER_STORED.']);
+
+    const agent = agentServer(ready.sandboxId).client;
+    const names = async (): Promise<string[]> => {
+      const info = await agent.get(`/api/conversations/${ready.appConversationId}`);
+      return Object.keys(Object(jsonAt(info, 'secret_registry', 'secret_sources')));
+    };
+    expect((await names()).toSorted()).toEqual(['NAMED', 'OWN']);
+    const credentials = await app.app
+      .get(AgentCredentialsBuilder)
+      .build({ id: ready.appConversationId, userId: user.id });
+    expect(Object.keys(credentials.secrets ?? {}).toSorted()).toEqual(['NAMED', 'OWN']);
   });
 
   it('says which settings have no effect', async () => {

@@ -101,6 +101,18 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
         draft: true,
       });
       expect(await numbersOf(id)).toEqual([16]);
+      const { body: conversations } = await request(app.url)
+        .get(`/api/v1/app-conversations?ids=${id}`)
+        .set(user.headers)
+        .expect(200);
+      expect(conversations).toMatchObject([
+        {
+          branch: 'fix/it',
+          pull_requests: [
+            { number: 16, url: 'https://code.example/octo/app/16', title: 'Fix it', source_branch: 'fix/it' },
+          ],
+        },
+      ]);
     },
   );
 
@@ -120,6 +132,11 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
 
     expect(second.body).toEqual(first.body);
     expect(await numbersOf(id)).toEqual([16]);
+    const rows = await app.dataSource.query<{ pull_requests: unknown[] }[]>(
+      'SELECT pull_requests FROM app_conversations WHERE id = $1',
+      [id],
+    );
+    expect(rows[0]?.pull_requests).toHaveLength(1);
     expect(count('github')).toBe(before.github + 1);
   });
 

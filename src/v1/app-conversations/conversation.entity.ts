@@ -12,6 +12,14 @@ import { User } from '../../auth/user.entity.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
+/** A pull request that was opened for a conversation's agent; named as on the wire. */
+export interface ConversationPullRequest {
+  number: number;
+  url: string;
+  title: string;
+  source_branch: string;
+}
+
 /** A conversation with an agent. It outlives its sandbox. */
 @Entity('app_conversations')
 @Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
@@ -77,6 +85,22 @@ export class AppConversation {
 
   @Column('jsonb', { default: () => "'{}'" })
   tags: Record<string, string>;
+
+  /** What its user notes of it; nobody here reads it. */
+  @Column('jsonb', { default: () => "'{}'" })
+  metadata: object;
+
+  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  @Column('jsonb', { name: 'result_schema', nullable: true })
+  resultSchema: Record<string, unknown> | null;
+
+  /** The branch that was made for its work, or that its last pull request is from. */
+  @Column('text', { name: 'working_branch', nullable: true })
+  workingBranch: string | null;
+
+  /** Opened for its agent, the oldest first. */
+  @Column('jsonb', { name: 'pull_requests', default: () => "'[]'" })
+  pullRequests: ConversationPullRequest[];
 
   /** Where the agent works inside the sandbox. */
   @Column('text', { name: 'working_dir' })

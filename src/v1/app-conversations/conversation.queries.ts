@@ -12,6 +12,7 @@ import {
 import { NamedStatement } from '../../database/named-statement.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import type { ConversationPullRequest } from './conversation.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
 
 /** A conversation with the state of its sandbox and of its agent. */
@@ -30,6 +31,11 @@ export interface ConversationRow {
   parent_conversation_id: string | null;
   public: boolean | null;
   tags: Record<string, string>;
+  metadata: Record<string, unknown>;
+  working_branch: string | null;
+  pull_requests: ConversationPullRequest[];
+  /** Null unless a result was asked for. */
+  result: unknown;
   working_dir: string;
   sandbox_generation: number;
   created_at: Date;
@@ -55,14 +61,16 @@ const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_genera
 /** Columns of a `ConversationRow` but for `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
-  c.pr_number, c.llm_model, c.agent, c.parent_conversation_id, c.public, c.tags, c.working_dir, c.sandbox_generation,
+  c.pr_number, c.llm_model, c.agent, c.parent_conversation_id, c.public, c.tags, c.metadata, c.working_branch,
+  c.pull_requests, c.working_dir, c.sandbox_generation,
   c.created_at, c.updated_at,
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
   s.status AS sandbox_status,
   CASE WHEN s.status = 'RUNNING' THEN s.session_key END AS session_key,
   CASE WHEN s.status = 'RUNNING' THEN s.address END AS address, s.expose_port,
   CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
-  f.metrics`;
+  f.metrics,
+  CASE WHEN c.result_schema IS NOT NULL THEN f.result END AS result`;
 
 /**
  * A sandbox is joined only where it belongs to the same user. Its table is another feature's, joined here because a page
@@ -82,11 +90,13 @@ export interface ConversationFilter {
   updatedFrom?: Date;
   updatedBefore?: Date;
   sandboxId?: string;
+  /** All of these, by name. */
+  tags?: Record<string, string>;
   /** Whether conversations with a parent are found too. */
   withSubConversations: boolean;
 }
 
-/** $1 is the user; the filter takes $2 to $8. */
+/** $1 is the user; the filter takes $2 to $9. */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
@@ -95,14 +105,15 @@ const FILTER = `
   AND ($5::timestamptz IS NULL OR c.updated_at >= $5)
   AND ($6::timestamptz IS NULL OR c.updated_at < $6)
   AND ($7::text IS NULL OR c.sandbox_id = $7)
-  AND ($8::boolean OR c.parent_conversation_id IS NULL)`;
+  AND ($8::boolean OR c.parent_conversation_id IS NULL)
+  AND ($9::jsonb IS NULL OR c.tags @> $9)`;
 
 /** Not named: a plan that must suit any filter reads all rows of the user. */
 const SEARCH = `
   SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
   FROM ${CONVERSATION_TABLES}
-  WHERE ${FILTER} AND (c.created_at, c.id) < ($9::timestamptz, $10::uuid)
-  ORDER BY c.created_at DESC, c.id DESC LIMIT $11`;
+  WHERE ${FILTER} AND (c.created_at, c.id) < ($10::timestamptz, $11::uuid)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $12`;
 
 const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
 
@@ -220,5 +231,6 @@ function filterValues(filter: ConversationFilter): unknown[] {
     filter.updatedBefore ?? null,
     filter.sandboxId ?? null,
     filter.withSubConversations,
+    filter.tags === undefined ? null : JSON.stringify(filter.tags),
   ];
 }

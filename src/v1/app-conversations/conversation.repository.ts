@@ -4,14 +4,15 @@ import { type EntityManager, Repository } from 'typeorm';
 import { NamedStatement } from '../../database/named-statement.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { ListedConversation } from './adoption/listed-conversation.js';
-import { AppConversation, initialTitle } from './conversation.entity.js';
-import type { StartTask } from './start-task.entity.js';
+import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
+import { type StartTask, workingBranch } from './start-task.entity.js';
 
 const INSERT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, title_is_users, trigger,
-     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir, agent)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir, agent,
+     metadata, result_schema, working_branch)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
   ON CONFLICT (id) DO NOTHING`;
 
 /** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
@@ -59,8 +60,10 @@ const FIND_REPOSITORY = new NamedStatement<Pick<AppConversation, 'selectedReposi
 
 /** Two requests at once may bring the same number; the second one sees the row as the first has written it. */
 const ADD_PULL_REQUEST = `
-  UPDATE app_conversations SET pr_number = array_append(pr_number, $2), updated_at = now()
-  WHERE id = $1 AND NOT ($2 = ANY (pr_number))`;
+  UPDATE app_conversations
+  SET pr_number = CASE WHEN $2 = ANY (pr_number) THEN pr_number ELSE array_append(pr_number, $2) END,
+    pull_requests = pull_requests || jsonb_build_array($3::jsonb), working_branch = $4, updated_at = now()
+  WHERE id = $1 AND NOT pull_requests @> jsonb_build_array(jsonb_build_object('url', $3::jsonb -> 'url'))`;
 
 /** What a start has decided about its conversation. */
 interface BegunConversation {
@@ -76,7 +79,15 @@ interface BegunConversation {
 type ConversationChange = Partial<
   Pick<
     AppConversation,
-    'title' | 'titleIsUsers' | 'llmModel' | 'public' | 'selectedRepository' | 'selectedBranch' | 'gitProvider'
+    | 'title'
+    | 'titleIsUsers'
+    | 'tags'
+    | 'metadata'
+    | 'llmModel'
+    | 'public'
+    | 'selectedRepository'
+    | 'selectedBranch'
+    | 'gitProvider'
   >
 >;
 
@@ -117,6 +128,9 @@ export class ConversationRepository {
       JSON.stringify(request.tags),
       workingDir,
       agent,
+      JSON.stringify(request.metadata ?? {}),
+      request.result_schema ? JSON.stringify(request.result_schema) : null,
+      workingBranch({ appConversationId: id, request }),
     ]);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
@@ -252,9 +266,19 @@ export class ConversationRepository {
     return row ?? null;
   }
 
-  /** Adds the number of a pull request in the caller's transaction; false when the conversation has it already, or is gone. */
-  async addPullRequest(manager: EntityManager, id: string, number: number): Promise<boolean> {
-    const [, affected] = await manager.query<[unknown, number]>(ADD_PULL_REQUEST, [id, number]);
+  /** Adds a pull request in the caller's transaction; false when the conversation has it already, or is gone. */
+  async addPullRequest(
+    manager: EntityManager,
+    id: string,
+    pullRequest: ConversationPullRequest,
+  ): Promise<boolean> {
+    const { number, source_branch: branch } = pullRequest;
+    const [, affected] = await manager.query<[unknown, number]>(ADD_PULL_REQUEST, [
+      id,
+      number,
+      JSON.stringify(pullRequest),
+      branch,
+    ]);
     return affected === 1;
   }
 }

@@ -54,6 +54,8 @@ export class ConversationsService {
       ...(repository !== undefined && { selectedRepository: repository }),
       ...(branch !== undefined && { selectedBranch: branch }),
       ...(change.git_provider !== undefined && { gitProvider: change.git_provider }),
+      ...(change.tags !== undefined && { tags: Object.fromEntries(change.tags ?? []) }),
+      ...(change.metadata !== undefined && { metadata: change.metadata ?? {} }),
     };
     if (id !== null && Object.keys(values).length > 0) {
       await this.conversations.update(userId, id, values);

@@ -11,6 +11,7 @@ import {
 import type { Content } from '../../agent-protocol/events.js';
 import { User } from '../../auth/user.entity.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
+import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
 /** The statuses of a start in their order; ERROR can follow each but READY. */
@@ -73,8 +74,32 @@ export interface StartRequest {
   /** Values by name. The row stores them encrypted beside the request, in which they are masked. */
   secrets: Record<string, string> | null;
   tags: Record<string, string>;
+  /** Free; absent in requests of earlier versions, as the following two. */
+  metadata?: Record<string, unknown>;
+  /** JSON Schema of the result; null: none is asked for. */
+  result_schema?: Record<string, unknown> | null;
+  /** Names of the stored secrets that the conversation gets; null: all. */
+  secret_names?: string[] | null;
   /** Members that are echoed without an effect (`processors`, `plugins`, `agent_profile_id`, …). */
   [echoed: string]: unknown;
+}
+
+const BRANCH_SUFFIX_LENGTH = 8;
+
+/** Derived from the conversation's id, so that a repeated step makes the same branch. */
+export function newBranchOf(conversationId: string): string {
+  return `openhands-workspace-${toHexId(conversationId).slice(0, BRANCH_SUFFIX_LENGTH)}`;
+}
+
+/** The branch that a new conversation works on; null without a repository, and where its parent has prepared that. */
+export function workingBranch({
+  appConversationId,
+  request: { selected_repository: repository, selected_branch: branch, parent_conversation_id: parent },
+}: Pick<StartTask, 'appConversationId' | 'request'>): string | null {
+  if (repository === null) {
+    return null;
+  }
+  return branch ?? (parent === null ? newBranchOf(appConversationId) : null);
 }
 
 /** The start of a conversation: this row is the truth, its job only carries the id. */

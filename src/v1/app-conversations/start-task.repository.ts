@@ -187,10 +187,18 @@ export class StartTaskRepository {
     return new Map(Object.entries(secrets));
   }
 
-  /** The secrets that a conversation was started with, by name. Throws like `secretsOf`. */
-  async secretsOfConversation(userId: string, conversationId: string): Promise<Map<string, string>> {
+  /**
+   * The secrets that a conversation was started with, by name, and the names of the stored ones that it gets (null: all).
+   * Throws like `secretsOf`.
+   */
+  async secretsOfConversation(
+    userId: string,
+    conversationId: string,
+  ): Promise<{ own: Map<string, string>; names: string[] | null }> {
     const task = await this.tasks.findOneBy({ appConversationId: conversationId, userId });
-    return task ? this.secretsOf(task) : new Map();
+    return task
+      ? { own: this.secretsOf(task), names: task.request.secret_names ?? null }
+      : { own: new Map(), names: null };
   }
 
   /**

@@ -31,6 +31,10 @@ export class FollowedConversation {
   @Column('text', { nullable: true })
   title: string | null;
 
+  /** What the agent last finished with, where a result was asked for. */
+  @Column('jsonb', { nullable: true })
+  result: object | string | number | boolean | null;
+
   /** Number of stored events, which is the `seq` of the last one. */
   @Column('integer', { name: 'event_count', default: 0 })
   eventCount: number;

@@ -27,12 +27,14 @@ const UPDATE_STATE = `
   SET execution_status = coalesce($2, f.execution_status),
       metrics = coalesce($3::jsonb, f.metrics),
       title = coalesce($4, f.title),
+      result = coalesce($5::jsonb, f.result),
       updated_at = now()
-  FROM (SELECT id, execution_status, metrics, title FROM followed_conversations WHERE id = $1 FOR UPDATE) AS old
+  FROM (SELECT id, execution_status, metrics, title, result FROM followed_conversations WHERE id = $1 FOR UPDATE) AS old
   WHERE f.id = old.id
     AND (coalesce($2, old.execution_status) IS DISTINCT FROM old.execution_status
       OR coalesce($3::jsonb, old.metrics) IS DISTINCT FROM old.metrics
-      OR coalesce($4, old.title) IS DISTINCT FROM old.title)
+      OR coalesce($4, old.title) IS DISTINCT FROM old.title
+      OR coalesce($5::jsonb, old.result) IS DISTINCT FROM old.result)
   RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed`;
@@ -134,15 +136,15 @@ export class FollowedConversationRepository {
    */
   async updateState(
     id: string,
-    { executionStatus, metrics, title }: ObservedState,
+    { executionStatus, metrics, title, result }: ObservedState,
     manager?: EntityManager,
   ): Promise<ObservedState | null> {
-    if (executionStatus === undefined && metrics === undefined && title === undefined) {
+    if ([executionStatus, metrics, title, result].every((member) => member === undefined)) {
       return null;
     }
     if (manager === undefined) {
       return this.dataSource.transaction((own) =>
-        this.updateState(id, { executionStatus, metrics, title }, own),
+        this.updateState(id, { executionStatus, metrics, title, result }, own),
       );
     }
     const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
@@ -150,6 +152,7 @@ export class FollowedConversationRepository {
       executionStatus ?? null,
       metrics === undefined ? null : JSON.stringify(metrics),
       title ?? null,
+      result === undefined ? null : JSON.stringify(result),
     ]);
     const [changes] = rows;
     if (changes?.status_changed === true) {

@@ -18,7 +18,7 @@ export class PullRequestsService {
   ) {}
 
   /**
-   * Opens a pull request in the repository of a conversation, with the token of its user, and adds its number to the
+   * Opens a pull request in the repository of a conversation, with the token of its user, and adds it to the
    * conversation. The user's webhook endpoints are told.
    *
    * @throws DomainError not_found for a conversation that is not the sandbox's, conflict when it has no repository, and
@@ -42,8 +42,14 @@ export class PullRequestsService {
       body: request.body,
       draft: request.draft ?? false,
     });
+    const pullRequest = {
+      number: opened.number,
+      url: opened.url,
+      title: request.title,
+      source_branch: request.source_branch,
+    };
     await this.conversations.transaction(async (manager) => {
-      if (await this.conversations.addPullRequest(manager, id, opened.number)) {
+      if (await this.conversations.addPullRequest(manager, id, pullRequest)) {
         await this.webhooks.publish(manager, sandbox.userId, {
           type: 'pull_request.opened',
           data: { conversation_id: toHexId(id), repository, number: opened.number, url: opened.url },

@@ -36,14 +36,14 @@ export class AgentCredentialsBuilder {
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
-    const [own, begun] = await Promise.all([
+    const [{ own, names }, begun] = await Promise.all([
       this.tasks.secretsOfConversation(userId, id),
       this.conversations.findModel(userId, id),
     ]);
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
     }
-    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own);
+    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own, names);
     const common = {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,

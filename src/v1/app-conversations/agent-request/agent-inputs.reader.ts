@@ -109,14 +109,20 @@ export class AgentInputsReader {
 
   /**
    * @param own secrets of one conversation, which take precedence over those of the user
+   * @param names of the user's secrets that the conversation gets; null: all
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
-  async read(userId: string, own: ReadonlyMap<string, string>): Promise<AgentInputs> {
+  async read(
+    userId: string,
+    own: ReadonlyMap<string, string>,
+    names: readonly string[] | null,
+  ): Promise<AgentInputs> {
     const [configuration, credentials] = await Promise.all([
       this.readConfiguration(userId),
       this.tokens.list(userId),
     ]);
-    const secrets = await this.secrets.forUser(userId, credentials);
+    const stored = await this.secrets.forUser(userId, credentials);
+    const secrets = new Map([...stored].filter(([name]) => names === null || names.includes(name)));
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }

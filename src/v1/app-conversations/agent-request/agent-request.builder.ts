@@ -95,6 +95,7 @@ export class AgentRequestBuilder {
     const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(
       userId,
       conversation.secrets,
+      request.secret_names ?? null,
     );
     const agent = this.agentOf(request, settings);
     const verdict = checkSettings(
@@ -129,7 +130,11 @@ export class AgentRequestBuilder {
       skills: this.skills.all(),
     });
     const baseUrl = body.agent.llm.base_url ?? '';
-    const notes = [...ineffectiveSettings(dialect, settings), ...(acp?.notes ?? [])];
+    const notes = [
+      ...ineffectiveSettings(dialect, settings),
+      ...requestNotes(agent.acp === null ? dialect : 'stock', request, secrets),
+      ...(acp?.notes ?? []),
+    ];
     if (acp === null || agent.acp === null) {
       return { problem: null, body, model, baseUrl, notes, acp: null };
     }
@@ -150,6 +155,21 @@ export class AgentRequestBuilder {
   }
 }
 
+/** Sentences about what the request asks for and the conversation does not get. */
+function requestNotes(
+  dialect: AgentDialect,
+  { result_schema: schema, secret_names: names }: Pick<StartRequest, 'result_schema' | 'secret_names'>,
+  secrets: ReadonlyMap<string, AgentSecret>,
+): string[] {
+  const missing = (names ?? []).filter((name) => !secrets.has(name));
+  return [
+    ...(schema && dialect === 'stock'
+      ? ['result_schema has no effect: the agent server of this sandbox asks for no result.']
+      : []),
+    ...(missing.length > 0 ? [`secret_names: nothing is stored under ${missing.join(', ')}.`] : []),
+  ];
+}
+
 /** Everything that decides how a conversation begins; the settings are known to be usable. */
 export interface AgentStart {
   dialect: AgentDialect;
@@ -158,7 +178,7 @@ export interface AgentStart {
   /** UUID with dashes. */
   conversationId: string;
   workingDir: string;
-  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type'>;
+  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'>;
   /** Where the user reaches the web servers that the agent starts. */
   ports: readonly PortAddress[];
   /** The request's, or else that of the settings. */
@@ -317,6 +337,7 @@ function confirmation({
 }
 
 function extension({
+  request,
   settings,
   config,
   facts,
@@ -332,6 +353,7 @@ function extension({
     ...(facts.price && { model_prices: { [model]: facts.price } }),
     git,
     outbound_allowlist: outboundAllowlist,
+    ...(request.result_schema && { result_schema: request.result_schema }),
   };
 }
 

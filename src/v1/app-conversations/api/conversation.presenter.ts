@@ -39,13 +39,15 @@ export class ConversationPresenter {
       sub_conversation_ids: row.sub_conversation_ids.map(toHexId),
       public: row.public,
       tags: row.tags,
+      metadata: row.metadata,
+      branch: row.working_branch,
+      pull_requests: row.pull_requests,
+      result: row.result,
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
       sandbox_status: toWireStatus(row.sandbox_status),
       execution_status: isRunning ? row.execution_status : null,
-      conversation_url: isRunning
-        ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}`
-        : null,
+      conversation_url: isRunning ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}` : null,
       session_api_key:
         row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
       acp_server: row.agent === null ? null : row.agent.replace(/^acp:/, ''),
@@ -62,10 +64,7 @@ export class ConversationPresenter {
       detail: startDetail(row),
       app_conversation_id: row.status === 'READY' ? toHexId(row.app_conversation_id) : null,
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
-      agent_server_url:
-        hasAgentServer && row.sandbox_status === 'RUNNING'
-          ? this.agentServer(row)
-          : null,
+      agent_server_url: hasAgentServer && row.sandbox_status === 'RUNNING' ? this.agentServer(row) : null,
       request: toStartRequestEchoDto(row.request),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),

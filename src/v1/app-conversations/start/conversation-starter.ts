@@ -231,7 +231,10 @@ export function toStartRequest(body: StartConversationDto): StartRequest {
         repo_path: path,
       })) ?? null,
     secrets: body.secrets ? Object.fromEntries(body.secrets) : null,
-    tags: {},
+    tags: body.tags ? Object.fromEntries(body.tags) : {},
+    metadata: body.metadata ?? {},
+    result_schema: body.result_schema ?? null,
+    secret_names: body.secret_names ?? null,
   };
 }
 

@@ -9,14 +9,13 @@ import {
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
-import type { StartTask } from '../start-task.entity.js';
+import { newBranchOf, type StartTask } from '../start-task.entity.js';
 import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
 import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 /** Failures that may be over in a moment: the step is tried again. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
-const BRANCH_SUFFIX_LENGTH = 8;
 const COMMAND_TIMEOUT_SECONDS = 60;
 
 /** PREPARING_REPOSITORY: makes the folder that the agent works in, with the repository in it. Repeatable. */
@@ -63,7 +62,7 @@ export class PrepareRepositoryStep {
         credential,
         folder,
         branch,
-        newBranch: branch === null ? newBranchOf(task) : null,
+        newBranch: branch === null ? newBranchOf(task.appConversationId) : null,
         identity,
       },
       signal,
@@ -117,11 +116,6 @@ export class PrepareRepositoryStep {
     }
     return folder;
   }
-}
-
-/** Derived from the conversation's id, so that a repeated step makes the same branch. */
-function newBranchOf({ appConversationId }: StartTask): string {
-  return `openhands-workspace-${toHexId(appConversationId).slice(0, BRANCH_SUFFIX_LENGTH)}`;
 }
 
 /** Backends say where the working folder of the specification is, where they may. */

@@ -1,6 +1,6 @@
 import type { ConversationStatus, MetricsSnapshot } from '../../../agent-protocol/conversation.js';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { jsonAt } from '../../../common/json-access.js';
+import type { ActionEvent, AgentEvent } from '../../../agent-protocol/events.js';
+import { jsonAt, parseJson } from '../../../common/json-access.js';
 import {
   type RemoteConversation,
   toMetrics,
@@ -13,6 +13,8 @@ export interface ObservedState {
   executionStatus?: ConversationStatus;
   metrics?: MetricsSnapshot;
   title?: string;
+  /** What the agent has finished with; null is a result too. */
+  result?: unknown;
 }
 
 /** What events say about the state of their conversation; the last event wins. */
@@ -21,6 +23,9 @@ export function stateInEvents(events: readonly AgentEvent[]): ObservedState {
 }
 
 function stateInEvent(event: AgentEvent): ObservedState {
+  if (event.kind === 'ActionEvent') {
+    return resultOf(event);
+  }
   if (event.kind !== 'ConversationStateUpdateEvent') {
     return {};
   }
@@ -36,6 +41,15 @@ function stateInEvent(event: AgentEvent): ObservedState {
     default:
       return {};
   }
+}
+
+/** The result is an argument of a valid call of `finish`; calls that were refused have no action. */
+function resultOf({ tool_name: tool, action, tool_call: call }: ActionEvent): ObservedState {
+  if (tool !== 'finish' || action?.kind !== 'FinishAction') {
+    return {};
+  }
+  const result = jsonAt(parseJson(call.arguments), 'result');
+  return result === undefined ? {} : { result: storableJson(result) };
 }
 
 /** What an agent server reports about a conversation's state. */

@@ -10,8 +10,13 @@ import { Flag, Integer } from '../../../../common/validation/number-fields.js';
 import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
-import { CONVERSATION_TRIGGERS, titleLengthProblem } from '../../conversation.entity.js';
+import {
+  CONVERSATION_TRIGGERS,
+  type ConversationPullRequest,
+  titleLengthProblem,
+} from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
+import { JsonMembers, MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
 /** Path of `/api/v1/app-conversations/{id}`. */
@@ -43,6 +48,9 @@ export class ConversationFilterQueryDto {
 
   @Text({ description: 'Only those in this sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   sandbox_id__eq?: string;
+
+  @TagFilter()
+  tag?: string[];
 }
 
 /** Query of `GET /api/v1/app-conversations/search`. */
@@ -81,6 +89,7 @@ export function toConversationFilter(
     updatedFrom: query.updated_at__gte,
     updatedBefore: query.updated_at__lt,
     sandboxId: query.sandbox_id__eq,
+    tags: parseTagFilter(query.tag),
     withSubConversations,
   };
 }
@@ -120,6 +129,21 @@ export class UpdateConversationDto {
     example: 'github',
   })
   git_provider?: ProviderType | null;
+
+  @Tags({
+    nullable: true,
+    description: 'All tags from now on; null: none.',
+    example: { team: 'checkout', state: 'reviewed' },
+  })
+  tags?: ReadonlyMap<string, string> | null;
+
+  @JsonMembers({
+    nullable: true,
+    description: 'All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.',
+    example: { ticket: { id: 4711 } },
+    maxLength: MAX_METADATA_LENGTH,
+  })
+  metadata?: Record<string, unknown> | null;
 }
 
 /** The agent profile that a conversation was started with. */
@@ -176,6 +200,22 @@ class MetricsDto implements MetricsSnapshot {
 
   @ApiProperty({ type: TokenUsageDto, nullable: true })
   accumulated_token_usage: TokenUsageDto | null;
+}
+
+/** A pull request that the agent of a conversation has opened. */
+@ApiSchema({ name: 'ConversationPullRequest' })
+class ConversationPullRequestDto implements ConversationPullRequest {
+  @ApiProperty({ type: 'integer', example: 17 })
+  number: number;
+
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
+  url: string;
+
+  @ApiProperty({ example: 'Read empty files without a crash' })
+  title: string;
+
+  @ApiProperty({ example: 'fix/parser' })
+  source_branch: string;
 }
 
 /** A conversation as clients see it. */
@@ -238,6 +278,28 @@ export class AppConversationDto {
 
   @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
   tags: Record<string, string>;
+
+  @ApiProperty({ type: 'object', additionalProperties: true, example: {} })
+  metadata: Record<string, unknown>;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description:
+      'Branch that it works on: the one that was made for it, or that its last pull request is from.',
+    example: 'openhands-workspace-5d2f8c1e',
+  })
+  branch: string | null;
+
+  @ApiProperty({ type: [ConversationPullRequestDto], description: 'Those that its agent has opened.' })
+  pull_requests: ConversationPullRequestDto[];
+
+  @ApiProperty({
+    nullable: true,
+    description: 'What the agent has finished with, where `result_schema` asked for it; null until then.',
+    example: { passed: true },
+  })
+  result: unknown;
 
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
   created_at: string;

@@ -13,6 +13,10 @@ import {
 } from '../../conversation.entity.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto } from './conversation-actions.dto.js';
+import { JsonMembers, MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
+
+/** Characters of JSON. */
+const MAX_SCHEMA_LENGTH = 32_768;
 
 /** Says what is wrong with the name of a repository; null when nothing is. */
 export function repositoryProblem(name: string): string | null {
@@ -250,4 +254,36 @@ export class StartConversationDto {
     keyRule: customSecretNameProblem,
   })
   secrets?: ReadonlyMap<string, string> | null;
+
+  @TextList({
+    nullable: true,
+    description:
+      'Names of the stored secrets that this conversation gets, as `GET /api/secrets` lists them; null: all.',
+    example: ['DEPLOY_TOKEN'],
+  })
+  secret_names?: string[] | null;
+
+  @Tags({
+    nullable: true,
+    description: 'Short texts by name, to find the conversation by.',
+    example: { team: 'checkout' },
+  })
+  tags?: ReadonlyMap<string, string> | null;
+
+  @JsonMembers({
+    nullable: true,
+    description: 'Anything that you want to keep with the conversation; at most 16 KiB as JSON.',
+    example: { ticket: { id: 4711 } },
+    maxLength: MAX_METADATA_LENGTH,
+  })
+  metadata?: Record<string, unknown> | null;
+
+  @JsonMembers({
+    nullable: true,
+    description:
+      'JSON Schema (draft 2020-12) of the result. The agent must finish with one that matches; it is `result` of the conversation then. At most 32 KiB as JSON.',
+    example: { type: 'object', properties: { passed: { type: 'boolean' } }, required: ['passed'] },
+    maxLength: MAX_SCHEMA_LENGTH,
+  })
+  result_schema?: Record<string, unknown> | null;
 }

@@ -96,6 +96,18 @@ class StartRequestEchoDto {
     example: { DEPLOY_TOKEN: MASK },
   })
   secrets: Record<string, string> | null;
+
+  @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
+  secret_names: string[] | null;
+
+  @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
+  tags: Record<string, string>;
+
+  @ApiProperty({ ...ANY_OBJECT, example: {} })
+  metadata: Record<string, unknown>;
+
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
+  result_schema: Record<string, unknown> | null;
 }
 
 /** The stored request in the order of the wire, with every secret masked. */
@@ -125,6 +137,10 @@ export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDt
     observability_span_name: request['observability_span_name'] ?? null,
     plugins: request['plugins'] ?? null,
     secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
+    secret_names: request.secret_names ?? null,
+    tags: request.tags,
+    metadata: request.metadata ?? {},
+    result_schema: request.result_schema ?? null,
   };
 }
 
