@@ -164,7 +164,7 @@ function requestNotes(
   const missing = (names ?? []).filter((name) => !secrets.has(name));
   return [
     ...(schema && dialect === 'stock'
-      ? ['result_schema has no effect: the agent server of this sandbox asks for no result.']
+      ? ['result_schema has no effect: the agent of this conversation is asked for no result.']
       : []),
     ...(missing.length > 0 ? [`secret_names: nothing is stored under ${missing.join(', ')}.`] : []),
   ];
