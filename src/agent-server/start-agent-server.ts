@@ -6,6 +6,7 @@ import { AllowedHosts } from '../common/requests/allowed-hosts.js';
 import { ActivityTracker } from './activity-tracker.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
+import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
@@ -41,6 +42,8 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   const kept = [workspace, ...options.fileRoots];
   const files = new WorkspaceFiles(view, [...kept, TEMPORARY_FOLDER]);
   const skills = new SkillReader({ view, files, workspace });
+  const keys = new SessionKeys(sessionKeys);
+  const settings = new ClientSettings();
   const conversations = new Conversations({
     folder: options.conversationsPath,
     workspace,
@@ -51,6 +54,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     maxConcurrentRuns: options.maxConcurrentRuns,
     pauseGraceMs: options.pauseGraceMs,
     skills,
+    ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
   });
   const commands = new BashCommands({
     log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
@@ -72,7 +76,6 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   const activity = new ActivityTracker(
     () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
   );
-  const keys = new SessionKeys(sessionKeys);
   if (keys.isOpen) {
     log('warn', 'no session key configured: anyone who can reach this server can use it');
   }
@@ -96,6 +99,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       git: new GitWorkspace(view, files),
       preparation,
       skills,
+      settings,
       keys,
       activity,
       instanceId: randomUUID(),

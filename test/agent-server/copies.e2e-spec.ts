@@ -4,6 +4,7 @@ import { unzipSync } from 'fflate';
 import { jsonAt, jsonText } from '../../src/common/json-access.js';
 import { CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
 
 let server: TestAgentServer;
 
@@ -69,6 +70,7 @@ describe('a fork', () => {
   it('of a running conversation closes the call that runs', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'call x');
+    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
     const { body } = await fork(id);
     const copy = jsonText(body, 'id') ?? '';
     const [error] = await server.client.events(copy, '&kind=AgentErrorEvent');

@@ -52,6 +52,6 @@ describe('names that people choose', () => {
   it('name no secret that cannot be fetched', async () => {
     const source = { kind: 'LookupSecret' as const, url: 'http://127.0.0.1:1/' };
 
-    expect(Object.keys(await lookUpSecrets({ constructor: source }, {}))).toEqual([]);
+    expect(Object.keys(await lookUpSecrets({ constructor: source }, {}, () => null))).toEqual([]);
   });
 });

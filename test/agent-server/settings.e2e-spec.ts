@@ -98,6 +98,25 @@ describe('/api/settings/secrets', () => {
     expect((await put(body)).status).toBe(422);
   });
 
+  it('reach the tools of a conversation by a lookup, whatever address clients have for the server', async () => {
+    await put({ name: 'STORED', value: 'value-of-stored' });
+    const lookup = (key: string) => ({
+      kind: 'LookupSecret',
+      url: 'http://agent.example/sandbox/api/settings/secrets/STORED',
+      headers: { 'x-session-api-key': key },
+    });
+    const secrets = { STORED: lookup(SESSION_KEY), REFUSED: lookup('another-key') };
+    const id = await server.client.start({ secrets });
+    for (const name of Object.keys(secrets)) {
+      await server.client.say(id, `length ${name}`);
+      await server.client.untilStatus(id, 'finished');
+    }
+    expect(await server.client.answers(id)).toEqual(['15', 'undefined']);
+    await server.client.say(id, 'env STORED');
+    await server.client.untilStatus(id, 'finished');
+    expect((await server.client.answers(id)).at(-1)).toBe('<secret-hidden>');
+  });
+
   it('forgets everything with the server', async () => {
     await put({ name: 'A', value: 'x' });
     await server.restart();

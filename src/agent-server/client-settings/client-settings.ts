@@ -1,9 +1,11 @@
 import { redactAgent, MASK } from '../conversations/agent-redaction.js';
 import { HttpError } from '../http/http-error.js';
+import type { SessionKeys } from '../http/session-keys.js';
 
 /** Free JSON of clients. */
 export type JsonObject = Record<string, unknown>;
 
+const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
 const MAX_SETTINGS_BYTES = 512 * 1024;
 const MAX_SECRETS = 200;
 
@@ -67,6 +69,20 @@ export class ClientSettings {
   /** The value of a secret; null if there is none. */
   secret(name: string): string | null {
     return this.#secrets.get(name)?.value ?? null;
+  }
+
+  /**
+   * The value of a secret that a lookup finds here: clients name this server by an address that it may not reach itself,
+   * and prove with its key which server they mean.
+   *
+   * @returns null when the lookup leads elsewhere
+   */
+  lookedUp(url: string, headers: Record<string, string>, keys: SessionKeys): string | null {
+    const [, name] = SECRET_PATH.exec(new URL(url).pathname) ?? [];
+    const key = Object.entries(headers).find(([header]) => header.toLowerCase() === 'x-session-api-key')?.[1];
+    return name !== undefined && key !== undefined && !keys.isOpen && keys.accepts(key)
+      ? this.secret(name)
+      : null;
   }
 
   /** @throws HttpError 409 when there are too many */

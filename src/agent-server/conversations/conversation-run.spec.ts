@@ -45,6 +45,7 @@ describe('a run', () => {
       credentials: NO_CREDENTIALS,
       baseEnvironment: {},
       serverSecrets: [],
+      ownSecret: () => null,
       onChange: () => undefined,
       loadSkills: async () => [],
     });

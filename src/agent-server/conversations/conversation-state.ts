@@ -19,7 +19,7 @@ import { toEngineSettings } from './engine-settings.js';
 import type { RecordFile } from './record-file.js';
 import type { Skill } from '../skills/skill.js';
 import { type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
-import { lookUpSecrets } from './secret-lookup.js';
+import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
 /** Free JSON, in which null has a meaning, and `command`, which strict readers want even when it is null. */
 const MEMBERS_WITH_NULLS = new Set([
@@ -41,6 +41,7 @@ export interface ConversationStateOptions {
   baseEnvironment: Record<string, string>;
   /** Secrets of the server itself. */
   serverSecrets: readonly string[];
+  ownSecret: OwnSecret;
   /** Called after each change of the record. */
   onChange: () => void;
   /** The skills of the agent; called once. */
@@ -53,6 +54,7 @@ export class ConversationState implements EngineHost {
   readonly #recordFile: RecordFile;
   readonly #baseEnvironment: Record<string, string>;
   readonly #onChange: () => void;
+  readonly #ownSecret: OwnSecret;
   readonly #loadSkills: () => Promise<Skill[]>;
   /** Every secret that it was ever given: a replaced one is still masked. */
   readonly #knownSecrets: Set<string>;
@@ -72,6 +74,7 @@ export class ConversationState implements EngineHost {
     this.#credentials = options.credentials;
     this.#baseEnvironment = options.baseEnvironment;
     this.#onChange = options.onChange;
+    this.#ownSecret = options.ownSecret;
     this.#loadSkills = options.loadSkills;
     this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
     this.#masker = new SecretMasker(this.#knownSecrets);
@@ -212,7 +215,7 @@ export class ConversationState implements EngineHost {
 
   /** Fetches the secrets that are stored elsewhere; called before each run because they may change. */
   async refreshSecrets(): Promise<void> {
-    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp);
+    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp, this.#ownSecret);
     this.#addSecrets(Object.values(this.#lookedUp));
   }
 

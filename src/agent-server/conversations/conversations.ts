@@ -19,6 +19,7 @@ import { Conversation, type ConversationCopy } from './conversation.js';
 import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { RecordFile } from './record-file.js';
+import type { OwnSecret } from './secret-lookup.js';
 import { RunSlots } from './run-slots.js';
 
 const RECORD_FILE = 'conversation.json';
@@ -41,6 +42,7 @@ export interface ConversationsOptions {
   /** How long a tool that is running may go on after a request to pause. */
   pauseGraceMs: number;
   skills: SkillReader;
+  ownSecret: OwnSecret;
 }
 
 /** Notified of what happens to conversations. */
@@ -261,6 +263,7 @@ export class Conversations {
       credentials,
       baseEnvironment: this.#options.baseEnvironment,
       serverSecrets: this.#options.serverSecrets,
+      ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
         // It loads zod, and nobody waits for that before the server listens.
         const { skillsOfAgent } = await import('../skills/agent-context.js');

@@ -11,7 +11,8 @@ export interface Navigation {
 
 /**
  * The events up to an end, each following the one before it as the navigations say. The log itself only ever grows:
- * what a navigation left behind stays in it.
+ * what a navigation left behind stays in it. That is kept beside the log and not in the events, as clients refuse events
+ * with members that they do not know.
  *
  * @param end position behind the last event
  */

@@ -5,6 +5,9 @@ const LOOKUP_TIMEOUT_MS = 10_000;
 /** More would not fit into an environment variable. */
 const MAX_SECRET_BYTES = 128 * 1024;
 
+/** The value of a secret that a lookup finds on this server itself; null: it leads elsewhere. */
+export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
+
 /**
  * Fetches the secrets that are stored elsewhere. One that cannot be fetched keeps its last value or, without one, is
  * left out: the tools that need it will fail with a reason.
@@ -12,6 +15,7 @@ const MAX_SECRET_BYTES = 128 * 1024;
 export async function lookUpSecrets(
   secrets: Record<string, ParsedSecret>,
   last: Record<string, string>,
+  ownSecret: OwnSecret,
 ): Promise<Record<string, string>> {
   const found = await Promise.all(
     Object.entries(secrets).map(async ([name, secret]) => {
@@ -19,7 +23,8 @@ export async function lookUpSecrets(
         return [];
       }
       try {
-        return [[name, await fetchSecret(secret.url, secret.headers ?? {})] as const];
+        const headers = secret.headers ?? {};
+        return [[name, ownSecret(secret.url, headers) ?? (await fetchSecret(secret.url, headers))] as const];
       } catch (error) {
         log('warn', 'failed to look up secret', { name, error: errorName(error) });
         // `last` has inherited members as well, such as `constructor`.

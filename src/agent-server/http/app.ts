@@ -15,7 +15,7 @@ import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
-import { ClientSettings } from '../client-settings/client-settings.js';
+import type { ClientSettings } from '../client-settings/client-settings.js';
 import { settingsRoutes } from '../client-settings/settings-routes.js';
 import { SocketServer } from '../sockets/socket-server.js';
 import { errorHandler } from './error-handler.js';
@@ -37,6 +37,7 @@ export interface HttpAppOptions {
   git: GitWorkspace;
   preparation: RepositoryPreparation;
   skills: SkillReader;
+  settings: ClientSettings;
   keys: SessionKeys;
   activity: ActivityTracker;
   /** Another one after each start of the server. */
@@ -90,7 +91,7 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/bash', bashRoutes(options.commands));
   app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes, options.conversations));
   app.use('/api/git', gitRoutes(options));
-  app.use('/api/settings', settingsRoutes(new ClientSettings()));
+  app.use('/api/settings', settingsRoutes(options.settings));
   app.use('/api/skills', skillRoutes(options.skills));
   app.use('/api/hooks', hookRoutes(options.files));
   app.use('/api', capabilityRoutes());
