@@ -15,10 +15,7 @@ beforeAll(async () => {
   const environment = toolEnvironment(process.env);
   server = await startTestAgentServer({
     environment,
-    createEngine: async ({ kind }) => {
-      expect(kind).toBe('acp');
-      return new AcpEngine({ environment, wrapper: [] });
-    },
+    createEngine: async () => new AcpEngine({ environment, wrapper: [] }),
   });
 });
 
