@@ -191,7 +191,7 @@ describe('the port of a sandbox', () => {
     const sandbox = await me.running();
     const port = Number(new URL(agentServer(sandbox)).port);
     for (const path of [
-      '/api/settings',
+      '/api/v1/app-conversations/search',
       '/docs',
       '/openapi.json',
       `/api/v1/sandboxes/${sandbox.id}/agent-server/alive`,
