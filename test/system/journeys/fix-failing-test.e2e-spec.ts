@@ -97,6 +97,18 @@ describe('a failing check, from the list of tasks to its pull request', () => {
     );
     const head = await world.git.tip('octo/app', WHERE);
     expect(output).toBe(`fix: add|Ada Byron|ada@byron.example|${head}\nset up\n`);
+    // By the names that clients assume, whatever the folder is called on this machine.
+    const [repository, here] = ['/workspace/project/app', `/api/v1/app-conversations/${id}`];
+    await user.run(sandboxId, 'echo new > app/new.txt');
+    expect(await user.get(`${here}/file?file_path=${repository}/add.sh`)).toContain('$1 + $2');
+    expect(await user.get(`${here}/git/changes?path=${repository}&ref=HEAD`)).toEqual([
+      { status: 'ADDED', path: 'new.txt' },
+    ]);
+    expect(await user.get(`${here}/git/diff?path=${repository}/new.txt`)).toEqual({
+      original: '',
+      modified: 'new\n',
+    });
+    await user.run(sandboxId, 'rm app/new.txt');
     const conversation = await user.conversation(id);
     expect(jsonList(conversation, 'pr_number')).toEqual([15, 16]);
     expect(conversation).toMatchObject({ selected_repository: 'octo/app', trigger: 'suggested_task' });
