@@ -47,6 +47,23 @@ describe('npm run keys -- reencrypt', () => {
         custom_secrets: { CUSTOM: { secret: 'custom-secret' } },
       },
     });
+    await request(before.url)
+      .post('/api/v1/settings')
+      .set(before.user.headers)
+      .send({
+        agent_settings_diff: {
+          llm: { aws_session_token: 'aws-secret' },
+          mcp_config: {
+            docs: { url: 'https://docs.example.com/mcp', headers: { 'X-Key': 'header-secret' } },
+          },
+        },
+      })
+      .expect(200);
+    await request(before.url)
+      .post('/api/v1/settings/profiles/fast')
+      .set(before.user.headers)
+      .send({ llm: { model: 'openai/m', api_key: 'profile-secret' } })
+      .expect(201);
     await before.app.get(SandboxesService).create(before.user.id, null, null);
   });
 
@@ -80,10 +97,13 @@ describe('npm run keys -- reencrypt', () => {
     const columns = await columnsUnder('old');
     expect(columns).toEqual([
       'custom_secrets.value',
+      'llm_profiles.config',
+      'mcp_configs.details',
       'mcp_configs.secrets',
       'provider_tokens.token',
       'sandboxes.session_key',
       'service_state.key_check',
+      'settings.details',
       'settings.llm_api_key',
       'settings.sandbox_api_key',
       'settings.search_api_key',

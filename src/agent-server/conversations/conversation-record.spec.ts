@@ -5,7 +5,7 @@ import { credentialsSchema } from './conversation-schemas.js';
 const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
 
 const changes = (update: object, llmKeyNeeded = true) =>
-  recordUpdate({ llm, llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
+  recordUpdate({ agent: {}, llm, llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
 
 it.each([
   [{}, {}],

@@ -123,7 +123,12 @@ export function forkedRecord(
 
 /** The part of an update that the record keeps: nothing secret, and only members that were given. */
 export function recordUpdate(
-  { llm, llmKeyNeeded, secrets }: Pick<ConversationRecord, 'llm' | 'llmKeyNeeded' | 'secrets'>,
+  {
+    agent,
+    llm,
+    llmKeyNeeded,
+    secrets,
+  }: Pick<ConversationRecord, 'agent' | 'llm' | 'llmKeyNeeded' | 'secrets'>,
   update: CredentialsUpdate,
 ): Partial<ConversationRecord> {
   // A withheld key changes nothing: the model is still not called without one.
@@ -132,10 +137,19 @@ export function recordUpdate(
     llmKeyNeeded: keyUnchanged ? llmKeyNeeded : Boolean(update.llm_api_key),
     secrets: { ...secrets, ...describeSecrets(update.secrets ?? {}) },
     ...(update.language !== undefined && { language: update.language }),
-    ...(update.llm_model !== undefined && { llm: { ...llm, model: update.llm_model } }),
+    ...(update.llm_model !== undefined && {
+      llm: { ...llm, model: update.llm_model },
+      agent: withModel(agent, update.llm_model),
+    }),
     ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
     ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
   };
+}
+
+/** What clients are shown of the agent names the model that it works with. */
+function withModel(agent: ConversationRecord['agent'], model: string): ConversationRecord['agent'] {
+  const { llm } = agent;
+  return typeof llm === 'object' && llm !== null ? { ...agent, llm: { ...llm, model } } : agent;
 }
 
 /** What may be shown of secrets. */

@@ -12,6 +12,7 @@ import {
   secretsSchema,
   securityAnalyzerSchema,
   startSchema,
+  switchLlmSchema,
   tagsSchema,
 } from './conversation-schemas.js';
 import type { Conversation } from './conversation.js';
@@ -124,6 +125,17 @@ export function conversationRoutes(conversations: Conversations): Router {
   router.post('/:id/credentials', async (request, response) => {
     const conversation = conversationOf(request.params.id);
     await conversation.updateCredentials(parseRequest(credentialsSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/switch_llm', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { llm } = parseRequest(switchLlmSchema, 'body', request.body);
+    await conversation.updateCredentials({
+      llm_model: llm.model,
+      llm_base_url: llm.base_url ?? null,
+      llm_api_key: llm.api_key ?? null,
+    });
     response.json(SUCCESS);
   });
 

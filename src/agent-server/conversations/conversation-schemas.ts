@@ -200,6 +200,15 @@ export const credentialsSchema = z.object({
   acp: z.object(acpMembers).nullish(),
 });
 
+/** Another model for a conversation; parameters beyond these have no effect here. */
+export const switchLlmSchema = z.object({
+  llm: z.object({
+    model: z.string().min(1),
+    api_key: z.string().nullish(),
+    base_url: z.string().nullish(),
+  }),
+});
+
 /** A validated `CredentialsRequest`. */
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 

@@ -164,6 +164,11 @@ export class AgentServerClient {
     });
   }
 
+  /** Lets a conversation go on with another model (stock servers; ours is given credentials). */
+  async switchLlm(target: AgentServerTarget, id: string, llm: Record<string, unknown>): Promise<void> {
+    await this.http.send(target, `${conversationPath(id)}/switch_llm`, { method: 'POST', body: { llm } });
+  }
+
   async sendMessage(target: AgentServerTarget, id: string, body: SendMessageRequest): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/events`, { method: 'POST', body });
   }

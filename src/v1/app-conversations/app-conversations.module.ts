@@ -49,6 +49,7 @@ import { PendingMessage } from './pending/pending-message.entity.js';
 import { PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
+import { ProfileSwitchService } from './profile-switch.service.js';
 import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -116,6 +117,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationResumeService,
     CredentialRefreshService,
     SandboxRemovalService,
+    ProfileSwitchService,
     ConversationAdoptionService,
     RemovedConversationRepository,
     PendingMessageRepository,

@@ -11,8 +11,8 @@ const INSERT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, title_is_users, trigger,
      pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir, agent,
-     metadata, result_schema, working_branch)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     metadata, result_schema, working_branch, llm_profile)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
   ON CONFLICT (id) DO NOTHING`;
 
 /** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
@@ -84,6 +84,8 @@ type ConversationChange = Partial<
     | 'tags'
     | 'metadata'
     | 'llmModel'
+    | 'llmBaseUrl'
+    | 'llmProfile'
     | 'public'
     | 'selectedRepository'
     | 'selectedBranch'
@@ -131,6 +133,7 @@ export class ConversationRepository {
       JSON.stringify(request.metadata ?? {}),
       request.result_schema ? JSON.stringify(request.result_schema) : null,
       workingBranch({ appConversationId: id, request }),
+      request.llm_profile ?? null,
     ]);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
@@ -210,10 +213,10 @@ export class ConversationRepository {
   async findModel(
     userId: string,
     id: string,
-  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'adopted' | 'agent'> | null> {
+  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'llmProfile' | 'adopted' | 'agent'> | null> {
     return this.conversations.findOne({
       where: { id, userId },
-      select: { agent: true, llmModel: true, llmBaseUrl: true, adopted: true },
+      select: { agent: true, llmModel: true, llmBaseUrl: true, llmProfile: true, adopted: true },
     });
   }
 

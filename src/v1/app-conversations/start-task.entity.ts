@@ -57,6 +57,8 @@ export interface StartRequest {
   system_message_suffix: string | null;
   /** Null: the settings' model. */
   llm_model: string | null;
+  /** The stored profile that the model comes from; null, or absent in older rows: the settings. */
+  llm_profile?: string | null;
   /** Null: the settings' agent. Absent in rows of earlier versions. */
   agent?: string | null;
   /** `owner/name` or a longer path, well-formed. */

@@ -43,7 +43,10 @@ export class AgentCredentialsBuilder {
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
     }
-    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own, names);
+    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own, {
+      names,
+      profile: begun?.llmProfile ?? null,
+    });
     const common = {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,
@@ -83,7 +86,7 @@ export class AgentCredentialsBuilder {
     userId: string,
     { llmModel, llmBaseUrl }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl'>,
   ): Promise<CredentialsRequest> {
-    const { settings } = await this.inputs.readConfiguration(userId);
+    const { settings } = await this.inputs.readConfiguration(userId, null);
     const model = { model: llmModel, baseUrl: llmBaseUrl };
     const isForModel = this.isForModel(id, model, settings);
     return {

@@ -10,8 +10,9 @@ import {
 import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
+import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings } from './agent-settings.js';
+import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
 
 /** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
@@ -87,6 +88,8 @@ function oneLine(text: string | null): string {
 interface AgentConfiguration {
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
+  /** The profile that was asked for does not exist: the settings' model stands for it. */
+  lacksProfile: boolean;
 }
 
 /** Everything a user has stored for agents, in clear: never for a response, a row or a log. */
@@ -105,20 +108,22 @@ export class AgentInputsReader {
     private readonly mcpConfigs: McpConfigRepository,
     private readonly tokens: ProviderTokenRepository,
     private readonly secrets: AgentSecretsReader,
+    private readonly profiles: LlmProfileRepository,
   ) {}
 
   /**
    * @param own secrets of one conversation, which take precedence over those of the user
-   * @param names of the user's secrets that the conversation gets; null: all
+   * @param chosen `names` of the user's secrets that the conversation gets, null: all; `profile` that the model comes
+   *   from, null: the settings
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async read(
     userId: string,
     own: ReadonlyMap<string, string>,
-    names: readonly string[] | null,
+    { names, profile }: { names: readonly string[] | null; profile: string | null },
   ): Promise<AgentInputs> {
     const [configuration, credentials] = await Promise.all([
-      this.readConfiguration(userId),
+      this.readConfiguration(userId, profile),
       this.tokens.list(userId),
     ]);
     const stored = await this.secrets.forUser(userId, credentials);
@@ -130,11 +135,17 @@ export class AgentInputsReader {
   }
 
   /** Without secrets and credentials: only the database is asked. Throws like `read`. */
-  async readConfiguration(userId: string): Promise<AgentConfiguration> {
-    const [{ settings, keys }, mcpConfig] = await Promise.all([
+  async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
+    const [{ settings: row, keys, details }, mcpConfig, found] = await Promise.all([
       this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
+      profile === null ? null : this.profiles.findNamed(userId, profile),
     ]);
-    return { settings: agentSettings(settings, keys), mcpConfig };
+    const settings = agentSettings(row, keys, details);
+    return {
+      settings: found ? withProfile(settings, found.config) : settings,
+      mcpConfig,
+      lacksProfile: profile !== null && found === null,
+    };
   }
 }

@@ -80,10 +80,14 @@ export class AgentRequestBuilder {
   /** Why no conversation can begin with the user's settings; null when one can. */
   async problem(
     userId: string,
-    request: Pick<StartRequest, 'llm_model' | 'agent'>,
+    request: Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent'>,
     dialect: AgentDialect,
   ): Promise<string | null> {
-    const configuration = await this.inputs.readConfiguration(userId);
+    const profile = request.llm_profile ?? null;
+    const configuration = await this.inputs.readConfiguration(userId, profile);
+    if (configuration.lacksProfile) {
+      return unknownProfile(profile);
+    }
     const model = request.llm_model ?? configuration.settings.llm_model;
     const agent = this.agentOf(request, configuration.settings);
     return checkSettings({ ...configuration, agent, model, dialect }, this.addresses).problem;
@@ -92,11 +96,15 @@ export class AgentRequestBuilder {
   /** @throws SecretDecryptionError when something stored is not readable with the configured keys */
   async build(conversation: NewConversation): Promise<AgentRequest> {
     const { userId, request, dialect } = conversation;
-    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(
+    const profile = request.llm_profile ?? null;
+    const { settings, mcpConfig, secrets, credentials, lacksProfile } = await this.inputs.read(
       userId,
       conversation.secrets,
-      request.secret_names ?? null,
+      { names: request.secret_names ?? null, profile },
     );
+    if (lacksProfile) {
+      return { problem: unknownProfile(profile) };
+    }
     const agent = this.agentOf(request, settings);
     const verdict = checkSettings(
       { agent, model: request.llm_model ?? settings.llm_model, settings, mcpConfig, dialect },
@@ -217,10 +225,11 @@ function toAgent(start: AgentStart): AgentSpec {
   const { dialect, model, facts, settings, config, skills } = start;
   const { price } = facts;
   const llm = {
+    ...modelParameters(dialect, settings.llm_parameters),
     model,
     api_key: settings.llm_api_key,
     base_url: settings.llm_base_url === '' ? null : settings.llm_base_url,
-    timeout: config.llmTimeoutSeconds,
+    timeout: numberOf(settings.llm_parameters?.['timeout']) ?? config.llmTimeoutSeconds,
     ...(price && {
       input_cost_per_token: price.input / TOKENS_PER_PRICE,
       output_cost_per_token: price.output / TOKENS_PER_PRICE,
@@ -237,7 +246,10 @@ function toAgent(start: AgentStart): AgentSpec {
     condenser: condenses
       ? {
           kind: 'LLMSummarizingCondenser',
-          max_tokens: condenserTokens(config.condenserTokens, facts),
+          ...(dialect === 'stock' && settings.condenser_parameters),
+          max_tokens:
+            numberOf(settings.condenser_parameters?.['max_tokens']) ??
+            condenserTokens(config.condenserTokens, facts),
           // The schema requires it; our agent server condenses with the agent's own model.
           ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
         }
@@ -282,6 +294,25 @@ function toAgentSkill({ name, description, content, triggers }: OperatorSkill): 
     ...(description !== null && { description }),
     trigger: triggers.length === 0 ? null : { type: 'keyword', keywords: triggers },
   };
+}
+
+function unknownProfile(name: string | null): string {
+  return `There is no profile ${name}: store it with POST /api/v1/settings/profiles/${name}, or choose another.`;
+}
+
+/** Our agent server writes down what it does not know, so it is not given what may be a secret. */
+const OWN_PARAMETERS = ['input_cost_per_token', 'output_cost_per_token'];
+
+function modelParameters(dialect: AgentDialect, parameters: JsonObject = {}): JsonObject {
+  return dialect === 'stock'
+    ? parameters
+    : Object.fromEntries(
+        OWN_PARAMETERS.flatMap((name) => (name in parameters ? [[name, parameters[name]]] : [])),
+      );
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
 }
 
 function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {

@@ -1,6 +1,9 @@
+import { isJsonObject, type JsonObject, without } from '../../../common/json-merge.js';
 import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import { modelEndpoint } from '../../../common/model-endpoint.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import { isSameModelServer } from '../../../settings/model-server.js';
+import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 import type { AcpAgent } from './acp-agents.file.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
@@ -20,14 +23,22 @@ export type AgentSettings = Pick<
   | 'git_user_name'
   | 'git_user_email'
 > &
-  Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'>;
+  Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'> & {
+    /** Members of the model beyond its name, address and key; may hold secrets. */
+    llm_parameters?: JsonObject;
+    /** Members of the condenser beyond whether there is one. */
+    condenser_parameters?: JsonObject;
+  };
 
 /** @param row null for a user who stored no settings: everything is null then */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,
+  { agent: { llm, condenser } }: SettingsDetails = NO_DETAILS,
 ): AgentSettings {
   return {
+    ...(isJsonObject(llm) && { llm_parameters: llm }),
+    ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
     llm_model: row?.llm_model ?? null,
     llm_base_url: row?.llm_base_url ?? null,
     agent: row?.agent ?? null,
@@ -41,6 +52,24 @@ export function agentSettings(
     git_user_email: row?.git_user_email ?? null,
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
+  };
+}
+
+/** The settings with the model, address, key and parameters of a stored profile. */
+export function withProfile(settings: AgentSettings, config: JsonObject): AgentSettings {
+  const text = (name: string): string | null => {
+    const value = config[name];
+    return typeof value === 'string' && value !== '' ? value : null;
+  };
+  const model = { model: text('model'), baseUrl: text('base_url') };
+  const own = { model: settings.llm_model, baseUrl: settings.llm_base_url };
+  return {
+    ...settings,
+    llm_model: model.model,
+    llm_base_url: model.baseUrl,
+    // A profile without a key is used with that of the settings, where it is for the same server.
+    llm_api_key: text('api_key') ?? (isSameModelServer(model, own) ? settings.llm_api_key : null),
+    llm_parameters: without(config, ['model', 'base_url', 'api_key']),
   };
 }
 
@@ -125,13 +154,24 @@ export function checkSettings(
       mcpProblem(mcpConfig, addresses);
     return problem === null ? { problem, model: model ?? OWN_MODEL } : { problem };
   }
+  const verdict = modelVerdict(model, settings, dialect, addresses);
+  const problem = verdict.problem ?? mcpProblem(mcpConfig, addresses);
+  return problem === null ? verdict : { problem };
+}
+
+/** Checks whether a model can be called with these settings. */
+export function modelVerdict(
+  model: string | null,
+  settings: AgentSettings,
+  dialect: AgentDialect,
+  addresses: OutboundAddresses,
+): SettingsVerdict {
   if (model === null || model.trim() === '') {
     return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
   }
   const problem =
     modelProblem(model, settings, dialect) ??
-    addressProblem('llm_base_url', baseUrl, addresses) ??
-    mcpProblem(mcpConfig, addresses);
+    addressProblem('llm_base_url', settings.llm_base_url, addresses);
   return problem === null ? { problem, model } : { problem };
 }
 

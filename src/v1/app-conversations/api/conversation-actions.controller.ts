@@ -5,6 +5,7 @@ import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
 import { AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
+import { ProfileSwitchService } from '../profile-switch.service.js';
 import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
 import {
   GitChangesOperation,
@@ -15,6 +16,7 @@ import {
   RunConversationOperation,
   SendMessageOperation,
   SwitchAcpModelOperation,
+  SwitchProfileOperation,
 } from './conversation-actions.openapi.js';
 import {
   ConfirmationResponseDto,
@@ -23,6 +25,7 @@ import {
   type MessageSentDto,
   SendMessageDto,
   SwitchAcpModelDto,
+  SwitchProfileDto,
   toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
@@ -35,6 +38,7 @@ export class ConversationActionsController {
   constructor(
     private readonly actions: ConversationActionsService,
     private readonly models: AcpModelService,
+    private readonly profiles: ProfileSwitchService,
   ) {}
 
   @Post('send-message')
@@ -77,6 +81,18 @@ export class ConversationActionsController {
   @RunConversationOperation()
   async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.actions.run(user.id, id);
+    return SUCCESS;
+  }
+
+  @Post('switch_profile')
+  @HttpCode(200)
+  @SwitchProfileOperation()
+  async switchProfile(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body() { profile_name: name }: SwitchProfileDto,
+  ): Promise<SuccessDto> {
+    await this.profiles.switchProfile(user.id, id, name);
     return SUCCESS;
   }
 

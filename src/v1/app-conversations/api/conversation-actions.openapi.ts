@@ -9,6 +9,7 @@ import {
   MessageSentDto,
   SendMessageDto,
   SwitchAcpModelDto,
+  SwitchProfileDto,
 } from './dto/conversation-actions.dto.js';
 
 const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
@@ -94,6 +95,36 @@ export function RunConversationOperation(): MethodDecorator & ClassDecorator {
     }),
     ApiOkResponse({ type: SuccessDto, description: 'The agent works' }),
     ApiProblems(UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, INVALID_ID),
+  );
+}
+
+/** Documents `POST /api/v1/app-conversations/{id}/switch_profile`. */
+export function SwitchProfileOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'switch_conversation_profile',
+      summary: 'Go on with the model of a stored profile',
+      description: 'From the next step of the agent on, with all that it knows.',
+    }),
+    ApiBodyExamples(SwitchProfileDto, {
+      profile: { summary: 'A profile', value: { profile_name: 'fast' } },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'The agent uses its model' }),
+    ApiProblems(
+      { status: 404, detail: "Profile 'fast' not found", description: 'Unknown conversation or profile' },
+      {
+        status: 409,
+        code: 'sandbox_not_running',
+        detail: 'The sandbox is PAUSED; resume it first with POST /api/v1/sandboxes/{id}/resume.',
+        description: 'The sandbox does not run, or the model cannot be called',
+      },
+      410,
+      413,
+      415,
+      502,
+      503,
+      invalidInput(['body', 'profile_name'], 'missing', 'This member is required.'),
+    ),
   );
 }
 

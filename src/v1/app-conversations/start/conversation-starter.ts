@@ -209,6 +209,7 @@ export function toStartRequest(body: StartConversationDto): StartRequest {
     system_message_suffix: body.system_message_suffix ?? null,
     processors: body.processors?.map(({ kind }) => ({ kind })) ?? null,
     llm_model: blankAsNull(body.llm_model),
+    ...(body.llm_profile && { llm_profile: body.llm_profile }),
     agent: blankAsNull(body.agent),
     agent_profile_id: body.agent_profile_id ?? null,
     selected_repository: body.selected_repository ?? null,

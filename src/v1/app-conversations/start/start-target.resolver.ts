@@ -87,7 +87,8 @@ function inherit(request: StartRequest, parent: AppConversation): StartRequest {
     selected_repository: request.selected_repository ?? parent.selectedRepository,
     selected_branch: request.selected_branch ?? (hasOwnRepository ? null : parent.selectedBranch),
     git_provider: request.git_provider ?? (hasOwnRepository ? null : parent.gitProvider),
-    llm_model: request.llm_model ?? parent.llmModel,
+    llm_model: request.llm_model ?? (request.llm_profile ? null : parent.llmModel),
+    llm_profile: request.llm_profile ?? (request.llm_model === null ? parent.llmProfile : null),
     agent: request.agent ?? parent.agent,
   };
 }

@@ -122,6 +122,19 @@ export class SwitchAcpModelDto {
   model: string;
 }
 
+/** Body of `POST /api/v1/app-conversations/{id}/switch_profile`. */
+@ApiSchema({ name: 'SwitchProfileRequest' })
+export class SwitchProfileDto {
+  @Text({
+    required: true,
+    description: 'Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.',
+    example: 'fast',
+    form: { minLength: 1, maxLength: 64 },
+    rule: (name) => (name === '' || name.length > 64 ? 'Expected a name of 1 to 64 characters.' : null),
+  })
+  profile_name: string;
+}
+
 /** Query of `GET /api/v1/app-conversations/{id}/file`. */
 export class FileQueryDto {
   @Text({

@@ -152,6 +152,14 @@ export class StartConversationDto {
 
   @Text({
     nullable: true,
+    description: 'Stored profile that model, address and key come from; the settings by default.',
+    example: 'fast',
+    form: { maxLength: 64 },
+  })
+  llm_profile?: string | null;
+
+  @Text({
+    nullable: true,
     description:
       'Agent: `CodeActAgent`, or `acp:` and a name of the list of the operator; that of the settings by default.',
     example: 'CodeActAgent',

@@ -1,0 +1,88 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { OutboundAddresses } from '../../common/http/host-allowlist.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
+import { agentDialect, modelVerdict } from './agent-request/agent-settings.js';
+import { ConversationActionsService } from './conversation-actions.service.js';
+import { ConversationRepository } from './conversation.repository.js';
+
+/** Lets running conversations go on with the models of stored profiles. */
+@Injectable()
+export class ProfileSwitchService {
+  constructor(
+    private readonly actions: ConversationActionsService,
+    private readonly inputs: AgentInputsReader,
+    private readonly agentServers: AgentServerClient,
+    private readonly conversations: ConversationRepository,
+    private readonly specs: SandboxSpecs,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /**
+   * Gives the agent server the model, address and key of a profile, and remembers which one: after a restart the key
+   * comes from there again.
+   *
+   * @throws DomainError not_found for an unknown profile, conflict when its model cannot be called or the conversation
+   *   has another kind of agent; others as the actions of conversations
+   */
+  async switchProfile(userId: string, givenId: string, name: string): Promise<void> {
+    const { settings, lacksProfile } = await this.inputs.readConfiguration(userId, name);
+    if (lacksProfile) {
+      throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+    }
+    await this.actions.change(userId, givenId, async (target, { id }) => {
+      const dialect = agentDialect(this.specs.find(target.specId));
+      const verdict = modelVerdict(settings.llm_model, settings, dialect, this.addresses);
+      if (verdict.problem !== null) {
+        throw new DomainError('conflict', 'conflict', `Profile '${name}': ${verdict.problem}`);
+      }
+      const { model } = verdict;
+      const begun = await this.conversations.findModel(userId, id);
+      if (begun?.agent) {
+        throw new DomainError(
+          'conflict',
+          'conflict',
+          `The agent ${begun.agent} has models of its own: POST switch_acp_model changes them.`,
+        );
+      }
+      const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
+      if (dialect === 'slipway') {
+        await this.agentServers.giveCredentials(target, id, {
+          llm_model: llm.model,
+          llm_api_key: llm.api_key,
+          llm_base_url: llm.base_url,
+        });
+      } else {
+        // Stock servers keep the first model of a usage id, so each switch has one of its own.
+        const usage = `profile:${name}:${Date.now()}`;
+        await this.switchStock(() =>
+          this.agentServers.switchLlm(target, id, { ...settings.llm_parameters, ...llm, usage_id: usage }),
+        );
+      }
+      await this.conversations.update(userId, id, {
+        llmModel: model,
+        llmBaseUrl: llm.base_url ?? '',
+        llmProfile: name,
+      });
+    });
+  }
+
+  private async switchStock(send: () => Promise<void>): Promise<void> {
+    try {
+      await send();
+    } catch (error) {
+      if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
+        throw new DomainError(
+          'conflict',
+          'conflict',
+          'The agent server of this sandbox cannot change the model of a conversation: start another one.',
+          { cause: error },
+        );
+      }
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
+import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { until } from '../support/until.js';
+
+const PROFILE = { model: 'openai/second', base_url: 'http://second.example/v1', api_key: 'key-of-second' };
+
+describe('the model of a stored profile', () => {
+  let app: TestApp;
+  let rows: ConversationRows;
+  let agent: TestAgentServer;
+  let user: TestUser;
+  let id: string;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    rows = new ConversationRows(app);
+  });
+
+  beforeEach(async () => {
+    const key = newSessionKey();
+    agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+    user = await app.createUser();
+    const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+    ({ id } = await rows.conversation(user.id, {
+      sandboxId: sandbox.id,
+      workingDir: agent.workspace,
+      llmModel: MODEL.llm_model,
+      llmBaseUrl: MODEL.llm_base_url,
+    }));
+    await agent.client.start({ conversation_id: id });
+    await save('fast', PROFILE);
+  });
+
+  afterEach(async () => {
+    await agent.stop();
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const save = async (name: string, llm: object): Promise<void> => {
+    await request(app.url)
+      .post(`/api/v1/settings/profiles/${name}`)
+      .set(user.headers)
+      .send({ llm })
+      .expect(201);
+  };
+  const change = (body: object, who: TestUser = user): request.Test =>
+    request(app.url).post(`/api/v1/app-conversations/${id}/switch_profile`).set(who.headers).send(body);
+  const model = async (): Promise<unknown> => {
+    const { body } = await request(app.url).get(`/api/v1/app-conversations?ids=${id}`).set(user.headers);
+    return body[0].llm_model;
+  };
+  /** What the agent works with, as it answers `settings`. */
+  const settingsOfAgent = async (): Promise<unknown> => {
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${id}/send-message`)
+      .set(user.headers)
+      .send({ content: [{ text: 'settings' }], run: true })
+      .expect(200);
+    await until(
+      async () =>
+        jsonText(await agent.client.get(`/api/conversations/${id}`), 'execution_status') === 'finished',
+    );
+    return JSON.parse(String((await agent.client.answers(id)).at(-1)));
+  };
+
+  it('is what a running conversation goes on with, and gets its key from after a restart', async () => {
+    expect((await change({ profile_name: 'fast' }).expect(200)).body).toEqual({ success: true });
+
+    expect(await model()).toBe('openai/second');
+    expect(await settingsOfAgent()).toMatchObject({
+      llm: { model: 'openai/second', baseUrl: 'http://second.example/v1' },
+    });
+    const shown = await agent.client.get(`/api/conversations/${id}`);
+    expect(jsonAt(shown, 'agent', 'llm', 'model')).toBe('openai/second');
+    expect(JSON.stringify(shown)).not.toContain('key-of-second');
+    const build = (): Promise<object> => app.app.get(AgentCredentialsBuilder).build({ id, userId: user.id });
+    expect(await build()).toMatchObject({
+      llm_model: 'openai/second',
+      llm_base_url: 'http://second.example/v1',
+      llm_api_key: 'key-of-second',
+    });
+
+    // A key for another server is not sent to this one.
+    await save('fast', {
+      model: 'openai/third',
+      base_url: 'http://third.example/v1',
+      api_key: 'key-of-third',
+    });
+    expect(await build()).toMatchObject({ llm_model: 'openai/second', llm_key_withheld: true });
+    await request(app.url).delete('/api/v1/settings/profiles/fast').set(user.headers).expect(200);
+    expect(await build()).toMatchObject({ llm_model: 'openai/second', llm_key_withheld: true });
+  });
+
+  it('is what a start may ask for', async () => {
+    const inputs = app.app.get(AgentInputsReader);
+    await request(app.url)
+      .post('/api/settings')
+      .set(user.headers)
+      .send({ llm_model: 'openai/own', llm_api_key: 'key-of-own', max_iterations: 7 })
+      .expect(200);
+
+    expect(await inputs.readConfiguration(user.id, 'fast')).toMatchObject({
+      settings: {
+        llm_model: 'openai/second',
+        llm_base_url: 'http://second.example/v1',
+        llm_api_key: 'key-of-second',
+        max_iterations: 7,
+      },
+      lacksProfile: false,
+    });
+    expect(await inputs.readConfiguration(user.id, 'none')).toMatchObject({
+      settings: { llm_model: 'openai/own', llm_api_key: 'key-of-own' },
+      lacksProfile: true,
+    });
+  });
+
+  it.each<[object, number, string]>([
+    [{ profile_name: 'none' }, 404, 'not_found'],
+    [{ profile_name: 'keyless' }, 409, 'conflict'],
+  ])('stays when %j cannot be used', async (body, status, code) => {
+    await save('keyless', { model: 'openai/keyless' });
+
+    expect((await change(body).expect(status)).body).toMatchObject({ code });
+    expect(await model()).toBe(MODEL.llm_model);
+  });
+
+  it.each([{}, { profile_name: '' }, { profile_name: 5 }])('is not %j', async (body) => {
+    await change(body).expect(422);
+  });
+
+  it("is nobody else's to change, nor anybody else's profile", async () => {
+    const other = await app.createUser();
+    await change({ profile_name: 'fast' }, other).expect(404);
+    expect(await model()).toBe(MODEL.llm_model);
+  });
+
+  it('is changed at the agent server under the name that clients use there', async () => {
+    await agent.client.post(`/api/conversations/${id}/switch_llm`, { llm: PROFILE });
+
+    const shown = await agent.client.get(`/api/conversations/${id}`);
+    expect(jsonAt(shown, 'agent', 'llm', 'model')).toBe('openai/second');
+  });
+});
