@@ -7,7 +7,7 @@ import { StartTaskRepository } from '../start-task.repository.js';
 import { AcpAgents } from './acp-agents.js';
 import { toAcpLaunch } from './acp-launch.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
-import { mcpServerEntries, secretSources } from './agent-request.builder.js';
+import { mcpServerEntries, secretSources } from './agent-tools.mapper.js';
 import { isSameModelServer, type NamedModel } from '../../../settings/model-server.js';
 import { agentLimits, type AgentSettings } from './agent-settings.js';
 

@@ -1,16 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  AgentSpec,
-  McpServerEntry,
-  SecretSource,
-  StartConversationRequest,
-} from '../../../agent-protocol/conversation.js';
+import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation.js';
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { isJsonObject, type JsonObject } from '../../../common/json-merge.js';
 import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
-import { serverName } from '../../../mcp-config/named-servers.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
 import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills.js';
@@ -20,6 +13,7 @@ import type { AcpAgent } from './acp-agents.file.js';
 import { AcpAgents } from './acp-agents.js';
 import { type AcpLaunch, toAcpLaunch } from './acp-launch.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
+import { mcpServerEntries, secretSources } from './agent-tools.mapper.js';
 import {
   type AgentDialect,
   agentLimits,
@@ -386,60 +380,4 @@ function extension({
     outbound_allowlist: outboundAllowlist,
     ...(request.result_schema && { result_schema: request.result_schema }),
   };
-}
-
-/** Secrets of an agent's tools as agent servers take them. */
-export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record<string, SecretSource> {
-  return Object.fromEntries(
-    [...secrets].map(([name, { value, description }]) => [
-      name,
-      { kind: 'StaticSecret', value, ...(description !== null && { description }) },
-    ]),
-  );
-}
-
-/**
- * A user's tool servers as agent servers take them, by name. A command has a name; a remote server is named after its
- * kind and its position in the list.
- */
-export function mcpServerEntries(config: ClearMcpConfig | null): Record<string, McpServerEntry> {
-  if (config === null) {
-    return {};
-  }
-  const commands = config.stdioServers
-    .filter(isEnabled)
-    .map(({ name, command, args, env }) => [name, { command, args, env: Object.fromEntries(env) }]);
-  return Object.fromEntries([
-    ...remote(config.sseServers, 'sse', 'sse'),
-    ...remote(config.shttpServers, 'shttp', 'http'),
-    // Last, so that a command wins over a remote server of the same name.
-    ...commands,
-  ]);
-}
-
-function remote(
-  servers: readonly ClearRemoteMcpServer[],
-  kind: string,
-  transport: string,
-): [string, McpServerEntry][] {
-  return servers.flatMap((server, index): [string, McpServerEntry][] => {
-    const { url, apiKey, details = {} } = server;
-    const headers = {
-      ...headersOf(details),
-      ...(apiKey !== null && { Authorization: `Bearer ${apiKey}` }),
-    };
-    const entry = { url, transport, ...(Object.keys(headers).length > 0 && { headers }) };
-    return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
-  });
-}
-
-/** Users may switch a server off without removing it. */
-function isEnabled({ details }: { details?: JsonObject }): boolean {
-  return details?.['enabled'] !== false;
-}
-
-function headersOf({ headers }: JsonObject): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(isJsonObject(headers) ? headers : {}).map(([name, value]) => [name, String(value)]),
-  );
 }
