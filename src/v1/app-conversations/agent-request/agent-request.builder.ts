@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation.js';
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import type { JsonObject } from '../../../common/json-merge.js';
 import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
