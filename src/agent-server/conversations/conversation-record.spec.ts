@@ -5,7 +5,10 @@ import { credentialsSchema } from './conversation-schemas.js';
 const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
 
 const changes = (update: object, llmKeyNeeded = true) =>
-  recordUpdate({ agent: {}, llm, llmKeyNeeded, secrets: {} }, credentialsSchema.parse(update));
+  recordUpdate(
+    { agent: { kind: 'Agent', llm: { model: 'openai/a', top_p: 1 } }, llm, llmKeyNeeded, secrets: {} },
+    credentialsSchema.parse(update),
+  );
 
 it.each([
   [{}, {}],
@@ -20,7 +23,13 @@ it.each([
     { language: null, outbound_allowlist: ['a.example.com'], tavily_api_url: 'https://b.example.com' },
     { language: null },
   ],
-  [{ llm_model: 'openai/b', llm_base_url: 'https://c.example.com' }, { llm: { ...llm, model: 'openai/b' } }],
+  [
+    { llm_model: 'openai/b', llm_base_url: 'https://c.example.com' },
+    {
+      llm: { ...llm, model: 'openai/b' },
+      agent: { kind: 'Agent', llm: { model: 'openai/b', top_p: 1 } },
+    },
+  ],
 ])('%j changes %j and nothing else', (update, expected) => {
   expect(changes(update)).toEqual({ llmKeyNeeded: true, secrets: {}, ...expected });
 });
