@@ -173,11 +173,12 @@ const ATTEMPTS: Attempt[] = [
     asSandbox: true,
   },
 ];
-/** Routes that name nothing of a user: specifications, keys and accounts have tests of their own. */
+/** Routes that name nothing of a user: specifications, keys, accounts and counts have tests of their own. */
 const WITHOUT_IDS = [
   /\/git\/suggested-tasks\/search$/,
   /^\/api\/v1\/(api-keys|users|sandbox-specs)(\/|$)/,
   /^\/api\/v1\/sandboxes\/search$/,
+  /^\/api\/v1\/(events\/count|skills\/search)$/,
 ];
 /** What the agent server of a sandbox is asked through the service. */
 const AGENT_SERVER = '/agent-server';
