@@ -70,6 +70,11 @@ async function measure(service: SandboxService): Promise<Outcome[]> {
   return ways.flatMap((way, index) => outcomesOf(way, rounds[index] ?? [], rounds[0] ?? [], index === 0));
 }
 
+function at(address: string): RequestOptions {
+  const { hostname, port } = new URL(address);
+  return { hostname, port };
+}
+
 async function waysTo(
   { url, database }: SandboxService,
   id: string,
@@ -79,10 +84,6 @@ async function waysTo(
     id,
   ]);
   const socketPath = (rows[0]?.address ?? '').replace(/^unix:/, '');
-  const at = (address: string): RequestOptions => {
-    const { hostname, port } = new URL(address);
-    return { hostname, port };
-  };
   const prefix = `${SANDBOXES}/${id}/agent-server`;
   return [
     { name: 'direct', http: { socketPath }, prefix: '', socket: `ws+unix:${socketPath}:` },
