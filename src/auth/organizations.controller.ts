@@ -7,6 +7,7 @@ import {
   OrganizationIdDto,
   type OrganizationMemberDto,
   type OrganizationPageDto,
+  type OwnModelKeyDto,
   type ProviderConnectionsDto,
   toCurrentApiKeyDto,
   toOrganizationMemberDto,
@@ -16,6 +17,7 @@ import {
   CurrentApiKeyOperation,
   ListOrganizationsOperation,
   OrganizationMemberOperation,
+  OwnModelKeyOperation,
   ProviderConnectionsOperation,
 } from './organizations.openapi.js';
 
@@ -28,6 +30,12 @@ export class OrganizationsController {
   @CurrentApiKeyOperation()
   currentKey(@CurrentUser() user: AuthUser): CurrentApiKeyDto {
     return toCurrentApiKeyDto(user);
+  }
+
+  @Get('keys/llm/byor')
+  @OwnModelKeyOperation()
+  ownModelKey(): OwnModelKeyDto {
+    return { key: null };
   }
 
   @Get('organizations')

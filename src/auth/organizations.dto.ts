@@ -28,6 +28,13 @@ export class CurrentApiKeyDto {
   auth_type: 'bearer';
 }
 
+/** The key for models of the service's own: it has none, and never shows one of the settings. */
+@ApiSchema({ name: 'OwnModelKey' })
+export class OwnModelKeyDto {
+  @ApiProperty({ type: String, nullable: true, example: null })
+  key: null;
+}
+
 /** A user's own space. */
 @ApiSchema({ name: 'Organization' })
 export class OrganizationDto {

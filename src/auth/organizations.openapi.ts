@@ -5,6 +5,7 @@ import {
   CurrentApiKeyDto,
   OrganizationMemberDto,
   OrganizationPageDto,
+  OwnModelKeyDto,
   ProviderConnectionsDto,
 } from './organizations.dto.js';
 
@@ -24,6 +25,19 @@ export function CurrentApiKeyOperation(): MethodDecorator & ClassDecorator {
       description: 'Web applications ask for it to find out whether they are connected.',
     }),
     ApiOkResponse({ type: CurrentApiKeyDto, description: 'The key of the request' }),
+    ApiProblems(),
+  );
+}
+
+/** Documents `GET /api/keys/llm/byor`. */
+export function OwnModelKeyOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_own_model_key',
+      summary: 'Show the key for models that the service provides',
+      description: 'None: it provides no models. The command line asks for it when it logs in.',
+    }),
+    ApiOkResponse({ type: OwnModelKeyDto, description: 'No key' }),
     ApiProblems(),
   );
 }

@@ -38,6 +38,17 @@ describe('/api/v1/settings/profiles', () => {
   const keyOfSettings = async (): Promise<string | null> =>
     (await app.app.get(SettingsRepository).loadWithKeys(user.id)).keys.llm_api_key;
 
+  it('is below the own organization too, and below no other', async () => {
+    const other = await app.createUser();
+    const path = `/api/organizations/${user.id}/profiles`;
+    const body = { llm: { model: 'openai/gpt-5' } };
+    await request(app.url).post(`${path}/fast`).set(user.headers).send(body).expect(201);
+
+    expect((await request(app.url).get(path).set(user.headers).expect(200)).body).toEqual(await list());
+    await request(app.url).get(path).set(other.headers).expect(404);
+    await request(app.url).get(path).expect(401);
+  });
+
   it('needs a key', async () => {
     const responses = await Promise.all([
       request(app.url).get(PATH),

@@ -44,6 +44,7 @@ describe('a user as web applications for organizations see them', () => {
     const [{ email }] = await app.dataSource.query('SELECT email FROM users WHERE id = $1', [id]);
 
     expect(await get('keys/current')).toEqual({ id: keyId, org_id: id, user_id: id, auth_type: 'bearer' });
+    expect(await get('keys/llm/byor')).toEqual({ key: null });
     expect(await get('organizations')).toEqual({
       items: [{ id, name: email, is_personal: true }],
       current_org_id: id,

@@ -14,11 +14,12 @@ export class CanvasConversation {
   ) {}
 
   async fromStartToEnd(): Promise<void> {
-    await this.app.step('a repository is picked, and a conversation started', async (page) => {
+    await this.app.step('a repository is picked', async (page) => {
       await this.app.goto('/');
-      await page.getByTestId('new-conversation-button').first().click();
-      await page.locator(`[data-repo-name="${REPOSITORY}"]`).click();
-      await page.waitForURL(/\/conversations\/[0-9a-f-]{32,}/);
+      await page.getByText('Open Repository').first().click();
+      await page.getByTestId('git-repo-dropdown').click();
+      await page.getByTestId('git-repo-dropdown-menu').getByText(REPOSITORY).click();
+      await page.getByRole('button', { name: 'Launch', exact: true }).click();
       return REPOSITORY;
     });
     await this.app.step('a message is answered with live events', async (page) => {

@@ -41,11 +41,12 @@ export class CanvasUser {
   private async arrive(link: string): Promise<void> {
     await this.app.step('the first page is connected', async (page) => {
       await page.goto(link);
-      await page.getByText('Connected', { exact: true }).first().waitFor();
+      // The welcome begins with the backend only where that is not connected.
+      await page.getByText('Choose your agent').waitFor();
       if (page.url().includes('key=')) {
         throw new Error('the key is still in the address');
       }
-      return 'Connected';
+      return 'the welcome begins with the choice of an agent';
     });
     await this.app.step('the welcome is skipped', async (page) => {
       await page.getByText('Skip for now').click();

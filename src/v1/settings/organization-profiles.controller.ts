@@ -1,0 +1,24 @@
+import { type CanActivate, Controller, type ExecutionContext, Injectable, UseGuards } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { AuthenticatedRequest } from '../../auth/auth.decorators.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { ProfilesController } from './profiles.controller.js';
+
+/** Users have one organization: their own. */
+@Injectable()
+class OwnOrganizationGuard implements CanActivate {
+  /** @throws DomainError not_found for the organization of anybody else */
+  canActivate(context: ExecutionContext): boolean {
+    const { params, user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    if (params['organization'] !== user?.id) {
+      throw new DomainError('not_found', 'not_found', 'There is no organization with this id.');
+    }
+    return true;
+  }
+}
+
+/** The stored models once more, where web applications for organizations look for them; documented at their own address. */
+@ApiExcludeController()
+@UseGuards(OwnOrganizationGuard)
+@Controller('api/organizations/:organization/profiles')
+export class OrganizationProfilesController extends ProfilesController {}
