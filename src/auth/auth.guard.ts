@@ -51,6 +51,18 @@ export class AdminGuard implements CanActivate {
   }
 }
 
+/** Lets users into the one organization that they have: their own space, named by their id in the path. */
+@Injectable()
+export class OwnOrganizationGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { params, user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    if (user === undefined || params['organization_id'] !== user.id) {
+      throw new DomainError('not_found', 'not_found', 'There is no organization with this id.');
+    }
+    return true;
+  }
+}
+
 /** Counts requests per API key, on this replica. Requests without a key (health, documents) are not counted. */
 @Injectable()
 export class KeyRateLimitGuard extends ThrottlerGuard {

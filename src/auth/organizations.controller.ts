@@ -1,7 +1,7 @@
-import { Controller, Get, Param } from '@nestjs/common';
+import { Controller, Get, Param, UseGuards } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import { DomainError } from '../common/errors/domain-error.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
+import { OwnOrganizationGuard } from './auth.guard.js';
 import {
   type CurrentApiKeyDto,
   OrganizationIdDto,
@@ -44,24 +44,17 @@ export class OrganizationsController {
     return toOrganizationPageDto(user);
   }
 
-  @Get('organizations/:id/me')
+  @Get('organizations/:organization_id/me')
+  @UseGuards(OwnOrganizationGuard)
   @OrganizationMemberOperation()
-  member(@CurrentUser() user: AuthUser, @Param() { id }: OrganizationIdDto): OrganizationMemberDto {
-    return toOrganizationMemberDto(ownerOf(user, id));
+  member(@CurrentUser() user: AuthUser, @Param() _path: OrganizationIdDto): OrganizationMemberDto {
+    return toOrganizationMemberDto(user);
   }
 
-  @Get('organizations/:id/provider-connections')
+  @Get('organizations/:organization_id/provider-connections')
+  @UseGuards(OwnOrganizationGuard)
   @ProviderConnectionsOperation()
-  connections(@CurrentUser() user: AuthUser, @Param() { id }: OrganizationIdDto): ProviderConnectionsDto {
-    ownerOf(user, id);
+  connections(@Param() _path: OrganizationIdDto): ProviderConnectionsDto {
     return { connections: [] };
   }
-}
-
-/** @throws DomainError not_found for the space of anybody else */
-function ownerOf(user: AuthUser, id: string): AuthUser {
-  if (id !== user.id) {
-    throw new DomainError('not_found', 'not_found', 'There is no organization with this id.');
-  }
-  return user;
 }

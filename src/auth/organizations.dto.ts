@@ -6,10 +6,10 @@ const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 /** The one thing that web applications ask leave for and that users can do here. */
 const PERMISSIONS = ['edit_org_settings'];
 
-/** Path of `/api/organizations/{id}/…`. */
+/** Path of `/api/organizations/{organization_id}/…`. */
 export class OrganizationIdDto {
   @Text({ required: true, description: 'Id of the organization: that of the user.', example: USER_ID })
-  id: string;
+  organization_id: string;
 }
 
 /** The key of a request. */

@@ -14,7 +14,11 @@ const UNKNOWN: DocumentedProblem = {
   detail: 'There is no organization with this id.',
   description: 'Unknown, or not yours',
 };
-const BAD_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
+const BAD_ID = invalidInput(
+  ['path', 'organization_id'],
+  'string_unicode',
+  'Expected text without NUL characters.',
+);
 
 /** Documents `GET /api/keys/current`. */
 export function CurrentApiKeyOperation(): MethodDecorator & ClassDecorator {
@@ -55,7 +59,7 @@ export function ListOrganizationsOperation(): MethodDecorator & ClassDecorator {
   );
 }
 
-/** Documents `GET /api/organizations/{id}/me`. */
+/** Documents `GET /api/organizations/{organization_id}/me`. */
 export function OrganizationMemberOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({
@@ -67,7 +71,7 @@ export function OrganizationMemberOperation(): MethodDecorator & ClassDecorator 
   );
 }
 
-/** Documents `GET /api/organizations/{id}/provider-connections`. */
+/** Documents `GET /api/organizations/{organization_id}/provider-connections`. */
 export function ProviderConnectionsOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({

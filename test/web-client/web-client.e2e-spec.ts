@@ -62,11 +62,27 @@ describe('a user as web applications for organizations see them', () => {
   it("sees nobody else's", async () => {
     const stranger = await app.createUser();
 
-    for (const path of ['me', 'provider-connections']) {
+    for (const path of ['me', 'provider-connections', 'profiles', 'profiles/fast']) {
       const address = `${app.url}/api/organizations/${stranger.id}/${path}`;
       const { body } = await request(address).get('').set(app.user.headers).expect(404);
       expect(body.detail).toBe('There is no organization with this id.');
     }
+  });
+
+  it('keeps profiles of models there, the same as in the settings', async () => {
+    const profiles = `${app.url}/api/organizations/${app.user.id}/profiles`;
+    const body = { llm: { model: 'provider/model-1', api_key: 'key-of-the-profile' } };
+    await request(profiles).post('/fast').set(app.user.headers).send(body).expect(201);
+
+    const here = await request(profiles).get('').set(app.user.headers).expect(200);
+    const there = await request(app.url).get('/api/v1/settings/profiles').set(app.user.headers).expect(200);
+    expect(here.body).toEqual(there.body);
+    expect(here.body.profiles).toMatchObject([{ name: 'fast' }]);
+    expect(here.text).not.toContain('key-of-the-profile');
+    await request(`${profiles}/fast/activate`).post('').set(app.user.headers).expect(200);
+    await request(profiles).delete('/fast').set(app.user.headers).expect(200);
+    await request(profiles).get('/fast').set(app.user.headers).expect(404);
+    await request(profiles).get('').expect(401);
   });
 
   it('is told what is not here', async () => {

@@ -21,4 +21,16 @@ class OwnOrganizationGuard implements CanActivate {
 @ApiExcludeController()
 @UseGuards(OwnOrganizationGuard)
 @Controller('api/organizations/:organization/profiles')
+import { Controller, UseGuards } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
+import { ProfilesController } from './profiles.controller.js';
+
+/**
+ * The profiles of `/api/v1/settings/profiles` again, where the web application looks for them once it knows the user's
+ * organization: the routes are inherited, and described there.
+ */
+@ApiExcludeController()
+@UseGuards(OwnOrganizationGuard)
+@Controller('api/organizations/:organization_id/profiles')
 export class OrganizationProfilesController extends ProfilesController {}
