@@ -147,7 +147,10 @@ describe('a conversation', () => {
   });
 
   it('has the address of its agent server where the operator exposes agent servers', async () => {
-    const direct = await createTestApp({ SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '127.0.0.1' }, app.databaseUrl);
+    const direct = await createTestApp(
+      { SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '127.0.0.1' },
+      app.databaseUrl,
+    );
     try {
       const sandbox = await rows.sandbox(user.id, { address: 'http://127.0.0.1:41234' });
       const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });

@@ -114,9 +114,8 @@ export class ConversationsService {
       throw unknownConversation();
     }
     const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
-    if (!isSandboxRemoved) {
-      await this.removed.remember(manager, id, sandboxId);
-    }
+    // Also where the sandbox goes: its agent server is asked once more before that, and still has the conversation.
+    await this.removed.remember(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };
   }
 
