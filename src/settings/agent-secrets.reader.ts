@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../config/app-config.js';
-import { AgentGitTokensReader } from '../git-providers/agent-git-tokens.reader.js';
+import { AgentGitTokensReader, TOKEN_VARIABLES } from '../git-providers/agent-git-tokens.reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { CustomSecretRepository } from './custom-secret.repository.js';
 
@@ -15,6 +15,11 @@ export interface AgentSecretDescription {
   name: string;
   description: string | null;
 }
+
+/** What the SDK asks for when it clones: `github_token`. */
+const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set(
+  Object.values(TOKEN_VARIABLES).map((name) => name.toLowerCase()),
+);
 
 /**
  * What the tools of a user's agents get as environment variables: custom secrets under their names, and git tokens as
@@ -64,7 +69,7 @@ export class AgentSecretsReader {
   }
 
   /**
-   * The value of one; null when there is none of that name.
+   * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    *
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
@@ -72,6 +77,9 @@ export class AgentSecretsReader {
     const custom = await this.secrets.readValue(userId, name);
     if (custom !== null) {
       return custom;
+    }
+    if (SDK_TOKEN_NAMES.has(name)) {
+      return this.find(userId, name.toUpperCase());
     }
     return this.config.agent.exposeGitTokens ? await this.gitTokens.find(userId, name) : null;
   }

@@ -63,6 +63,7 @@ describe('AgentSecretsReader', () => {
       'GITLAB_TOKEN',
     ]);
     expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe(hosts.worlds.github.token);
+    expect(await reader.find(app.user.id, 'github_token')).toBe(hosts.worlds.github.token);
     expect(await reader.find(app.user.id, 'FOREIGN')).toBeNull();
   });
 
@@ -76,6 +77,7 @@ describe('AgentSecretsReader', () => {
       description: null,
     });
     expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe('my-own-token');
+    expect(await reader.find(app.user.id, 'github_token')).toBe('my-own-token');
   });
 
   it('keeps git tokens back where the operator says so', async () => {
@@ -86,6 +88,7 @@ describe('AgentSecretsReader', () => {
     expect([...(await secretsOf(reader, app.user)).keys()]).toEqual(['DEPLOY_KEY']);
     expect(await reader.describe(app.user.id)).toEqual([{ name: 'DEPLOY_KEY', description: null }]);
     expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBeNull();
+    expect(await reader.find(app.user.id, 'github_token')).toBeNull();
   });
 
   it('gives the token behind enterprise_sso by the kind of its server, and goes without it when it is not told', async () => {

@@ -17,9 +17,9 @@ export class CanvasConversation {
     await this.app.step('a repository is picked', async (page) => {
       await this.app.goto('/');
       await page.getByText('Open Repository').first().click();
-      await page.getByTestId('git-repo-dropdown').click();
+      await page.getByTestId('git-repo-dropdown').fill('storefront');
       await page.getByTestId('git-repo-dropdown-menu').getByText(REPOSITORY).click();
-      await page.getByRole('button', { name: 'Launch', exact: true }).click();
+      await page.getByRole('button', { name: 'Confirm' }).click();
       return REPOSITORY;
     });
     await this.app.step('a message is answered with live events', async (page) => {
