@@ -224,6 +224,11 @@ const SENDERS: Record<string, Sender | string> = {
     sends: [],
     newer: [`POST /api/conversations/${ID}/switch_acp_model: is not published`],
   },
+  'AgentServerClient.switchLlm': {
+    call: () => client.switchLlm(target(), ID, { model: 'another' }),
+    sends: [],
+    newer: [`POST /api/conversations/${ID}/switch_llm: is not published`],
+  },
   'AgentServerClient.renameConversation': {
     call: () => client.renameConversation(target(), ID, 'A title'),
     sends: [`PATCH ${CONVERSATION}`],
