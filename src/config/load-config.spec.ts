@@ -30,6 +30,7 @@ describe('parseConfig', () => {
       allowedHosts: [],
       rateLimitPerMinute: 600,
       metricsPort: null,
+      webAppFolder: null,
     });
     expect(config.database).toEqual({ url: null, directUrl: null, poolSize: 10 });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });

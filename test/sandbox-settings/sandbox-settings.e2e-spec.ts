@@ -208,7 +208,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
   it('answers with problem documents', async () => {
     const { body, headers } = await request(app.url)
       .get(pathOf(sandbox, '/NO_SUCH'))
-      .set(sandbox.headers)
+      .set({ ...sandbox.headers, Accept: 'application/problem+json' })
       .expect(404);
 
     expect(body).toMatchObject({ code: 'not_found', detail: 'There is no secret named NO_SUCH.' });

@@ -13,6 +13,7 @@ interface Ids {
   task: string;
   sandbox: string;
   event: string;
+  endpoint: string;
 }
 
 interface Attempt {
@@ -28,6 +29,7 @@ interface Attempt {
 const C = '/api/v1/app-conversations';
 const E = '/api/v1/conversation';
 const S = '/api/v1/sandboxes';
+const W = '/api/v1/webhook-endpoints';
 const MESSAGE = { content: [{ type: 'text', text: 'Hello.' }] };
 
 const ATTEMPTS: Attempt[] = [
@@ -98,6 +100,32 @@ const ATTEMPTS: Attempt[] = [
     route: `${C}/{id}/switch_acp_model`,
     path: ({ conversation }) => `${C}/${conversation}/switch_acp_model`,
     body: () => ({ model: 'another' }),
+  },
+  {
+    method: 'POST',
+    route: `${C}/{id}/switch_profile`,
+    path: ({ conversation }) => `${C}/${conversation}/switch_profile`,
+    body: () => ({ profile_name: 'any' }),
+  },
+  { method: 'GET', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
+  {
+    method: 'PATCH',
+    route: `${W}/{id}`,
+    path: ({ endpoint }) => `${W}/${endpoint}`,
+    body: () => ({ enabled: true }),
+  },
+  { method: 'DELETE', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
+  {
+    method: 'POST',
+    route: `${W}/{id}/rotate-secret`,
+    path: ({ endpoint }) => `${W}/${endpoint}/rotate-secret`,
+  },
+  { method: 'POST', route: `${W}/{id}/test`, path: ({ endpoint }) => `${W}/${endpoint}/test` },
+  { method: 'GET', route: `${W}/{id}/deliveries`, path: ({ endpoint }) => `${W}/${endpoint}/deliveries` },
+  {
+    method: 'POST',
+    route: `${W}/{id}/deliveries/{delivery_id}/redeliver`,
+    path: ({ endpoint }) => `${W}/${endpoint}/deliveries/${randomUUID()}/redeliver`,
   },
   { method: 'GET', route: `${C}/{id}/file`, path: ({ conversation }) => `${C}/${conversation}/file` },
   {
@@ -173,12 +201,15 @@ const ATTEMPTS: Attempt[] = [
     asSandbox: true,
   },
 ];
-/** Routes that name nothing of a user: specifications, keys, accounts and counts have tests of their own. */
+/** Routes that name nothing of a user, or by names that every user has: they have tests of their own. */
 const WITHOUT_IDS = [
   /\/git\/suggested-tasks\/search$/,
   /^\/api\/v1\/(api-keys|users|sandbox-specs)(\/|$)/,
   /^\/api\/v1\/sandboxes\/search$/,
   /^\/api\/v1\/(events\/count|skills\/search)$/,
+  /^\/api\/v1\/git\/(repositories|branches|installations)\/search$/,
+  /^\/api\/v1\/(secrets|settings|config|web-client)(\/|$)/,
+  /^\/api\/v1\/webhook-endpoints$/,
 ];
 /** What the agent server of a sandbox is asked through the service. */
 const AGENT_SERVER = '/agent-server';
@@ -195,6 +226,7 @@ describe('what belongs to another user', () => {
     task: randomUUID().replaceAll('-', ''),
     sandbox: 'zzzzzzzzzzzzzzzzzzzzzz',
     event: randomUUID(),
+    endpoint: randomUUID(),
   };
 
   beforeAll(async () => {
@@ -210,7 +242,14 @@ describe('what belongs to another user', () => {
     owned = started;
     await owner.conversationIn(owned.id, 'finished');
     const [event] = await owner.events(owned.id);
-    ids = { conversation: owned.id, task: owned.taskId, sandbox: owned.sandboxId, event: text(event, 'id') };
+    const endpoint = await owner.post(W, { url: 'https://ci.example.com/hook', enabled: false });
+    ids = {
+      conversation: owned.id,
+      task: owned.taskId,
+      sandbox: owned.sandboxId,
+      event: text(event, 'id'),
+      endpoint: text(endpoint, 'id'),
+    };
     sandboxKey = text(await stranger.sandbox(strangers.sandboxId), 'session_api_key');
   });
 
@@ -247,6 +286,7 @@ describe('what belongs to another user', () => {
       jsonAt(conversation, 'execution_status'),
       jsonAt(sandbox, 'status'),
       await owner.get(`${E}/${owned.id}/events/count`),
+      await owner.get(W),
     ];
   };
 
