@@ -334,8 +334,12 @@ export class SandboxConfig {
 
 export class OutboundConfig {
   /** Hosts that user-given LLM and MCP addresses may name; null: any. */
-  @FromVariable('OUTBOUND_ALLOWLIST', { convert: hostList })
+  @FromVariable('OUTBOUND_ALLOWLIST', { convert: hostListOf('OUTBOUND_ALLOWLIST') })
   allowlist: string[] | null;
+
+  /** Hosts that webhook endpoints may name; null: as `allowlist`. */
+  @FromVariable('WEBHOOK_HOST_ALLOWLIST', { convert: hostListOf('WEBHOOK_HOST_ALLOWLIST') })
+  webhookAllowlist: string[] | null;
 
   @UrlVariable('HTTPS_PROXY')
   proxyUrl: string | null;
@@ -369,12 +373,14 @@ export class AppConfig implements Readonly<GeneralConfig> {
 }
 
 /** Host lists are read where they are used; here only to say at once that one is not readable. */
-function hostList(text: string): string[] {
-  const entries = commaList(text);
-  try {
-    HostAllowlist.parse(entries);
-  } catch (error) {
-    throw new ConfigError(`OUTBOUND_ALLOWLIST: ${errorMessage(error)}`, { cause: error });
-  }
-  return entries;
+function hostListOf(variable: string): (text: string) => string[] {
+  return (text) => {
+    const entries = commaList(text);
+    try {
+      HostAllowlist.parse(entries);
+    } catch (error) {
+      throw new ConfigError(`${variable}: ${errorMessage(error)}`, { cause: error });
+    }
+    return entries;
+  };
 }

@@ -128,6 +128,7 @@ describe('parseConfig', () => {
     ['BOOTSTRAP_API_KEY', 'short'],
     ['BOOTSTRAP_API_KEY', 'x'.repeat(513)],
     ['OUTBOUND_ALLOWLIST', 'llm.example.com,http://a/b'],
+    ['WEBHOOK_HOST_ALLOWLIST', 'http://a/b'],
     ['BOOTSTRAP_API_KEY', 'sixteen chars and blanks'],
     ['ENCRYPTION_KEYS', 'k1:c2hvcnQ='],
     ['ENCRYPTION_KEYS', Buffer.alloc(32).toString('base64')],

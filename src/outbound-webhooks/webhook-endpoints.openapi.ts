@@ -26,7 +26,7 @@ const BAD_ID = invalidInput(['path', 'id'], 'uuid_parsing', 'Expected a UUID: 32
 const BAD_URL = invalidInput(
   ['body', 'url'],
   'value_error',
-  'Expected an https address of a public server, or one that OUTBOUND_ALLOWLIST names.',
+  'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.',
 );
 
 /** Documents `POST /api/v1/webhook-endpoints`. */

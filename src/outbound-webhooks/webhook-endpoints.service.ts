@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
-import { HostAllowlist, OutboundAddresses } from '../common/http/host-allowlist.js';
+import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { isPublicHostName } from '../common/http/address-rules.js';
 import { decodePageId, type Page } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
@@ -14,6 +14,7 @@ import {
   WebhookEndpointRepository,
 } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
+import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from './webhook-signature.js';
 
 /** A new endpoint as its user describes it. */
@@ -35,17 +36,17 @@ export interface DeliverySearch {
 /** Endpoints that users want to be told at, and what was sent there. */
 @Injectable()
 export class WebhookEndpointsService {
-  private readonly allowlist: HostAllowlist;
-  private readonly allowed: OutboundAddresses;
+  /** Null: any public server. */
+  private readonly allowlist: HostAllowlist | null;
 
   constructor(
     private readonly endpoints: WebhookEndpointRepository,
     private readonly deliveries: WebhookDeliveryRepository,
     private readonly worker: WebhookDeliveryWorker,
-    { outbound }: AppConfig,
+    config: AppConfig,
   ) {
-    this.allowlist = HostAllowlist.parse(outbound.allowlist ?? []);
-    this.allowed = new OutboundAddresses(outbound.allowlist);
+    const hosts = webhookHosts(config);
+    this.allowlist = hosts && HostAllowlist.parse(hosts);
   }
 
   async list(userId: string): Promise<WebhookEndpoint[]> {
@@ -144,14 +145,12 @@ export class WebhookEndpointsService {
   /** What the address leads to is checked again at each attempt. */
   private checkAddress(address: string): void {
     const url = new URL(address);
-    const isCallable =
-      this.allowlist.allows(url) || (url.protocol === 'https:' && isPublicHostName(url.hostname));
-    const msg =
-      this.allowed.problem(address) ??
-      (isCallable
-        ? null
-        : 'Expected an https address of a public server, or one that OUTBOUND_ALLOWLIST names.');
-    if (msg !== null) {
+    const isPublic = url.protocol === 'https:' && isPublicHostName(url.hostname);
+    if (!(this.allowlist?.allows(url) ?? isPublic)) {
+      const msg =
+        this.allowlist === null
+          ? 'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.'
+          : 'This server may not be used here; WEBHOOK_HOST_ALLOWLIST names those that may.';
       throw new InvalidInputError([{ loc: ['body', 'url'], msg, type: 'value_error' }]);
     }
   }

@@ -29,10 +29,16 @@ const FAILURES: Readonly<Record<UpstreamReason, string>> = {
 /** HTTP to the endpoints of users: to public addresses, and to those that the operator allows. */
 export class WebhookHttpClient extends GuardedHttpClient {}
 
-/** @returns the client for the configured proxy and `OUTBOUND_ALLOWLIST` */
-export function createWebhookHttpClient({ outbound }: AppConfig): WebhookHttpClient {
+/** Hosts that endpoints may name, besides public ones where no list is configured. */
+export function webhookHosts({ outbound }: AppConfig): string[] | null {
+  return outbound.webhookAllowlist ?? outbound.allowlist;
+}
+
+/** @returns the client for the configured proxy and hosts */
+export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
+  const { outbound } = config;
   return new WebhookHttpClient({
-    allowlist: HostAllowlist.parse(outbound.allowlist ?? []),
+    allowlist: HostAllowlist.parse(webhookHosts(config) ?? []),
     maxResponseBytes: MAX_RESPONSE_BYTES,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
     ...(outbound.proxyUrl !== null && {

@@ -22,7 +22,10 @@ let user: TestUser;
 
 beforeAll(async () => {
   receiver = await FakeServer.start(() => ({ status: 204 }));
-  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${receiver.origin},*.example.com` });
+  app = await createTestApp({
+    OUTBOUND_ALLOWLIST: 'llm.example.org',
+    WEBHOOK_HOST_ALLOWLIST: `${receiver.origin},*.example.com`,
+  });
 });
 
 beforeEach(async () => {
