@@ -39,6 +39,10 @@ describe('/api/v1/settings', () => {
   };
   const shown = async (): Promise<Shown> =>
     (await request(app.url).get(PATH).set(user.headers).expect(200)).body;
+  /** Older clients are told so. */
+  const notStored = async (): Promise<void> => {
+    await request(app.url).get('/api/settings').set(user.headers).expect(404);
+  };
   const problems = async (body: object): Promise<string[]> => {
     const response = await post(body).expect(422);
     return response.body.detail.map(
@@ -46,11 +50,33 @@ describe('/api/v1/settings', () => {
     );
   };
 
-  it('needs a key, and something stored', async () => {
+  it('needs a key', async () => {
     await request(app.url).get(PATH).expect(401);
     await request(app.url).post(PATH).send({}).expect(401);
-    const { body } = await request(app.url).get(PATH).set(user.headers).expect(404);
-    expect(body).toMatchObject({ code: 'not_found', detail: 'Settings not found' });
+  });
+
+  it('shows a newcomer the defaults, and stores nothing for it', async () => {
+    const defaults = await shown();
+    expect(defaults).toMatchObject({
+      language: null,
+      agent_settings: {
+        agent_kind: 'openhands',
+        agent: 'CodeActAgent',
+        llm: { model: null, api_key: null, base_url: null },
+        condenser: { enabled: true },
+        mcp_config: {},
+      },
+      conversation_settings: { max_iterations: 500, confirmation_mode: false },
+      llm_profiles: { profiles: {}, active: null },
+      llm_api_key_set: false,
+      search_api_key_set: false,
+      provider_tokens_set: {},
+    });
+    await notStored();
+
+    // What is stored of the defaults reads as they do.
+    await store({});
+    expect(await shown()).toEqual(defaults);
   });
 
   it('shows the rows of /api/settings, and stores into them', async () => {
@@ -323,7 +349,7 @@ describe('/api/v1/settings', () => {
     ],
   ])('refuses %j and stores nothing of it', async (body, expected) => {
     expect(await problems({ git_user_name: 'Ada', ...body })).toEqual(expected);
-    await request(app.url).get(PATH).set(user.headers).expect(404);
+    await notStored();
   });
 
   it('has room for 64 KiB of what has no column', async () => {
@@ -344,9 +370,10 @@ describe('/api/v1/settings', () => {
 
   it('belongs to one user', async () => {
     await store({ agent_settings_diff: { llm: { model: 'm', temperature: 1 } } });
-    const other = await app.createUser();
+    user = await app.createUser();
 
-    await request(app.url).get(PATH).set(other.headers).expect(404);
+    expect((await shown()).agent_settings['llm']).toMatchObject({ model: null, temperature: null });
+    await notStored();
   });
 
   it('describes what can be set', async () => {

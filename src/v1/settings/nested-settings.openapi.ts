@@ -36,10 +36,11 @@ export function LoadNestedSettingsOperation(): MethodDecorator & ClassDecorator 
     ApiOperation({
       operationId: 'load_settings_api_v1_settings_get',
       summary: 'Show settings, nested',
-      description: 'The settings of `/api/settings` in the form of newer clients. Secrets are never shown.',
+      description:
+        'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
     }),
     ApiOkResponse({ type: ShownNestedSettingsDto, description: 'The settings' }),
-    ApiProblems({ status: 404, detail: 'Settings not found', description: 'Nothing was stored yet' }),
+    ApiProblems(),
   );
 }
 

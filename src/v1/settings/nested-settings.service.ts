@@ -9,10 +9,10 @@ import { McpConfigService } from '../../mcp-config/mcp-config.service.js';
 import { shownNamedServers } from '../../mcp-config/named-servers.js';
 import { LlmProfileRepository } from '../../settings/llm-profile.repository.js';
 import { changesDetails, mergeDetails, readNestedChange } from '../../settings/nested-settings.js';
-import { SETTINGS } from '../../settings/settings-table.js';
+import { emptySettingsRow, SETTINGS } from '../../settings/settings-table.js';
 import { SettingsDto } from '../../settings/settings.dto.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
-import { SettingsService, settingsNotFound } from '../../settings/settings.service.js';
+import { SettingsService } from '../../settings/settings.service.js';
 import { activeProfile } from './active-profile.js';
 import {
   LEGACY_MEMBERS,
@@ -39,22 +39,20 @@ export class NestedSettingsService {
     private readonly addresses: OutboundAddresses,
   ) {}
 
-  /** @throws DomainError not_found before anything was stored */
+  /** The defaults before anything was stored: newer clients take a 404 for an error, and show forms over it. */
   async find(userId: string): Promise<NestedSettings> {
     const [{ row, keys, details }, mcpConfig, profiles] = await Promise.all([
       this.repository.loadShownWithKeys(userId),
       this.mcpConfigs.read(userId),
       this.profiles.list(userId),
     ]);
-    if (row === null) {
-      throw settingsNotFound();
-    }
+    const shown = row ?? emptySettingsRow();
     return {
-      row,
+      row: shown,
       details,
       mcpServers: shownNamedServers(mcpConfig),
       profiles,
-      activeProfile: activeProfile(profiles, row, keys, details),
+      activeProfile: activeProfile(profiles, shown, keys, details),
     };
   }
 
