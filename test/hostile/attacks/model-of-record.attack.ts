@@ -4,13 +4,15 @@ import { shell } from '../../system/journeys/support/script.js';
 import { type Attack, everywhere, held } from '../attack.js';
 
 const PORT = 39_111;
-/** Names another model server in every record of a conversation that can be written. */
+/** Names another model server in every record of a conversation that can be written. The Node.js of the machine may be an older one. */
 const REWRITE = `
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 let changed = 0;
 for (const folder of [process.env.HOME + '/..', process.cwd() + '/..', process.cwd() + '/../..']) {
-  for (const file of globSync(folder + '/conversations/*/conversation.json')) {
+  const conversations = path.join(folder, 'conversations');
+  for (const id of existsSync(conversations) ? readdirSync(conversations) : []) {
+    const file = path.join(conversations, id, 'conversation.json');
     try {
       const address = 'http://127.0.0.1:${PORT}/v1';
       const record = JSON.parse(readFileSync(file, 'utf8'));
@@ -19,7 +21,7 @@ for (const folder of [process.env.HOME + '/..', process.cwd() + '/..', process.c
       record.tavilyApiUrl = address;
       record.outboundAllowlist = null;
       record.llmKeyNeeded = false;
-      writeFileSync(path.resolve(file), JSON.stringify(record));
+      writeFileSync(file, JSON.stringify(record));
       changed += 1;
     } catch {}
   }
