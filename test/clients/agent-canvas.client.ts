@@ -20,7 +20,7 @@ export const agentCanvas: Client = {
     return {
       environment: { WEB_APP_FOLDER: folder },
       run: async (world, steps) => {
-        const { key, api } = await world.settledUser();
+        const { key, api } = await world.newcomer();
         const origin = world.url.replace('127.0.0.1', 'localhost');
         const app = await WebApp.open({ name: 'agent-canvas', origin, steps, shots: world.shots, program });
         try {

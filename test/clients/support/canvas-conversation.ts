@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { jsonList, jsonText } from '../../../src/common/json-access.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
 import { ANSWER, DONE, HANG } from './clients-model.js';
@@ -31,12 +32,14 @@ export class CanvasConversation {
     await this.app.step('stop while the model thinks', async (page) => {
       await page.getByTestId('chat-input').fill(`Please ${HANG}.`);
       await page.getByTestId('submit-button').click();
+      const connected = reconnection(page);
       await page.getByTestId('stop-button').click();
       const stopped = await this.api.once(
         async () => jsonList(await this.api.get(SEARCH), 'items')[0],
         (first) => jsonText(first, 'execution_status') === 'paused',
       );
-      return jsonText(stopped, 'sandbox_status') ?? '';
+      await connected;
+      return jsonText(stopped, 'execution_status') ?? '';
     });
     await this.app.step('go on', async (page) => {
       await page.getByTestId('chat-input').fill('What did you change?');
@@ -45,4 +48,14 @@ export class CanvasConversation {
       return ANSWER;
     });
   }
+}
+
+/**
+ * The application pauses the sandbox to stop, resumes it by itself, and connects to it again. Until then it takes no
+ * message: with a backend of the hosted kind it cannot queue any.
+ */
+async function reconnection(page: Page): Promise<void> {
+  await page.waitForResponse((response) => response.ok() && response.url().endsWith('/resume'));
+  const socket = await page.waitForEvent('websocket');
+  await socket.waitForEvent('framereceived');
 }

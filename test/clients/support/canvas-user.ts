@@ -23,7 +23,7 @@ const PAGES = [
 /** What the application shows where it has nothing. */
 const BROKEN = /404 Not Found|something went wrong|schema unavailable|failed to load/i;
 
-/** What somebody does with agent-canvas, from the first link on. */
+/** What somebody does with agent-canvas, from the first link on; a model and a git host come once every page was seen. */
 export class CanvasUser {
   constructor(
     private readonly app: WebApp,
@@ -34,6 +34,7 @@ export class CanvasUser {
   async doEverything(link: string): Promise<void> {
     await this.arrive(link);
     await this.lookAtEveryPage();
+    await this.world.settle(this.api);
     await new CanvasSettings(this.app, this.world, this.api).saveEverything();
     await new CanvasConversation(this.app, this.api).fromStartToEnd();
   }

@@ -66,6 +66,12 @@ export class ClientsWorld {
     return { key: api.key, api };
   }
 
+  /** Gives a newcomer a model and a git host. */
+  async settle(api: ApiClient): Promise<void> {
+    await api.saveSettings(this.journey.modelSettings());
+    await this.journey.giveToken(api);
+  }
+
   /** @throws Error when a secret is where it must not be */
   async close(): Promise<void> {
     await this.journey.close();

@@ -154,14 +154,17 @@ export class JourneyWorld {
     const planted = { name: 'PLANTED_SECRET', value: this.secrets.plant('custom secret') };
     await client.post('/api/secrets', planted);
     await client.saveSettings({
-      llm_model: 'openai/gpt-4o',
-      llm_base_url: this.llm.url,
-      llm_api_key: LLM_KEY,
+      ...this.modelSettings(),
       search_api_key: this.secrets.plant('search key'),
       sandbox_api_key: this.secrets.plant('sandbox key'),
       ...settings,
     });
     return client;
+  }
+
+  /** The model of the journey, as a user sets it. */
+  modelSettings(): Record<string, string> {
+    return { llm_model: 'openai/gpt-4o', llm_base_url: this.llm.url, llm_api_key: LLM_KEY };
   }
 
   /** Gives a user the token of the git host. */
