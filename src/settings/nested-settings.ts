@@ -2,6 +2,7 @@ import { InvalidInputError, type InputProblem } from '../common/errors/domain-er
 import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '../common/json-merge.js';
 import { MASK } from '../mcp-config/mcp-secrets.js';
 import {
+  AGENT_CONTEXT_FIELDS,
   CONDENSER_FIELDS,
   fieldProblem,
   findField,
@@ -48,6 +49,9 @@ const DEFAULT_ACP_SERVER = 'claude-code';
 const NATIVE_AGENT = 'CodeActAgent';
 /** `llm` is what older clients call the native one. */
 const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
+
+/** Members of `agent_settings` that have fields of their own. */
+const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
 
 /** The most that the details may take as JSON. */
 const MAX_DETAILS_BYTES = 64 * 1024;
@@ -113,7 +117,7 @@ function fieldProblems(
       const problem = fieldProblem(known, member);
       return problem ? [{ loc: [...loc, name], ...problem }] : [];
     }
-    const isGroup = at.length === 1 && (name === 'llm' || name === 'condenser');
+    const isGroup = at.length === 1 && GROUPS.includes(name);
     if (isGroup && member !== null && !isJsonObject(member)) {
       return [{ loc: [...loc, name], msg: 'Expected an object.', type: 'dict_type' }];
     }
@@ -246,6 +250,7 @@ export function shownAgentSettings(
     agent_kind: isAcp ? 'acp' : 'openhands',
     ...(isAcp ? { acp_server: agent.slice(ACP.length) } : { agent: agent ?? NATIVE_AGENT }),
     llm: shownLlm(objectAt(shown, 'llm'), row.llm_model, row.llm_base_url),
+    agent_context: { ...defaultsOf(AGENT_CONTEXT_FIELDS), ...objectAt(shown, 'agent_context') },
     condenser: {
       ...defaultsOf(CONDENSER_FIELDS),
       ...objectAt(shown, 'condenser'),

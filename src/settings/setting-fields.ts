@@ -166,6 +166,16 @@ export const CONDENSER_FIELDS: readonly SettingField[] = [
   }),
 ];
 
+export const AGENT_CONTEXT_FIELDS: readonly SettingField[] = [
+  field(
+    'agent_context.load_memory',
+    'Persistent memory',
+    'boolean',
+    `Keep notes in the workspace, and read them in new conversations. ${STOCK}`,
+    { ...MAJOR, default: false },
+  ),
+];
+
 export const CONVERSATION_FIELDS: readonly SettingField[] = [
   field('max_iterations', 'Max iterations', 'integer', 'Most steps of one run of the agent.', {
     ...MAJOR,
@@ -187,9 +197,14 @@ export const CONFIRMATION_FIELDS: readonly SettingField[] = [
 ];
 
 const FIELDS = new Map(
-  [...GENERAL_FIELDS, ...LLM_FIELDS, ...CONDENSER_FIELDS, ...CONVERSATION_FIELDS, ...CONFIRMATION_FIELDS].map(
-    (entry) => [entry.key, entry],
-  ),
+  [
+    ...GENERAL_FIELDS,
+    ...LLM_FIELDS,
+    ...AGENT_CONTEXT_FIELDS,
+    ...CONDENSER_FIELDS,
+    ...CONVERSATION_FIELDS,
+    ...CONFIRMATION_FIELDS,
+  ].map((entry) => [entry.key, entry]),
 );
 
 export function findField(path: readonly string[]): SettingField | undefined {

@@ -63,6 +63,7 @@ describe('/api/v1/settings', () => {
         agent_kind: 'openhands',
         agent: 'CodeActAgent',
         llm: { model: null, api_key: null, base_url: null },
+        agent_context: { load_memory: false },
         condenser: { enabled: true },
         mcp_config: {},
       },
@@ -161,6 +162,7 @@ describe('/api/v1/settings', () => {
           extra_headers: { 'X-Team': 'hush-header' },
           new_member: { deep: [1, { api_key: 'hush-deep' }] },
         },
+        agent_context: { load_memory: true, new_member: 2 },
         condenser: { max_size: 100 },
         verification: { critic_enabled: true, critic_api_key: 'hush-critic' },
       },
@@ -184,6 +186,7 @@ describe('/api/v1/settings', () => {
           extra_headers: { 'X-Team': MASK },
           new_member: { deep: [1, { api_key: MASK }] },
         },
+        agent_context: { load_memory: true, new_member: 2 },
         condenser: { enabled: true, max_size: 100 },
         verification: { critic_enabled: true, critic_api_key: MASK },
       },
@@ -302,6 +305,10 @@ describe('/api/v1/settings', () => {
     [{ conversation_settings: {}, language: 'en' }, ['body.conversation_settings value_error']],
     [{ agent_settings_diff: 5 }, ['body.agent_settings_diff dict_type']],
     [{ agent_settings_diff: { llm: 5 } }, ['body.agent_settings_diff.llm dict_type']],
+    [
+      { agent_settings_diff: { agent_context: { load_memory: 'yes' } } },
+      ['body.agent_settings_diff.agent_context.load_memory bool_type'],
+    ],
     [{ language: 5 }, ['body.language string_type']],
     [
       { agent_settings_diff: { llm: { model: 5, temperature: 'abc', timeout: -5 } } },
@@ -384,6 +391,13 @@ describe('/api/v1/settings', () => {
     );
     expect(agent).toMatchObject({ model_name: 'AgentSettings', sections: expect.any(Array) });
     expect(conversation.sections.map(({ key }: { key: string }) => key)).toEqual(['general', 'verification']);
+    // The pages of agent-canvas: one without its section says that there is no schema.
+    expect(agent.sections.map(({ key }: { key: string }) => key)).toEqual([
+      'general',
+      'llm',
+      'agent_context',
+      'condenser',
+    ]);
     const llm = agent.sections.find(({ key }: { key: string }) => key === 'llm');
     expect(llm.fields[1]).toEqual({
       key: 'llm.api_key',

@@ -1,4 +1,5 @@
 import {
+  AGENT_CONTEXT_FIELDS,
   CONDENSER_FIELDS,
   CONFIRMATION_FIELDS,
   CONVERSATION_FIELDS,
@@ -69,6 +70,7 @@ export const AGENT_SCHEMA: SettingsSchema = {
   sections: [
     section('general', 'General', 'openhands', GENERAL_FIELDS),
     section('llm', 'LLM', 'openhands', LLM_FIELDS),
+    section('agent_context', 'Memory', 'openhands', AGENT_CONTEXT_FIELDS),
     section('condenser', 'Condenser', 'openhands', CONDENSER_FIELDS),
   ],
 };

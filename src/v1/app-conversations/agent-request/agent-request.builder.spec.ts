@@ -234,7 +234,7 @@ describe('toAgentRequest', () => {
 
   it('sends a stock agent server only what its schema knows', () => {
     const request = toAgentRequest(
-      withSettings({ language: 'fr', search_api_key: 'tvly' }, { dialect: 'stock' }),
+      withSettings({ language: 'fr', search_api_key: 'tvly', load_memory: true }, { dialect: 'stock' }),
     );
 
     expect(request).not.toHaveProperty('slipway');
@@ -244,7 +244,7 @@ describe('toAgentRequest', () => {
         max_tokens: 76_800,
         llm: { model: 'openai/gpt-4o', api_key: 'sk-model', usage_id: 'condenser' },
       },
-      agent_context: { system_message_suffix: 'Answer in this language: fr.' },
+      agent_context: { load_memory: true, system_message_suffix: 'Answer in this language: fr.' },
     });
   });
 });

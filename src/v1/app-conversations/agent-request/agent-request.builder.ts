@@ -249,10 +249,11 @@ function toAgent(start: AgentStart): AgentSpec {
           ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
         }
       : null,
-    ...((dialect !== 'stock' || suffix !== null || skills.length > 0) && {
+    ...((dialect !== 'stock' || suffix !== null || skills.length > 0 || settings.load_memory === true) && {
       agent_context: {
         // What the repository has for agents: AGENTS.md and its skills. The published schema cannot ask for them.
         ...(dialect !== 'stock' && { load_project_skills: true }),
+        ...(dialect === 'stock' && settings.load_memory === true && { load_memory: true }),
         ...(skills.length > 0 && { skills: skills.map(toAgentSkill) }),
         ...(suffix !== null && { system_message_suffix: suffix }),
       },

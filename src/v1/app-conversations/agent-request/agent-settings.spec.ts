@@ -1,6 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { agentLimits, agentSettings, type CheckedSettings, checkSettings } from './agent-settings.js';
+import {
+  type AgentDialect,
+  agentLimits,
+  agentSettings,
+  type CheckedSettings,
+  checkSettings,
+  ineffectiveSettings,
+} from './agent-settings.js';
 
 it.each([
   [
@@ -89,4 +96,14 @@ describe('checkSettings', () => {
   ])('names the setting to mend: %s', (_, checked, name) => {
     expect(checkSettings(checked, LISTED).problem).toContain(name);
   });
+});
+
+it.each<[AgentDialect, Partial<CheckedSettings['settings']>, string[]]>([
+  ['slipway', { max_budget_per_task: 1, search_api_key: 'tvly' }, []],
+  ['slipway', { load_memory: true }, ['agent_context.load_memory']],
+  ['stock', { load_memory: true }, []],
+  ['stock', { max_budget_per_task: 1, search_api_key: 'tvly' }, ['max_budget_per_task', 'search_api_key']],
+])('says to a user of the %s agent server what has no effect of %j', (dialect, change, names) => {
+  const notes = ineffectiveSettings(dialect, settings(change).settings);
+  expect(notes.map((note) => /^[\w.]+/.exec(note)?.[0])).toEqual(names);
 });

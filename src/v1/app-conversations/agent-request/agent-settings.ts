@@ -28,17 +28,20 @@ export type AgentSettings = Pick<
     llm_parameters?: JsonObject;
     /** Members of the condenser beyond whether there is one. */
     condenser_parameters?: JsonObject;
+    /** Whether the agent keeps notes from conversation to conversation. */
+    load_memory?: boolean;
   };
 
 /** @param row null for a user who stored no settings: everything is null then */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,
-  { agent: { llm, condenser } }: SettingsDetails = NO_DETAILS,
+  { agent: { llm, condenser, agent_context: context } }: SettingsDetails = NO_DETAILS,
 ): AgentSettings {
   return {
     ...(isJsonObject(llm) && { llm_parameters: llm }),
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
+    ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
     llm_model: row?.llm_model ?? null,
     llm_base_url: row?.llm_base_url ?? null,
     agent: row?.agent ?? null,
@@ -222,10 +225,12 @@ function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses)
 /** Which settings have no effect on the agent server of the sandbox, a sentence each. */
 export function ineffectiveSettings(
   dialect: AgentDialect,
-  { max_budget_per_task: budget, search_api_key: searchKey }: AgentSettings,
+  { max_budget_per_task: budget, search_api_key: searchKey, load_memory: memory }: AgentSettings,
 ): string[] {
   if (dialect === 'slipway') {
-    return [];
+    return memory === true
+      ? ['agent_context.load_memory: the agent server of this sandbox keeps no notes.']
+      : [];
   }
   return [
     ...(budget === null ? [] : ['max_budget_per_task is not enforced by the agent server of this sandbox.']),
