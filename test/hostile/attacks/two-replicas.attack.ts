@@ -40,13 +40,13 @@ export const twoReplicas: Attack = {
       await Promise.all(ids.map((id) => apart.bob.client.post(`/api/v1/sandboxes/${id}/pause`)));
       await Promise.all(ids.map((id) => apart.bob.client.sandboxIn(id, 'PAUSED')));
       const lines = [...apart.service.log, ...second.log];
-      const errors = lines.filter((line) => line.includes('"level":"error"')).length;
+      const errors = lines.filter((line) => line.includes('"level":"error"'));
       const [first = ''] = ids;
       await apart.bob.client.post(`/api/v1/sandboxes/${first}/resume`);
       await apart.bob.client.sandboxIn(first, 'RUNNING');
       return {
-        held: tasks.size === 1 && statuses.size === 1 && statuses.has(200) && errors === 0,
-        seen: `${tasks.size} start of ${REPETITIONS} requests (${[...statuses].join(' ')}), ${errors} errors in the logs, all sandboxes paused, one resumed`,
+        held: tasks.size === 1 && statuses.size === 1 && statuses.has(200) && errors.length === 0,
+        seen: `${tasks.size} start of ${REPETITIONS} requests (${[...statuses].join(' ')}), ${errors.length} errors in the logs, all sandboxes paused, one resumed${errors[0] === undefined ? '' : `; ${errors[0].slice(0, 700)}`}`,
       };
     }),
 };
