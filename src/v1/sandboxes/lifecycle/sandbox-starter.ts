@@ -80,6 +80,9 @@ export interface StartProgress {
   deadlineAt: number;
 }
 
+/** Aborts a step that need not go on; nothing has failed. */
+export class StepInterrupted extends Error {}
+
 /** Starts the program of a sandbox under a new session key, and waits until its agent server answers. */
 @Injectable()
 export class SandboxStarter {
@@ -97,7 +100,7 @@ export class SandboxStarter {
    * Starts or resumes the sandbox. A first start that an earlier worker began before it died is only waited for.
    *
    * @param signal aborts the start; what has begun is left to the next worker of the row
-   * @throws SandboxBackendError with the cause when it cannot be started
+   * @throws SandboxBackendError with the cause when it cannot be started; StepInterrupted when somebody else decides now
    */
   async start(
     sandbox: Sandbox,
@@ -162,7 +165,7 @@ export class SandboxStarter {
       { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
     );
     if (!renewed) {
-      throw new Error('the lease of the sandbox has been lost');
+      throw new StepInterrupted('the sandbox has another status or another worker by now');
     }
     return key;
   }

@@ -12,14 +12,12 @@ import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import { isTransitional, TRANSITIONAL_STATUSES } from '../sandbox-status.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { StepInterrupted } from './sandbox-starter.js';
 import { SandboxTransitionsRunner } from './sandbox-transitions.runner.js';
 import { SandboxWorkerSignal } from './sandbox-worker-signal.js';
 
 /** Pause after a step that failed for a reason that is not the sandbox's own. */
 const RETRY_MS = 5_000;
-
-/** Aborts a step that need not go on; nothing has failed. */
-class StepInterrupted extends Error {}
 
 interface LeaseSessionTools {
   leases: SandboxLeaseRepository;
@@ -107,7 +105,7 @@ class LeaseSession {
       try {
         await transitions.run(sandbox, control.signal);
       } catch (error) {
-        if (!control.signal.aborted) {
+        if (!control.signal.aborted && !(error instanceof StepInterrupted)) {
           throw error;
         }
       } finally {
