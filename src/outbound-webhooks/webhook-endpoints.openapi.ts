@@ -169,9 +169,10 @@ export function RedeliverOperation(): MethodDecorator & ClassDecorator {
     ApiOperation({
       operationId: 'redeliver_webhook',
       summary: 'Send a delivery again',
-      description: 'With the same `webhook-id`, whatever became of it before.',
+      description:
+        'With the same `webhook-id`, whatever became of it before. A disabled endpoint gets it once it is enabled.',
     }),
-    ApiAcceptedResponse({ type: WebhookDeliveryDto, description: 'The delivery, which is sent at once' }),
+    ApiAcceptedResponse({ type: WebhookDeliveryDto, description: 'The delivery, which waits to be sent' }),
     ApiProblems(UNKNOWN, BAD_ID),
   );
 }

@@ -50,9 +50,8 @@ export class MessagePartDto {
   cache_prompt?: boolean;
 }
 
-/** Body of `POST /api/v1/app-conversations/{id}/send-message`. */
-@ApiSchema({ name: 'AppSendMessageRequest' })
-export class SendMessageDto {
+/** What a user says to an agent. */
+export class UserMessageDto {
   @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
   role?: 'user';
 
@@ -63,7 +62,11 @@ export class SendMessageDto {
     listRule: messagePartProblems,
   })
   content: MessagePartDto[];
+}
 
+/** Body of `POST /api/v1/app-conversations/{id}/send-message`. */
+@ApiSchema({ name: 'AppSendMessageRequest' })
+export class SendMessageDto extends UserMessageDto {
   @Flag({ description: 'Whether the agent takes it up at once.', default: true, example: true })
   run?: boolean;
 }

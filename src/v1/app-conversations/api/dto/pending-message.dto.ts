@@ -1,22 +1,9 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NestedList } from '../../../../common/validation/nested-fields.js';
-import { Choice } from '../../../../common/validation/text-fields.js';
-import { MessagePartDto, messagePartProblems } from './conversation-actions.dto.js';
+import { UserMessageDto } from './conversation-actions.dto.js';
 
 /** Body of `POST /api/v1/conversations/{id}/pending-messages`. */
 @ApiSchema({ name: 'PendingMessageRequest' })
-export class PendingMessageDto {
-  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
-  role?: 'user';
-
-  @NestedList({
-    type: MessagePartDto,
-    required: true,
-    description: 'What is said, in parts.',
-    listRule: messagePartProblems,
-  })
-  content: MessagePartDto[];
-}
+export class PendingMessageDto extends UserMessageDto {}
 
 /** Response of `POST /api/v1/conversations/{id}/pending-messages`. */
 @ApiSchema({ name: 'PendingMessageResponse' })

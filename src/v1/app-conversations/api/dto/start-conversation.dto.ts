@@ -266,7 +266,7 @@ export class StartConversationDto {
   @TextList({
     nullable: true,
     description:
-      'Names of the stored secrets that this conversation gets, as `GET /api/secrets` lists them; null: all.',
+      'Names of the stored secrets that tools of this conversation get, variables of git tokens such as GITHUB_TOKEN included; null: all. Git itself keeps its access.',
     example: ['DEPLOY_TOKEN'],
   })
   secret_names?: string[] | null;
