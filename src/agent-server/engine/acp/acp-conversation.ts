@@ -13,11 +13,10 @@ import type {
   TerminalRequest,
   WriteFileRequest,
 } from './acp-connection.js';
-import { choose, mustAsk } from './acp-permissions.js';
 import type { SessionUpdate } from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
-import type { AcpTurn } from './acp-turn.js';
+import { type AcpTurn, choose, mustAsk } from './acp-turn.js';
 import { countCost } from './acp-usage.js';
 
 /** Of a file that the agent reads through us. */

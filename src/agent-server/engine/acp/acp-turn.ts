@@ -1,6 +1,6 @@
+import type { EngineSettings } from '../agent-engine.js';
 import type { Limit } from '../limits.js';
 import type { PermissionOutcome } from './acp-connection.js';
-import { choose } from './acp-permissions.js';
 import type { PermissionOption, PromptResponse } from './acp-schemas.js';
 
 /** A call that the agent may not make before the user has answered. */
@@ -126,4 +126,23 @@ export class AcpTurn {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers<void>();
   }
+}
+
+/** Kinds of tools that change nothing. As with risks that a model states, the agent's own word is all there is. */
+const HARMLESS_KINDS = new Set(['read', 'search', 'think']);
+
+/** Whether the user is asked, or the call is allowed at once. */
+export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: string | null): boolean {
+  return policy === 'always' || (policy === 'risky' && !HARMLESS_KINDS.has(toolKind ?? ''));
+}
+
+/**
+ * The option that says yes or no to this one call. An option for good is only chosen where there is no other: the next
+ * call may be another matter. Without any the agent is told that nobody chose.
+ */
+export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
+  const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];
+  const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind));
+  const [first] = found;
+  return first === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId: first.optionId };
 }

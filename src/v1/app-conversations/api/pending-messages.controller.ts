@@ -2,9 +2,12 @@ import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
-import { toSendMessageRequest } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
-import { type MessageQueuedDto, PendingMessageDto } from './dto/pending-message.dto.js';
+import {
+  type MessageQueuedDto,
+  PendingMessageDto,
+  toSendMessageRequest,
+} from './dto/conversation-actions.dto.js';
 import { QueueMessageOperation } from './pending-messages.openapi.js';
 
 @ApiTags('Conversations')

@@ -3,7 +3,7 @@ import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
 import { ApiBodyExamples } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
-import { MessageQueuedDto, PendingMessageDto } from './dto/pending-message.dto.js';
+import { MessageQueuedDto, PendingMessageDto } from './dto/conversation-actions.dto.js';
 
 /** Documents `POST /api/v1/conversations/{id}/pending-messages`. */
 export function QueueMessageOperation(): MethodDecorator & ClassDecorator {

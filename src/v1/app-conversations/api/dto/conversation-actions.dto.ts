@@ -84,20 +84,26 @@ export class MessageSentDto {
   message: string | null;
 }
 
+/** Body of `POST /api/v1/conversations/{id}/pending-messages`. */
+@ApiSchema({ name: 'PendingMessageRequest' })
+export class PendingMessageDto extends UserMessageDto {}
+
+/** Response of `POST /api/v1/conversations/{id}/pending-messages`. */
+@ApiSchema({ name: 'PendingMessageResponse' })
+export class MessageQueuedDto {
+  @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' })
+  id: string;
+
+  @ApiProperty({ example: true })
+  queued: boolean;
+
+  @ApiProperty({ type: 'integer', description: 'Its place among those that wait, from 1.', example: 1 })
+  position: number;
+}
+
 /** The first message of a new conversation. */
 @ApiSchema({ name: 'SendMessageRequest' })
-export class InitialMessageDto {
-  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
-  role?: 'user';
-
-  @NestedList({
-    type: MessagePartDto,
-    required: true,
-    description: 'What is said, in parts.',
-    listRule: messagePartProblems,
-  })
-  content: MessagePartDto[];
-
+export class InitialMessageDto extends UserMessageDto {
   @Flag({ description: 'Means nothing here: the agent starts to work.', default: false, example: true })
   run?: boolean;
 }
