@@ -1,8 +1,8 @@
 import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';
 import type { Relay } from './port-relay.js';
 
-/** Everything that configures an agent server. */
-export interface AgentServerOptions extends EngineServerOptions {
+/** Where an agent server listens. */
+export interface ListenOptions {
   /** The Unix socket that it listens on instead of a port; null: it listens on host and port. */
   socket: string | null;
   /** Further connections that it forwards. */
@@ -10,6 +10,10 @@ export interface AgentServerOptions extends EngineServerOptions {
   host: string;
   /** 0: any free one. */
   port: number;
+}
+
+/** Everything that configures an agent server. */
+export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
   bashEventsPath: string;
   /** Where the agent works. */
   workspace: string;

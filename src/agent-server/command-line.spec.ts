@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { numberedVariables, parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
 
@@ -75,12 +75,52 @@ it('reads numberedVariables variables in their order', () => {
 });
 
 describe('readSessionKey', () => {
-  it('reads one line, whatever follows', async () => {
-    expect(await readSessionKey(Readable.from(['{"session_api', '_key":"k"}\n', 'rest']))).toBe('k');
+  it('reads one line, whatever follows, and closes the input', async () => {
+    const input = Readable.from(['{"session_api', '_key":"k"}\nrest', 'more']);
+    expect(await readSessionKey(input)).toBe('k');
+    expect(input.destroyed).toBe(true);
   });
 
-  it.each(['', '\n', 'k\n', '{"session_api_key":""}\n'])('rejects %j without repeating it', async (input) => {
-    await expect(readSessionKey(Readable.from([input]))).rejects.toThrow(/must begin with a line of JSON/);
+  it('reads a line that the end of the input ends', async () => {
+    expect(await readSessionKey(Readable.from(['{"session_api_key":"k"}']))).toBe('k');
+  });
+
+  it('waits for a line that comes later', async () => {
+    const input = new PassThrough();
+    const key = readSessionKey(input);
+    input.write('{"session_api_key":');
+    input.write(Buffer.from('"ключ"}\n').subarray(0, 4));
+    input.write(Buffer.from('"ключ"}\n').subarray(4));
+    expect(await key).toBe('ключ');
+  });
+
+  it.each([
+    ['', /and ended without one/],
+    ['\n', /and began with something else/],
+    ['k\n', /and began with something else/],
+    ['{"session_api_key":""}\n', /and began with something else/],
+    ['{"session_api_key":["k"]}\n', /and began with something else/],
+    [`{"session_api_key":"${'k'.repeat(16 * 1024)}"}\n`, /of at most 16384 bytes/],
+    ['k'.repeat(1024 * 1024), /of at most 16384 bytes/],
+  ])('rejects other input without repeating it', async (input, message) => {
+    const error = await readSessionKey(Readable.from([input])).catch(String);
+    expect(error).toMatch(/must begin with a line of JSON/);
+    expect(error).toMatch(message);
+    expect(error).not.toMatch(/kk/);
+  });
+
+  it('reads no more of an endless line than its bound', async () => {
+    let chunks = 0;
+    const endless = Readable.from(
+      (function* () {
+        for (;;) {
+          chunks += 1;
+          yield Buffer.alloc(1024, 'k');
+        }
+      })(),
+    );
+    await expect(readSessionKey(endless)).rejects.toThrow(/of at most/);
+    expect(chunks).toBeLessThan(64);
   });
 });
 

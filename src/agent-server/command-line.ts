@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { jsonText, parseJson } from '../common/json-access.js';
@@ -9,6 +8,9 @@ import { parseAlias } from './path-aliases.js';
 import { parseRelay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
+const KEY_LINE = 'standard input must begin with a line of JSON that has a session_api_key';
+/** Far more than any key has: whoever writes more is not the service. */
+const MAX_KEY_LINE_BYTES = 16 * 1024;
 const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
 
 type ParsedOptions = Pick<
@@ -84,26 +86,39 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
 }
 
 /**
- * Reads the session key from one line of JSON, `{"session_api_key":"…"}`. Unlike with variables and arguments, no other
- * process can read it afterwards.
+ * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike with variables
+ * and arguments, no other process can read it afterwards. Nothing after the line is read.
  *
- * @throws Error without such a line
+ * @throws Error when the first line is another one, or the input ends before it
  */
 export async function readSessionKey(input: Readable): Promise<string> {
-  const lines = createInterface({ input });
-  try {
-    for await (const line of lines) {
-      const key = jsonText(parseJson(line), 'session_api_key');
-      if (key !== null) {
-        return key;
-      }
-      break;
-    }
-  } finally {
-    lines.close();
-    input.destroy();
+  const key = jsonText(parseJson(await readLine(input)), 'session_api_key');
+  if (key === null) {
+    throw new Error(`${KEY_LINE}, and began with something else`);
   }
-  throw new Error('standard input must begin with a line of JSON that has a session_api_key');
+  return key;
+}
+
+/** The first line, without its end. Leaving the loop closes the input. */
+async function readLine(input: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk);
+    const end = bytes.indexOf('\n');
+    chunks.push(end < 0 ? bytes : bytes.subarray(0, end));
+    size += chunks.at(-1)?.length ?? 0;
+    if (size > MAX_KEY_LINE_BYTES) {
+      throw new Error(`${KEY_LINE} of at most ${MAX_KEY_LINE_BYTES} bytes, and began with a longer one`);
+    }
+    if (end >= 0) {
+      return Buffer.concat(chunks).toString('utf8');
+    }
+  }
+  if (size === 0) {
+    throw new Error(`${KEY_LINE}, and ended without one`);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Removes the session keys from the environment, where the stock server expects them, and returns them. */

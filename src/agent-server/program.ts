@@ -3,41 +3,58 @@ import { DEFAULT_LIMITS } from './agent-server-options.js';
 import { parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
 import { log } from './log.js';
 import { nameWorkspace } from './named-workspace.js';
-import { startAgentServer } from './start-agent-server.js';
+import { listenUnassigned } from './start-agent-server.js';
 import { toolEnvironment } from './tool-environment.js';
+
+const STOP = Symbol('stop');
 
 /** Creates a conversation's engine from the server's options. */
 type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Promise<AgentEngine>;
 
-/** The whole life of the process: reads options and secrets, serves, and stops at SIGTERM or SIGINT. */
+/** The whole life of the process: reads options, listens, waits for its secrets, serves, and stops at SIGTERM or SIGINT. */
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
+  const stopping = stopSignal();
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
+  const fromEnvironment = takeSessionKeys(process.env);
+  const [server, sessionKeys] = await Promise.all([
+    listenUnassigned(unnamed),
+    // A warm sandbox waits for its key for hours, or is stopped without one.
+    secretsOnStdin ? Promise.race([readSessionKeys(), stopping]) : fromEnvironment,
+  ]);
+  if (sessionKeys === STOP) {
+    process.stdin.destroy();
+    await server.stop();
+    return;
+  }
   const options = {
     ...unnamed,
     ...(workspaceName && (await nameWorkspace(unnamed.workspace, workspaceName))),
+    sessionKeys,
+    environment: toolEnvironment(process.env),
   };
-  const fromEnvironment = takeSessionKeys(process.env);
-  const sessionKeys = secretsOnStdin ? [await readSessionKey(process.stdin)] : fromEnvironment;
-  const serverOptions = { ...options, sessionKeys, environment: toolEnvironment(process.env) };
-  const server = await startAgentServer({
+  await server.assign({
     ...DEFAULT_LIMITS,
-    ...serverOptions,
-    createEngine: (context) => createEngine(context, serverOptions),
+    ...options,
+    createEngine: (context) => createEngine(context, options),
   });
   log('info', 'agent server started', {
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
-  await stopSignal();
+  await stopping;
   log('info', 'agent server stopping');
   await server.stop();
   log('info', 'agent server stopped');
 }
 
-async function stopSignal(): Promise<void> {
-  await new Promise<void>((resolve) => {
-    process.once('SIGTERM', () => resolve());
-    process.once('SIGINT', () => resolve());
+async function readSessionKeys(): Promise<string[]> {
+  return [await readSessionKey(process.stdin)];
+}
+
+async function stopSignal(): Promise<typeof STOP> {
+  return await new Promise((resolve) => {
+    process.once('SIGTERM', () => resolve(STOP));
+    process.once('SIGINT', () => resolve(STOP));
   });
 }

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '../common/requests/allowed-hosts.js';
 import { ActivityTracker } from './activity-tracker.js';
-import type { AgentServerOptions } from './agent-server-options.js';
+import type { AgentServerOptions, ListenOptions } from './agent-server-options.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';
@@ -34,8 +34,57 @@ export interface RunningAgentServer {
   stop(): Promise<void>;
 }
 
-/** Loads the state that an earlier server left, then listens. Only `LazyApp` loads Express and zod, and later. */
+/** A server that listens, and says so to liveness probes. It serves nobody before it has its session key. */
+export interface UnassignedAgentServer extends RunningAgentServer {
+  /** Loads the state that an earlier server left, then serves. To be called once. */
+  assign(options: AgentServerOptions): Promise<void>;
+}
+
+/** Starts a server that has its keys already. */
 export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
+  const server = await listenUnassigned(options);
+  await server.assign(options);
+  return server;
+}
+
+/** Listens. Only `LazyApp` loads Express and zod, and later. */
+export async function listenUnassigned(options: ListenOptions): Promise<UnassignedAgentServer> {
+  // Nobody's browser reaches a Unix socket.
+  const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
+  const app = new LazyApp(hosts, async () => await import('./http/app.js'));
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
+    app.handle,
+  );
+  server.on('upgrade', app.upgrade);
+  const relays = await startRelays(options.relays);
+  const port = await listen(server, options);
+  let assigned: Promise<AssignedServer> | null = null;
+  return {
+    port,
+    assign: async (later) => {
+      assigned = assign(app, later);
+      await assigned;
+    },
+    stop: async () => {
+      server.close();
+      relays.close();
+      const parts = await assigned;
+      await parts?.endWork();
+      await app.close();
+      await parts?.sendWebhooks();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** What a stop has to end, in this order. */
+interface AssignedServer {
+  endWork(): Promise<void>;
+  sendWebhooks(): Promise<void>;
+}
+
+async function assign(app: LazyApp, options: AgentServerOptions): Promise<AssignedServer> {
   const { workspace, aliases, environment, sessionKeys, toolWrapper: wrapper } = options;
   await mkdir(workspace, { recursive: true });
   const view = { environment, wrapper, aliases };
@@ -88,9 +137,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
     // Of transfers that an earlier process did not end.
     rm(transfers, { recursive: true, force: true }),
   ]);
-  // Nobody's browser reaches a Unix socket.
-  const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
-  const app = new LazyApp(hosts, async () => {
+  app.assign(async () => {
     const { createHttpApp } = await import('./http/app.js');
     return createHttpApp({
       conversations,
@@ -108,24 +155,12 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
       sockets: options.sockets,
     });
   });
-  const server = createServer(
-    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
-    app.handle,
-  );
-  server.on('upgrade', app.upgrade);
-  const relays = await startRelays(options.relays);
-  const port = await listen(server, options);
   return {
-    port,
-    stop: async () => {
-      server.close();
-      relays.close();
+    endWork: async () => {
       await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
       await commands.log.close();
-      await app.close();
-      await webhooks?.stop(WEBHOOK_STOP_GRACE_MS);
-      server.closeAllConnections();
     },
+    sendWebhooks: async () => await webhooks?.stop(WEBHOOK_STOP_GRACE_MS),
   };
 }
 
@@ -159,7 +194,7 @@ function isAnyRunning(conversations: Conversations): boolean {
 }
 
 /** @returns the port; null for a Unix socket */
-async function listen(server: Server, { host, port, socket }: AgentServerOptions): Promise<number | null> {
+async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
   if (socket !== null) {
     await listenOnSocket(server, socket);
     return null;

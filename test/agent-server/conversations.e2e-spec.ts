@@ -49,9 +49,14 @@ describe('conversations of the agent server', () => {
   });
 
   it('serves /alive, /health, /ready and /server_info without a key', async () => {
-    for (const route of ['/alive', '/health', '/ready']) {
+    const bodies = {
+      '/alive': { status: 'ok', assigned: true },
+      '/health': { status: 'ok' },
+      '/ready': { status: 'ok' },
+    };
+    for (const [route, body] of Object.entries(bodies)) {
       const response = await fetch(`${server.client.url}${route}`);
-      expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+      expect([response.status, await response.json()]).toEqual([200, body]);
     }
     const info: unknown = await (await fetch(`${server.client.url}/server_info`)).json();
     expect(Object.keys(info ?? {})).toEqual([

@@ -191,6 +191,7 @@ const SLIPWAY_ONLY = 'our own agent server only';
 /** Every method of every class that talks to agent servers; a text says why it sends nothing of its own to the stock one. */
 const SENDERS: Record<string, Sender | string> = {
   'AgentServerClient.isAlive': { call: () => client.isAlive(agent.origin), sends: ['GET /alive'] },
+  'AgentServerClient.liveness': { call: () => client.liveness(agent.origin), sends: ['GET /alive'] },
   'AgentServerClient.activity': {
     call: () => client.activity(target()),
     sends: ['GET /server_info', 'GET /api/conversations/search'],
@@ -283,6 +284,7 @@ const SENDERS: Record<string, Sender | string> = {
   'AgentServerHttp.json': 'sends what its callers pass',
   'AgentServerHttp.open': 'sends what its callers pass',
   'AgentServerHttp.send': 'sends what its callers pass',
+  'AgentServerHttp.text': 'sends what its callers pass',
   'AgentServerHttp.onBreach': 'sends nothing',
   'AgentServerHttp.upload': {
     call: () => http.upload(target(), '/tmp/secret', 'x'),

@@ -21,12 +21,19 @@ export class SandboxClient {
     this.#sessionKey = sessionKey;
   }
 
-  /** Whether the agent server answers. */
+  /** Whether the agent server answers and has its session key. */
   async isAlive(): Promise<boolean> {
+    return (await this.liveness()) === 'assigned';
+  }
+
+  /** Whether the agent server has its session key; null when it does not answer. */
+  async liveness(): Promise<'assigned' | 'unassigned' | null> {
     try {
-      return (await sandboxFetch(this.address, '/alive')).ok;
+      const response = await sandboxFetch(this.address, '/alive');
+      const isUnassigned = jsonAt(await response.json(), 'assigned') === false;
+      return response.ok ? (isUnassigned ? 'unassigned' : 'assigned') : null;
     } catch {
-      return false;
+      return null;
     }
   }
 

@@ -14,6 +14,8 @@ import { until } from '../support/until.js';
 const ENTRY = fileURLToPath(new URL('../fakes/fake-agent-server.ts', import.meta.url));
 const LOADER = fileURLToPath(new URL('../../scripts/lib/typescript-loader.cjs', import.meta.url));
 
+const KEY_LINE = `${JSON.stringify({ session_api_key: SESSION_KEY })}\n`;
+
 describe('the process of the agent server', () => {
   let folder: string;
   let child: ChildProcess;
@@ -31,15 +33,27 @@ describe('the process of the agent server', () => {
   });
 
   async function start(): Promise<AgentServerClient> {
+    const client = await startUnassigned('inherit');
+    child.stdin?.end(KEY_LINE);
+    await until(async () => (await isReady(client)) || child.exitCode !== null);
+    return client;
+  }
+
+  /** Starts it and does not write its key. */
+  async function startUnassigned(stderr: 'inherit' | 'pipe'): Promise<AgentServerClient> {
     const port = await freePort('127.0.0.1');
     const args = ['--port', String(port), '--workspace', path.join(folder, 'work'), '--secrets-stdin'];
     child = spawn(process.execPath, ['--require', LOADER, ENTRY, ...args], {
       env: inheritedEnvironment(),
-      stdio: ['pipe', 'inherit', 'inherit'],
+      stdio: ['pipe', 'inherit', stderr],
     });
-    child.stdin?.end(`${JSON.stringify({ session_api_key: SESSION_KEY })}\n`);
-    const client = new AgentServerClient(port);
-    await until(async () => (await isReady(client)) || child.exitCode !== null);
+    return new AgentServerClient(port);
+  }
+
+  /** Starts it, and waits until it waits for its key. */
+  async function startWaiting(): Promise<AgentServerClient> {
+    const client = await startUnassigned('inherit');
+    await until(async () => (await alive(client)) !== null || child.exitCode !== null);
     return client;
   }
 
@@ -102,6 +116,47 @@ describe('the process of the agent server', () => {
     });
   });
 
+  it('serves nobody until its key arrives on standard input', async () => {
+    const client = await startWaiting();
+    expect(await alive(client)).toEqual({ status: 'ok', assigned: false });
+    expect(await client.send('GET', '/api/conversations/search')).toMatchObject({
+      status: 503,
+      body: { detail: expect.stringContaining('session key') },
+    });
+    child.stdin?.write(KEY_LINE.slice(0, 10));
+    expect(await alive(client)).toEqual({ status: 'ok', assigned: false });
+    // The input stays open, as that of a container does.
+    child.stdin?.write(KEY_LINE.slice(10));
+    await until(async () => jsonAt(await alive(client), 'assigned') === true);
+    expect((await client.send('GET', '/api/conversations/search')).status).toBe(200);
+    expect((await fetch(`${client.url}/api/conversations/search`)).status).toBe(401);
+  });
+
+  it('stops when it is asked to while it waits for its key', async () => {
+    await startWaiting();
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it.each([
+    ['nothing', '', /ended without one/],
+    ['something else', 'GET / HTTP/1.1\r\n', /began with something else/],
+    ['a line that is too long', `{"session_api_key":"${'k'.repeat(20_000)}`, /of at most 16384 bytes/],
+  ])('ends with the reason when standard input brings %s', async (_, input, reason) => {
+    await startUnassigned('pipe');
+    // It may end before it has read everything.
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(input);
+    let printed = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+    expect(await once(child, 'close')).toEqual([1, null]);
+    expect(printed).toMatch(/standard input must begin with a line of JSON that has a session_api_key/);
+    expect(printed).toMatch(reason);
+    expect(printed).not.toMatch(/kkkk/);
+  });
+
   it('has its key in no place that a tool can read', async () => {
     const client = await start();
     const places = ['environ', 'cmdline'].map((name) => `cat /proc/${child.pid}/${name}`).join('; ');
@@ -110,6 +165,11 @@ describe('the process of the agent server', () => {
     expect(jsonAt(body, 'stdout')).not.toMatch(/session-key|secret-hidden/);
   });
 });
+
+/** The body of `/alive`; null when it does not answer. */
+async function alive(client: AgentServerClient): Promise<unknown> {
+  return await client.get('/alive').catch(() => null);
+}
 
 async function isReady(client: AgentServerClient): Promise<boolean> {
   const { status } = await client.send('GET', '/ready').catch(() => ({ status: 0 }));

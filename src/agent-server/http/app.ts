@@ -105,7 +105,11 @@ function createExpressApp(options: HttpAppOptions): Express {
 /** Routes without a key: liveness, and what identifies this start of the server and how long it has been idle. */
 function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
-  router.get(['/alive', '/health', '/ready'], (_request, response) => {
+  router.get('/alive', (_request, response) => {
+    // Before it has its key, `LazyApp` responds.
+    response.json({ status: 'ok', assigned: true });
+  });
+  router.get(['/health', '/ready'], (_request, response) => {
     response.json({ status: 'ok' });
   });
   router.get(['/', '/server_info'], (_request, response) => {

@@ -9,42 +9,66 @@ export interface HttpApp {
   close: () => void;
 }
 
-/** The app is loaded after this time if nobody has asked for anything. */
+/** Makes the app from modules that are loaded by then, or loads them. */
+type CreateApp = () => Promise<HttpApp>;
+
+/** What is loaded late is loaded after this time if nobody has asked for anything. */
 const LOAD_AFTER_MS = 200;
-const ALIVE = /^\/(alive|health)\/?(\?|$)/;
+const ALIVE = /^\/alive\/?(\?|$)/;
+const HEALTH = /^\/health\/?(\?|$)/;
 const READY = /^\/ready\/?(\?|$)/;
+const UNASSIGNED =
+  'This agent server waits for its session key and serves nobody yet. Try again when /alive says that it is assigned.';
 
 /**
- * Responds to liveness probes from the first moment on. Routes and sockets take far longer to load than everything
- * else, so they are loaded after that, and requests that need them wait.
+ * Responds to liveness probes from the first moment on. Until the server is assigned, that is, has its session key, it
+ * responds to nothing else. Routes and sockets take far longer to load than everything else, so they are loaded after
+ * that, and requests that need them wait.
  */
 export class LazyApp {
-  readonly #load: () => Promise<HttpApp>;
   readonly #hosts: AllowedHosts;
+  readonly #preload: () => Promise<unknown>;
   readonly #timer: NodeJS.Timeout;
+  #isTimeUp = false;
+  /** Null until the server is assigned. */
+  #create: CreateApp | null = null;
   #loading: Promise<HttpApp> | null = null;
   #app: HttpApp | null = null;
 
-  /** @param hosts the names under which the server answers */
-  constructor(hosts: AllowedHosts, load: () => Promise<HttpApp>) {
+  /**
+   * @param hosts the names under which the server answers
+   * @param preload loads what the app needs, while nobody needs the app
+   */
+  constructor(hosts: AllowedHosts, preload: () => Promise<unknown>) {
     this.#hosts = hosts;
-    this.#load = load;
-    this.#timer = setTimeout(() => void this.#loaded(), LOAD_AFTER_MS);
+    this.#preload = preload;
+    this.#timer = setTimeout(() => this.#loadUnasked(), LOAD_AFTER_MS);
+  }
+
+  /** The server has its key: requests are served from now on. */
+  assign(create: CreateApp): void {
+    this.#create = create;
+    if (this.#isTimeUp) {
+      void this.#loaded(create);
+    }
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     const address = request.url ?? '/';
+    const create = this.#create;
     if (!this.#hosts.accepts(request)) {
       sendJson(response, 421, { detail: 'The agent server does not answer under this host name.' });
     } else if (this.#app !== null) {
       this.#app.handle(request, response);
-    } else if (ALIVE.test(address)) {
-      sendJson(response, 200, { status: 'ok' });
-      response.once('finish', () => void this.#loaded());
+    } else if (create === null) {
+      this.#handleUnassigned(address, response);
+    } else if (ALIVE.test(address) || HEALTH.test(address)) {
+      sendJson(response, 200, { status: 'ok', ...(ALIVE.test(address) && { assigned: true }) });
+      response.once('finish', () => void this.#loaded(create));
     } else if (READY.test(address)) {
       sendJson(response, 503, { status: 'starting' });
     } else {
-      void this.#loaded().then((app) => app.handle(request, response));
+      void this.#loaded(create).then((app) => app.handle(request, response));
     }
   };
 
@@ -52,10 +76,12 @@ export class LazyApp {
     // Nobody else listens for errors until the stream is handed on.
     stream.once('error', ignoreError);
     if (!this.#hosts.accepts(request)) {
-      stream.end('HTTP/1.1 421 Misdirected Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-      return;
+      refuse(stream, '421 Misdirected Request');
+    } else if (this.#create === null) {
+      refuse(stream, '503 Service Unavailable');
+    } else {
+      void this.#upgrade(this.#create, request, stream, head);
     }
-    void this.#upgrade(request, stream, head);
   };
 
   /** Closes the app, if it was loaded. */
@@ -64,19 +90,39 @@ export class LazyApp {
     (await this.#loading)?.close();
   }
 
-  async #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
-    const app = await this.#loaded();
+  /** A response ends its connection: nobody may hold many while they are of no use. */
+  #handleUnassigned(address: string, response: ServerResponse): void {
+    if (ALIVE.test(address)) {
+      sendJson(response, 200, { status: 'ok', assigned: false });
+    } else {
+      response.setHeader('Connection', 'close');
+      response.setHeader('Retry-After', '1');
+      sendJson(response, 503, { detail: UNASSIGNED });
+    }
+  }
+
+  async #upgrade(create: CreateApp, request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+    const app = await this.#loaded(create);
     stream.removeListener('error', ignoreError);
     app.upgrade(request, stream, head);
   }
 
+  #loadUnasked(): void {
+    this.#isTimeUp = true;
+    void (this.#create === null ? this.#preload() : this.#loaded(this.#create));
+  }
+
   /** A failure to load is not handled on purpose: it ends the process, which is of no use without its routes. */
-  async #loaded(): Promise<HttpApp> {
+  async #loaded(create: CreateApp): Promise<HttpApp> {
     clearTimeout(this.#timer);
-    this.#loading ??= this.#load();
+    this.#loading ??= create();
     this.#app = await this.#loading;
     return this.#app;
   }
+}
+
+function refuse(stream: Duplex, status: string): void {
+  stream.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
 function ignoreError(): void {

@@ -8,7 +8,7 @@ import {
   type StartConversationRequest,
 } from '../../agent-protocol/conversation.js';
 import type { AgentEvent, EventPage } from '../../agent-protocol/events.js';
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../../common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
@@ -58,14 +58,23 @@ interface EventPageRequest {
 export class AgentServerClient {
   constructor(private readonly http: AgentServerHttp) {}
 
-  /** Whether the server answers. Never throws AgentServerError. */
+  /** Whether the server answers and has its session key. Never throws AgentServerError. */
   async isAlive(address: string): Promise<boolean> {
+    return (await this.liveness(address)) === 'assigned';
+  }
+
+  /**
+   * What the server says of itself: `unassigned` while it waits for its session key, which only ours does; null when it
+   * does not answer. Never throws AgentServerError.
+   */
+  async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
     try {
-      await this.http.send({ address, sessionKey: '' }, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
-      return true;
+      const target = { address, sessionKey: '' };
+      const text = await this.http.text(target, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
+      return jsonAt(parseJson(text), 'assigned') === false ? 'unassigned' : 'assigned';
     } catch (error) {
       if (error instanceof AgentServerError) {
-        return false;
+        return null;
       }
       throw error;
     }

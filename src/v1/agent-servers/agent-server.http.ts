@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 const USUAL_BOUNDS: ResponseBounds = { bytes: 4 * MIB, values: 100_000 };
 /** Responses that nobody reads are dropped up to this size, so that their connection can be used again. */
 const MAX_DROPPED_BYTES = 64 * 1024;
-const MAX_ERROR_BYTES = MIB / 4;
+const MAX_SHORT_BYTES = MIB / 4;
 const MAX_DETAIL = 500;
 const NO_REASON = 'no reason given';
 
@@ -136,6 +136,20 @@ export class AgentServerHttp {
   }
 
   /**
+   * Sends a request and reads a short text; empty when the response is longer than any honest one.
+   *
+   * @throws AgentServerError for anything but a 2xx response
+   */
+  async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
+    const { body } = await this.open(target, path, call);
+    try {
+      return await readShortText(body);
+    } catch (error) {
+      throw failureOf(error);
+    }
+  }
+
+  /**
    * Writes a file inside the sandbox.
    *
    * @param path absolute
@@ -192,7 +206,7 @@ export class AgentServerHttp {
         signal: signals,
       });
       if (response.statusCode < 200 || response.statusCode > 299) {
-        throw new AgentServerError(response.statusCode, failureDetail(await readDetail(response.body)));
+        throw new AgentServerError(response.statusCode, failureDetail(await readShortText(response.body)));
       }
       return { body: response.body, bytes: lengthOf(response.headers['content-length']) };
     } catch (error) {
@@ -206,15 +220,15 @@ function lengthOf(header: string | string[] | undefined): number | null {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : null;
 }
 
-/** The text of a failure; empty when it is too long to be one. */
-async function readDetail(body: ResponseBody): Promise<string> {
+/** The text of a short response; empty when it is too long to be one. */
+async function readShortText(body: ResponseBody): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   // Leaving the loop ends the response.
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > MAX_ERROR_BYTES) {
+    if (size > MAX_SHORT_BYTES) {
       return '';
     }
     chunks.push(bytes);
