@@ -27,6 +27,7 @@ const SMALL_BY_NATURE =
 const TABLE_OWNERS = {
   users: 'auth',
   api_keys: 'auth',
+  audit_entries: 'audit',
   settings: 'settings',
   llm_profiles: 'settings',
   custom_secrets: 'settings',

@@ -1,4 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import { AuditModule } from './audit/audit.module.js';
 import { AuthModule } from './auth/auth.module.js';
 import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
@@ -40,6 +41,7 @@ export class AppModule {
         ConfigModule.register(config),
         CryptoModule.register(resources.encryptionKeys),
         DatabaseModule.register(resources.addresses, config.database.poolSize),
+        AuditModule,
         AuthModule,
         GitProvidersModule,
         SettingsModule,

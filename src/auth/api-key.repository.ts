@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, IsNull, Not, Repository } from 'typeorm';
+import { DataSource, type EntityManager, In, Not, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import { ApiKey } from './api-key.entity.js';
@@ -47,7 +48,10 @@ const COUNT_VALID = `
 const FORGET_ENDED = `
   DELETE FROM api_keys WHERE id IN (
     SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
-    ORDER BY created_at DESC OFFSET $3)`;
+    ORDER BY created_at DESC OFFSET $3)
+  RETURNING id`;
+
+const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
 /** Any constant: replicas that start together take turns on it. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
@@ -55,7 +59,10 @@ const BOOTSTRAP_LOCK = 7_240_815_554;
 /** The `api_keys` table. Looking up a key is on every request's path, so it is a named statement (docs/adr/0006). */
 @Injectable()
 export class ApiKeyRepository extends Repository<ApiKey> {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly audit: AuditRepository,
+  ) {
     super(ApiKey, dataSource.manager);
   }
 
@@ -104,15 +111,36 @@ export class ApiKeyRepository extends Repository<ApiKey> {
       if ((found?.count ?? 0) >= MAX_KEYS) {
         return null;
       }
-      await manager.query(FORGET_ENDED, [key.userId, now, MAX_ENDED]);
+      const { userId: ownerId, name } = key;
+      const [forgotten] = await manager.query<[{ id: string }[], number]>(FORGET_ENDED, [
+        ownerId,
+        now,
+        MAX_ENDED,
+      ]);
       await manager.insert(ApiKey, { id, secretHash, ...key });
+      await this.audit.append(
+        manager,
+        ...forgotten.map(({ id: resourceId }) => ({
+          action: 'api_key.forget' as const,
+          resourceId,
+          ownerId,
+          by: 'service' as const,
+        })),
+        { action: 'api_key.create', resourceId: id, ownerId, details: { name } },
+      );
       return manager.findOneByOrFail(ApiKey, { id });
     });
   }
 
   /** Revoking a key again changes nothing. */
   async revoke(id: string, now: Date): Promise<void> {
-    await this.update({ id, revokedAt: IsNull() }, { revokedAt: now });
+    await this.manager.transaction(async (manager) => {
+      const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [id, now]);
+      if (revoked) {
+        const entry = { action: 'api_key.revoke' as const, resourceId: id, ownerId: revoked.user_id };
+        await this.audit.append(manager, entry);
+      }
+    });
   }
 
   /** Notes the last use of a key, unless one since `unlessSince` is noted already. */
@@ -134,11 +162,34 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     { id, secretHash }: ParsedApiKey,
     { userId, name }: Pick<ApiKey, 'userId' | 'name'>,
   ): Promise<void> {
-    await manager.delete(ApiKey, { userId, name, id: Not(id) });
+    const known = await manager.findOneBy(ApiKey, { id });
+    const others = await manager.findBy(ApiKey, { userId, name, id: Not(id) });
+    if (others.length > 0) {
+      await manager.delete(ApiKey, { id: In(others.map((other) => other.id)) });
+    }
     await manager.upsert(
       ApiKey,
       { id, userId, name, secretHash, expiresAt: null, revokedAt: null },
       { conflictPaths: ['id'], skipUpdateIfNoValuesChanged: true },
+    );
+    const isUnchanged =
+      known?.userId === userId &&
+      known.name === name &&
+      known.secretHash.equals(secretHash) &&
+      known.expiresAt === null &&
+      known.revokedAt === null;
+    const details = { name };
+    await this.audit.append(
+      manager,
+      ...others.map((other) => ({
+        action: 'api_key.revoke' as const,
+        resourceId: other.id,
+        ownerId: userId,
+        details,
+      })),
+      ...(isUnchanged
+        ? []
+        : [{ action: 'api_key.create' as const, resourceId: id, ownerId: userId, details }]),
     );
   }
 }

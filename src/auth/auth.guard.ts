@@ -28,7 +28,7 @@ export class AuthGuard implements CanActivate {
       throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
     }
     request.user = user;
-    noteCaller(user.id, user.id);
+    noteCaller(user.id, user.id, user.keyId);
     return true;
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, MoreThan, QueryFailedError, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
 import { User } from './user.entity.js';
@@ -12,7 +13,10 @@ export const ADMIN_EMAIL = 'admin@localhost';
 /** The `users` table. */
 @Injectable()
 export class UserRepository extends Repository<User> {
-  constructor(@InjectDataSource() dataSource: DataSource) {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly audit: AuditRepository,
+  ) {
     super(User, dataSource.manager);
   }
 
@@ -32,18 +36,31 @@ export class UserRepository extends Repository<User> {
 
   /** @returns the new user, or null when the address is taken */
   async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
-    const { raw } = await this.createQueryBuilder()
-      .insert()
-      .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin })
-      .orIgnore()
-      .returning('*')
-      .execute();
-    const [row] = raw as { id: string }[];
-    return row ? await this.findOneByOrFail({ id: row.id }) : null;
+    return this.manager.transaction(async (manager) => {
+      const { raw } = await manager
+        .createQueryBuilder()
+        .insert()
+        .into(User)
+        .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin })
+        .orIgnore()
+        .returning('*')
+        .execute();
+      const [row] = raw as { id: string }[];
+      if (!row) {
+        return null;
+      }
+      await this.noteCreated(manager, row.id, isAdmin);
+      return manager.findOneByOrFail(User, { id: row.id });
+    });
   }
 
   async makeAdministrator(id: string): Promise<void> {
-    await this.update({ id }, { isAdmin: true });
+    await this.manager.transaction(async (manager) => {
+      const { affected } = await manager.update(User, { id, isAdmin: false }, { isAdmin: true });
+      if (affected === 1) {
+        await this.audit.append(manager, { action: 'user.make_admin', resourceId: id, ownerId: id });
+      }
+    });
   }
 
   /** @returns the id of the administrator {@link ADMIN_EMAIL}, who is made when missing */
@@ -54,6 +71,7 @@ export class UserRepository extends Repository<User> {
     }
     const id = randomUUID();
     await manager.insert(User, { id, email: ADMIN_EMAIL, name: 'admin', isAdmin: true });
+    await this.noteCreated(manager, id, true);
     return id;
   }
 
@@ -68,8 +86,17 @@ export class UserRepository extends Repository<User> {
         return 'last_administrator';
       }
       const { affected } = await manager.delete(User, { id });
-      return affected === 1 ? 'removed' : 'unknown';
+      if (affected !== 1) {
+        return 'unknown';
+      }
+      await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
+      return 'removed';
     });
+  }
+
+  private async noteCreated(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
+    const details = { admin: isAdmin };
+    await this.audit.append(manager, { action: 'user.create', resourceId: id, ownerId: id, details });
   }
 }
 

@@ -1,4 +1,5 @@
 import { DataSource } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { ApiKey } from '../auth/api-key.entity.js';
 import { ApiKeyRepository } from '../auth/api-key.repository.js';
 import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
@@ -20,6 +21,7 @@ export interface KeysSession {
   keys: ApiKeyRepository;
   usersService: UsersService;
   keysService: ApiKeysService;
+  audit: AuditRepository;
   close(): Promise<void>;
 }
 
@@ -45,8 +47,9 @@ export async function openKeysSession(
     });
     await dataSource.initialize();
     const clock = new SystemClock();
-    const users = new UserRepository(dataSource);
-    const keys = new ApiKeyRepository(dataSource);
+    const audit = new AuditRepository('operator');
+    const users = new UserRepository(dataSource, audit);
+    const keys = new ApiKeyRepository(dataSource, audit);
     const verifier = new ApiKeyVerifier(keys, clock);
     return {
       dataSource,
@@ -54,6 +57,7 @@ export async function openKeysSession(
       keys,
       usersService: new UsersService(users, verifier),
       keysService: new ApiKeysService(keys, users, verifier, clock),
+      audit,
       close: async () => {
         await dataSource.destroy();
         await database.close();

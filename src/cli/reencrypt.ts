@@ -44,13 +44,19 @@ const MAX_SHOWN_FAILURES = 20;
  * another key; what was done until then stays, and the old keys are still needed
  */
 export async function reencrypt(
-  { dataSource }: KeysSession,
+  { dataSource, audit }: KeysSession,
   keys: readonly CipherKey[],
   output: CliOutput,
 ): Promise<void> {
   const cipher = new SecretCipher(keys);
   const check = new EncryptionKeyCheck(new ServiceStateRepository(dataSource), cipher);
   await check.onModuleInit();
+  const rotation = {
+    action: 'encryption_keys.rotate',
+    resourceId: cipher.currentKeyId,
+    ownerId: null,
+  } as const;
+  await dataSource.transaction((manager) => audit.append(manager, { ...rotation, outcome: 'requested' }));
   const columns = ENCRYPTED_COLUMNS.map((column) => ({
     column,
     queries: new EncryptedColumnQueries(dataSource, column),
@@ -80,9 +86,16 @@ export async function reencrypt(
       );
     }
   }
-  await check.renew();
-  for (const { column, rewritten } of columns) {
-    output.result(`${column.table}.${column.column}: ${rewritten}`);
+  const rewritten = columns.filter((entry) => entry.rewritten > 0);
+  await dataSource.transaction(async (manager) => {
+    await check.renew(manager);
+    await audit.append(manager, {
+      ...rotation,
+      details: { columns: rewritten.map(({ column: { table, column } }) => `${table}.${column}`) },
+    });
+  });
+  for (const { column, rewritten: count } of columns) {
+    output.result(`${column.table}.${column.column}: ${count}`);
   }
   output.note(`everything is encrypted with the key "${cipher.currentKeyId}"; the other keys can be removed`);
 }

@@ -111,6 +111,15 @@ export class DatabaseConfig {
     message: 'must be a whole number from 1 to 500',
   })
   poolSize: number;
+
+  /** Days that audit entries are kept; 0: for ever. */
+  @IntegerVariable('AUDIT_RETENTION_DAYS', {
+    default: '365',
+    minimum: 0,
+    maximum: 36_500,
+    message: 'must be a whole number of days up to 36500, 0 to keep all entries',
+  })
+  auditRetentionDays: number;
 }
 
 export class TrustConfig {

@@ -32,7 +32,7 @@ describe('parseConfig', () => {
       metricsPort: null,
       webAppFolder: null,
     });
-    expect(config.database).toEqual({ url: null, directUrl: null, poolSize: 10 });
+    expect(config.database).toEqual({ url: null, directUrl: null, poolSize: 10, auditRetentionDays: 365 });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
       githubApiUrl: 'https://api.github.com',
@@ -173,6 +173,8 @@ describe('parseConfig', () => {
     ['MAX_CONVERSATIONS_PER_USER', '0'],
     ['SANDBOX_LIMIT_POLICY', 'queue'],
     ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
+    ['AUDIT_RETENTION_DAYS', '-1'],
+    ['AUDIT_RETENTION_DAYS', '36501'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],

@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from '../config/config.error.js';
 import { ServiceStateRepository } from './service-state.repository.js';
@@ -29,8 +30,8 @@ export class EncryptionKeyCheck implements OnModuleInit {
     }
   }
 
-  /** Encrypts the known text with the first key: the last step of a key rotation. */
-  async renew(): Promise<void> {
-    await this.state.replaceKeyCheck(this.cipher.encrypt(KNOWN_TEXT, BINDING));
+  /** Encrypts the known text with the first key, in the caller's transaction: the last step of a key rotation. */
+  async renew(manager: EntityManager): Promise<void> {
+    await this.state.replaceKeyCheck(manager, this.cipher.encrypt(KNOWN_TEXT, BINDING));
   }
 }

@@ -10,6 +10,7 @@ import { AddProfilesAndDetails1764500000000 } from './migrations/1764500000000-a
 import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add-webhook-endpoints.js';
 import { AddResultsAndMetadata1764700000000 } from './migrations/1764700000000-add-results-and-metadata.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
+import { AddAuditEntries1765000000000 } from './migrations/1765000000000-add-audit-entries.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -25,4 +26,5 @@ export const MIGRATIONS = [
   AddWebhookEndpoints1764600000000,
   AddResultsAndMetadata1764700000000,
   AddAgentsOfConversations1764900000000,
+  AddAuditEntries1765000000000,
 ];

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, IsNull, Repository } from 'typeorm';
+import { DataSource, type EntityManager, IsNull, Repository } from 'typeorm';
 import { ServiceState } from './service-state.entity.js';
 
 /** The one row of facts about this installation. */
@@ -21,8 +21,8 @@ export class ServiceStateRepository {
     return (await this.row()).keyCheck;
   }
 
-  async replaceKeyCheck(keyCheck: string): Promise<void> {
-    await this.rows.update({ id: 1 }, { keyCheck });
+  async replaceKeyCheck(manager: EntityManager, keyCheck: string): Promise<void> {
+    await manager.update(ServiceState, { id: 1 }, { keyCheck });
   }
 
   /** Does nothing once there is one. */

@@ -1,9 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { McpConfig } from './mcp-config.entity.js';
 import type { ClearMcpConfig } from './mcp-config.types.js';
+import { namedServers } from './named-servers.js';
 import {
   detailsOf,
   maskedConfig,
@@ -45,6 +48,8 @@ export interface McpConfigColumns {
   config: string;
   /** Encrypted; null when there are none. */
   secrets: string | null;
+  /** Their names. */
+  servers: readonly string[];
 }
 
 /**
@@ -63,6 +68,11 @@ export function mcpConfigUpsert(owner: string, config: string, secrets: string):
   RETURNING user_id`;
 }
 
+/** The stored row, locked until the end of the transaction; for statements of other features that replace it. */
+export function mcpConfigLock(owner: string): string {
+  return `SELECT config, secrets FROM mcp_configs WHERE user_id = ${owner} FOR NO KEY UPDATE`;
+}
+
 const REPLACE = `
   INSERT INTO mcp_configs (user_id, config, secrets, details)
   VALUES ($1, $2, $3, $4)
@@ -75,6 +85,7 @@ export class McpConfigRepository extends Repository<McpConfig> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {
     super(McpConfig, dataSource.manager);
   }
@@ -99,8 +110,25 @@ export class McpConfigRepository extends Repository<McpConfig> {
     return withDetails(config, details);
   }
 
-  /** Replaces the user's configuration in the caller's transaction; null removes it. */
-  async replace(manager: EntityManager, userId: string, config: ClearMcpConfig | null): Promise<void> {
+  /**
+   * Replaces the user's configuration in the caller's transaction; null, to which a patch may come, removes it.
+   *
+   * @param before what {@link read} found in this transaction
+   */
+  async replace(
+    manager: EntityManager,
+    userId: string,
+    config: ClearMcpConfig | null,
+    before: ClearMcpConfig | null,
+  ): Promise<void> {
+    if (!isDeepStrictEqual(namedServers(config), namedServers(before))) {
+      await this.audit.append(manager, {
+        action: 'mcp_servers.update',
+        resourceId: null,
+        ownerId: userId,
+        details: changedServers(config, before),
+      });
+    }
     if (config === null) {
       await manager.delete(McpConfig, { userId });
       return;
@@ -115,11 +143,35 @@ export class McpConfigRepository extends Repository<McpConfig> {
     ]);
   }
 
+  /** Removes the user's configuration in the caller's transaction, readable or not. */
+  async removeOf(manager: EntityManager, userId: string): Promise<void> {
+    const { affected } = await manager.delete(McpConfig, { userId });
+    if (affected === 1) {
+      const entry = { action: 'mcp_servers.update', resourceId: null, ownerId: userId } as const;
+      await this.audit.append(manager, entry);
+    }
+  }
+
   toColumns(userId: string, config: ClearMcpConfig): McpConfigColumns {
     const secrets = secretsOf(config);
     return {
       config: JSON.stringify(maskedConfig(config)),
       secrets: secrets && this.cipher.encrypt(JSON.stringify(secrets), mcpConfigBinding(userId)),
+      servers: [...namedServers(config).keys()],
     };
   }
+}
+
+/** Names of the servers that are new, different and gone. */
+function changedServers(
+  config: ClearMcpConfig | null,
+  before: ClearMcpConfig | null,
+): Record<'added' | 'changed' | 'removed', string[]> {
+  const [now, old] = [namedServers(config), namedServers(before)];
+  const names = [...now.keys()];
+  return {
+    added: names.filter((name) => !old.has(name)),
+    changed: names.filter((name) => old.has(name) && !isDeepStrictEqual(now.get(name), old.get(name))),
+    removed: [...old.keys()].filter((name) => !now.has(name)),
+  };
 }

@@ -33,15 +33,16 @@ export class McpConfigService {
   ): Promise<void> {
     await lockUser(manager, userId);
     if (dto === null) {
-      await this.configs.replace(manager, userId, null);
+      await this.configs.removeOf(manager, userId);
       return;
     }
-    const { config, problems } = resolveMasks(dto, await this.configs.read(userId, manager), loc);
+    const before = await this.configs.read(userId, manager);
+    const { config, problems } = resolveMasks(dto, before, loc);
     const all = [...this.addressProblems(dto, loc), ...problems];
     if (all.length > 0) {
       throw new InvalidInputError(all);
     }
-    await this.configs.replace(manager, userId, config);
+    await this.configs.replace(manager, userId, config, before);
   }
 
   /**
@@ -50,12 +51,13 @@ export class McpConfigService {
    */
   async patch(manager: EntityManager, userId: string, patch: unknown, loc: readonly string[]): Promise<void> {
     await lockUser(manager, userId);
-    const { config, problems } = patchNamedServers(await this.configs.read(userId, manager), patch, loc);
+    const before = await this.configs.read(userId, manager);
+    const { config, problems } = patchNamedServers(before, patch, loc);
     const all = [...problems, ...this.refusedAddresses(config, loc)];
     if (all.length > 0) {
       throw new InvalidInputError(all);
     }
-    await this.configs.replace(manager, userId, config);
+    await this.configs.replace(manager, userId, config, before);
   }
 
   private refusedAddresses(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { WebhookEndpoint } from './webhook-endpoint.entity.js';
@@ -39,6 +40,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {
     super(WebhookEndpoint, dataSource.manager);
   }
@@ -61,6 +63,11 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
         return null;
       }
       await manager.insert(WebhookEndpoint, { id, userId, ...values, secret: this.encrypt(id, secret) });
+      await this.audit.append(manager, {
+        action: 'webhook_endpoint.create',
+        resourceId: id,
+        ownerId: userId,
+      });
       return manager.findOneByOrFail(WebhookEndpoint, { id });
     });
   }
@@ -70,32 +77,60 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
    *
    * @returns null when the user has no such endpoint
    */
-  async change(
-    userId: string,
-    id: string,
-    { secret, ...values }: Partial<EndpointValues>,
-  ): Promise<WebhookEndpoint | null> {
-    await this.update(
-      { userId, id },
-      {
-        ...values,
-        ...(secret !== undefined && { secret: this.encrypt(id, secret) }),
-        ...(values.enabled !== undefined && { disabledReason: null }),
-        updatedAt: () => 'now()',
-      },
-    );
-    return this.findOf(userId, id);
+  async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint | null> {
+    const { secret, ...values } = change;
+    const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+    return this.manager.transaction(async (manager) => {
+      const { affected } = await manager.update(
+        WebhookEndpoint,
+        { userId, id },
+        {
+          ...values,
+          ...(secret !== undefined && { secret: this.encrypt(id, secret) }),
+          ...(values.enabled !== undefined && { disabledReason: null }),
+          updatedAt: () => 'now()',
+        },
+      );
+      if (affected === 1) {
+        const isRotation = members.length === 1 && secret !== undefined;
+        await this.audit.append(manager, {
+          action: isRotation ? 'webhook_endpoint.rotate_secret' : 'webhook_endpoint.update',
+          resourceId: id,
+          ownerId: userId,
+          details: { members },
+        });
+      }
+      return manager.findOneBy(WebhookEndpoint, { userId, id });
+    });
   }
 
   /** @returns whether the user had such an endpoint; its deliveries are gone with it */
   async removeOf(userId: string, id: string): Promise<boolean> {
-    const { affected } = await this.delete({ userId, id });
-    return affected === 1;
+    return this.manager.transaction(async (manager) => {
+      const { affected } = await manager.delete(WebhookEndpoint, { userId, id });
+      if (affected !== 1) {
+        return false;
+      }
+      await this.audit.append(manager, {
+        action: 'webhook_endpoint.delete',
+        resourceId: id,
+        ownerId: userId,
+      });
+      return true;
+    });
   }
 
   /** Ends deliveries to an endpoint until its user enables it again. */
   async disable(id: string, reason: string): Promise<void> {
-    await this.update({ id, enabled: true }, { enabled: false, disabledReason: reason });
+    await this.manager.transaction(async (manager) => {
+      const off = { enabled: false, disabledReason: reason };
+      const { affected } = await manager.update(WebhookEndpoint, { id, enabled: true }, off);
+      if (affected === 1) {
+        const { userId } = await manager.findOneByOrFail(WebhookEndpoint, { id });
+        const entry = { action: 'webhook_endpoint.disable', resourceId: id, ownerId: userId } as const;
+        await this.audit.append(manager, { ...entry, by: 'service' });
+      }
+    });
   }
 
   /**

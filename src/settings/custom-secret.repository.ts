@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/domain-error.js';
@@ -43,7 +44,8 @@ const MERGE = `
   FROM unnest($2::text[], $3::text[], $4::text[]) AS given (name, value, description)
   ON CONFLICT (user_id, name) DO UPDATE
   SET value = excluded.value, updated_at = now(),
-      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END`;
+      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
+  RETURNING name, xmax = 0 AS created`;
 
 /** Of one user. Tools get all of them as variables, and a system takes no more than these. */
 const MAX_SECRETS = 1_000;
@@ -59,6 +61,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {
     super(CustomSecret, dataSource.manager);
   }
@@ -125,6 +128,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         description,
       });
       await this.checkSize(manager, userId);
+      await this.audit.append(manager, { action: 'secret.create', resourceId: name, ownerId: userId });
       return true;
     });
   }
@@ -155,14 +159,32 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         },
       );
       await this.checkSize(manager, userId);
+      await this.audit.append(manager, {
+        action: 'secret.update',
+        resourceId: name,
+        ownerId: userId,
+        details: {
+          members: [
+            ...(value === undefined || value === null ? [] : ['value']),
+            ...(description === undefined ? [] : ['description']),
+          ],
+          ...(newName !== name && { new_name: newName }),
+        },
+      });
       return 'changed';
     });
   }
 
   /** @returns false when there is no secret of that name */
   async removeNamed(userId: string, name: string): Promise<boolean> {
-    const { affected } = await this.delete({ userId, name });
-    return affected === 1;
+    return this.manager.transaction(async (manager) => {
+      const { affected } = await manager.delete(CustomSecret, { userId, name });
+      if (affected !== 1) {
+        return false;
+      }
+      await this.audit.append(manager, { action: 'secret.delete', resourceId: name, ownerId: userId });
+      return true;
+    });
   }
 
   /** Adds or replaces secrets. */
@@ -182,7 +204,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     if (secrets.length === 0) {
       return;
     }
-    await manager.query(MERGE, [
+    const stored = await manager.query<{ name: string; created: boolean }[]>(MERGE, [
       userId,
       secrets.map(({ name }) => name),
       secrets.map(({ name, value }) => this.encrypt(userId, name, value)),
@@ -190,6 +212,15 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
     ]);
     await this.checkSize(manager, userId);
+    await this.audit.append(
+      manager,
+      ...stored.map(({ name, created }) => ({
+        action: created ? ('secret.create' as const) : ('secret.update' as const),
+        resourceId: name,
+        ownerId: userId,
+        ...(!created && { details: { members: ['value'] } }),
+      })),
+    );
   }
 
   /** @throws InvalidInputError, which undoes the transaction, when the user has more than one may have */

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { AuditRepository } from '../audit/audit.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import type { JsonObject } from '../common/json-merge.js';
 import { LlmProfile } from './llm-profile.entity.js';
@@ -36,6 +38,7 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {
     super(LlmProfile, dataSource.manager);
   }
@@ -70,24 +73,52 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
   async add(manager: EntityManager, userId: string, name: string, config: JsonObject): Promise<void> {
     const id = randomUUID();
     await manager.insert(LlmProfile, { id, userId, name, config: this.encrypt(id, config) });
+    await this.audit.append(manager, { action: 'llm_profile.create', resourceId: name, ownerId: userId });
   }
 
-  async replace(manager: EntityManager, { id }: ClearLlmProfile, config: JsonObject): Promise<void> {
+  async replace(
+    manager: EntityManager,
+    userId: string,
+    { id, name, config: before }: ClearLlmProfile,
+    config: JsonObject,
+  ): Promise<void> {
     await manager.update(LlmProfile, { id }, { config: this.encrypt(id, config) });
+    const members = Object.keys({ ...before, ...config }).filter(
+      (member) => !isDeepStrictEqual(before[member], config[member]),
+    );
+    await this.audit.append(manager, {
+      action: 'llm_profile.update',
+      resourceId: name,
+      ownerId: userId,
+      details: { members },
+    });
   }
 
-  async renameTo(manager: EntityManager, { id }: ClearLlmProfile, name: string): Promise<void> {
-    await manager.update(LlmProfile, { id }, { name });
+  async renameTo(
+    manager: EntityManager,
+    userId: string,
+    { id, name }: ClearLlmProfile,
+    newName: string,
+  ): Promise<void> {
+    await manager.update(LlmProfile, { id }, { name: newName });
+    await this.audit.append(manager, {
+      action: 'llm_profile.rename',
+      resourceId: name,
+      ownerId: userId,
+      details: { new_name: newName },
+    });
   }
 
   /** Marks one of the user's profiles as the one that the settings were set to, and no other. */
-  async markActive(manager: EntityManager, userId: string, { id }: ClearLlmProfile): Promise<void> {
+  async markActive(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
     await manager.update(LlmProfile, { userId, active: true }, { active: false });
     await manager.update(LlmProfile, { id }, { active: true });
+    await this.audit.append(manager, { action: 'llm_profile.activate', resourceId: name, ownerId: userId });
   }
 
-  async removeOne(manager: EntityManager, { id }: ClearLlmProfile): Promise<void> {
+  async removeOne(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
     await manager.delete(LlmProfile, { id });
+    await this.audit.append(manager, { action: 'llm_profile.delete', resourceId: name, ownerId: userId });
   }
 
   private inClear({ id, name, config, active }: LlmProfile): ClearLlmProfile {

@@ -1,11 +1,18 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { AuditRepository, auditInsert, type NewAuditEntry } from '../audit/audit.repository.js';
 import { lockUser, userIsGone } from '../auth/user.repository.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { DomainError } from '../common/errors/domain-error.js';
+import { isJsonObject } from '../common/json-merge.js';
 import { NamedStatement } from '../database/named-statement.js';
-import { type McpConfigColumns, mcpConfigUpsert } from '../mcp-config/mcp-config.repository.js';
+import {
+  type McpConfigColumns,
+  mcpConfigLock,
+  mcpConfigUpsert,
+} from '../mcp-config/mcp-config.repository.js';
 import {
   isKeyColumn,
   SETTINGS_COLUMNS,
@@ -62,6 +69,7 @@ export class SettingsRepository extends Repository<Settings> {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {
     super(Settings, dataSource.manager);
   }
@@ -102,9 +110,18 @@ export class SettingsRepository extends Repository<Settings> {
   }
 
   /** Replaces what is stored beyond the columns; the user's settings exist already, and the caller has locked the user. */
-  async storeDetails(manager: EntityManager, userId: string, details: SettingsDetails): Promise<void> {
+  async storeDetails(
+    manager: EntityManager,
+    userId: string,
+    before: SettingsDetails,
+    details: SettingsDetails,
+  ): Promise<void> {
     const record = this.cipher.encrypt(JSON.stringify(details), settingsBinding('details', userId));
     await manager.update(Settings, { userId }, { details: record });
+    const members = changedPaths(before, details);
+    if (members.length > 0) {
+      await this.audit.append(manager, { ...settingsEntry(userId), details: { members } });
+    }
   }
 
   /**
@@ -118,7 +135,10 @@ export class SettingsRepository extends Repository<Settings> {
     const columns = [...changes.keys()];
     const text = mcpConfig ? settingsAndMcpUpsert(columns) : settingsUpsert(columns);
     const own = this.storedValues(userId, changes);
-    const values = mcpConfig ? [userId, mcpConfig.config, mcpConfig.secrets, ...own] : [userId, ...own];
+    const record = this.audit.record(settingsEntry(userId));
+    const values = mcpConfig
+      ? [userId, mcpConfig.config, mcpConfig.secrets, record, this.mcpRecord(userId, mcpConfig), ...own]
+      : [userId, record, ...own];
     try {
       const statement = this.upsertStatement(text);
       const rows: unknown = await (statement
@@ -132,7 +152,11 @@ export class SettingsRepository extends Repository<Settings> {
 
   /** {@link store} as a part of {@link transaction}. */
   async storeWithin(manager: EntityManager, userId: string, changes: SettingsChanges): Promise<void> {
-    await manager.query(settingsUpsert([...changes.keys()]), [userId, ...this.storedValues(userId, changes)]);
+    await manager.query(settingsUpsert([...changes.keys()]), [
+      userId,
+      this.audit.record(settingsEntry(userId)),
+      ...this.storedValues(userId, changes),
+    ]);
   }
 
   /**
@@ -144,6 +168,15 @@ export class SettingsRepository extends Repository<Settings> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
       await work(manager);
+    });
+  }
+
+  private mcpRecord(userId: string, { servers }: McpConfigColumns): string {
+    return this.audit.record({
+      action: 'mcp_servers.update',
+      resourceId: null,
+      ownerId: userId,
+      details: { servers },
     });
   }
 
@@ -185,32 +218,90 @@ export class SettingsRepository extends Repository<Settings> {
   }
 }
 
-/**
- * The statement that sets the columns ($2 and on) of a user's settings ($1) and leaves all others alone; columns that
- * a new row does not get have their defaults.
- */
-export function settingsUpsert(columns: readonly SettingsColumn[]): string {
-  const values = ['$1', ...columns.map((_column, index) => `$${index + 2}`)];
-  return upsert(columns, `VALUES (${values.join(', ')})`);
+function settingsEntry(userId: string): NewAuditEntry {
+  return { action: 'settings.update', resourceId: null, ownerId: userId };
+}
+
+/** How deep names are compared: `agent.llm.temperature`. */
+const PATH_DEPTH = 3;
+
+/** Dotted names of the members that differ. */
+function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
+  if (isDeepStrictEqual(before, after)) {
+    return [];
+  }
+  const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}));
+  const names = path.length < PATH_DEPTH ? Object.keys({ ...old, ...now }) : [];
+  return names.length === 0
+    ? [path.join('.')]
+    : names.flatMap((name) => changedPaths(old?.[name], now?.[name], [...path, name]));
 }
 
 /**
- * {@link settingsUpsert} together with the user's tool servers ($2 shown, $3 secrets; the columns are $4 and on), as one
- * statement: all of it or nothing, in one round trip. Like every writer of several of a user's rows it locks the user's
- * own row first, see `lockUser`; for a user who is gone `user_id` would be null, which the tables refuse.
+ * The statement that sets the columns ($3 and on) of a user's settings ($1) and leaves all others alone; columns that
+ * a new row does not get have their defaults. It appends the audit entry ($2) too, unless nothing changes.
+ */
+export function settingsUpsert(columns: readonly SettingsColumn[]): string {
+  const parameters = columns.map((_column, index) => `$${index + 3}`);
+  // The count makes sure that the row is locked, and read, before it is written.
+  const source = `SELECT ${['$1', ...parameters].join(', ')} FROM (SELECT count(*) FROM before) AS locked`;
+  return `
+    WITH before AS MATERIALIZED (${lockedSettings(columns, '$1')}),
+    own AS (${upsert(columns, source)})
+    ${appendChanges(columns, '$2', 3)}`;
+}
+
+/**
+ * {@link settingsUpsert} together with the user's tool servers ($2 shown, $3 secrets; the audit entries are $4 and $5, the
+ * columns $6 and on), as one statement: all of it or nothing, in one round trip. Like every writer of several of a user's
+ * rows it locks the user's own row first, see `lockUser`; for a user who is gone `user_id` would be null, which the tables
+ * refuse.
  */
 function settingsAndMcpUpsert(columns: readonly SettingsColumn[]): string {
-  const parameters = columns.map((_column, index) => `$${index + 4}`);
+  const parameters = columns.map((_column, index) => `$${index + 6}`);
+  const source = `SELECT ${['user_id', ...parameters].join(', ')} FROM mcp, (SELECT count(*) FROM before) AS locked`;
   return `
     WITH owner AS MATERIALIZED (SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE),
-    mcp AS (${mcpConfigUpsert('(SELECT id FROM owner)', '$2', '$3')}),
-    own AS (${upsert(columns, `SELECT ${['user_id', ...parameters].join(', ')} FROM mcp`)})
+    mcp_before AS MATERIALIZED (${mcpConfigLock('(SELECT id FROM owner)')}),
+    before AS MATERIALIZED (${lockedSettings(columns, '(SELECT id FROM owner)')}),
+    mcp AS (${mcpConfigUpsert('(SELECT id FROM owner, (SELECT count(*) FROM mcp_before) AS locked)', '$2', '$3')}),
+    own AS (${upsert(columns, source)}),
+    audited AS (${appendChanges(columns, '$4', 6)}),
+    mcp_audited AS (${auditInsert({
+      entries: '$5',
+      from: 'mcp LEFT JOIN mcp_before ON true',
+      where: `mcp_before.config IS DISTINCT FROM $2 OR mcp_before.secrets IS NOT NULL OR $3 IS NOT NULL`,
+    })})
     SELECT user_id FROM mcp`;
+}
+
+function lockedSettings(columns: readonly SettingsColumn[], owner: string): string {
+  return `SELECT ${['user_id', ...columns].join(', ')} FROM settings WHERE user_id = ${owner} FOR NO KEY UPDATE`;
+}
+
+/** Names the columns that differ from `before`. The stored form of a key never is the same twice: a key counts as changed. */
+function appendChanges(columns: readonly SettingsColumn[], entries: string, firstParameter: number): string {
+  const names = columns.map((column, index) => {
+    const parameter = `$${index + firstParameter}`;
+    const differs = isKeyColumn(column)
+      ? `${parameter} IS NOT NULL OR before.${column} IS NOT NULL`
+      : `before.${column} IS DISTINCT FROM ${parameter}`;
+    return `CASE WHEN ${differs} THEN '${column}' END`;
+  });
+  const members = `array_remove(ARRAY[${names.join(', ')}]::text[], NULL) AS members`;
+  return auditInsert({
+    entries,
+    from: `(SELECT ${members}, before.user_id IS NULL AS is_new FROM own LEFT JOIN before ON true) AS change`,
+    where: 'change.is_new OR cardinality(change.members) > 0',
+    details: `jsonb_build_object('members', to_jsonb(change.members))`,
+  });
 }
 
 function upsert(columns: readonly SettingsColumn[], source: string): string {
   const updates = columns.map((column) => `${column} = excluded.${column}`);
   const onConflict =
     updates.length === 0 ? 'NOTHING' : `UPDATE SET ${updates.join(', ')}, updated_at = now()`;
-  return `INSERT INTO settings (${['user_id', ...columns].join(', ')}) ${source} ON CONFLICT (user_id) DO ${onConflict}`;
+  return `
+    INSERT INTO settings (${['user_id', ...columns].join(', ')}) ${source}
+    ON CONFLICT (user_id) DO ${onConflict} RETURNING user_id`;
 }

@@ -53,6 +53,7 @@ const TAGS: Record<string, string> = {
   'Custom secrets': "Named values for a user's agents; never shown again.",
   'API keys': 'Keys of a user, issued and revoked.',
   Users: 'For administrators.',
+  Audit: 'Who did what; for administrators.',
   Health: 'For load balancers and operators; open to everyone.',
 };
 

@@ -10,10 +10,14 @@ const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 /** What every log line and problem document of a request contains. */
 interface RequestContext {
   requestId: string;
+  /** Where the connection came from: the client, or the reverse proxy in front of the service. */
+  address?: string | undefined;
   /** Set once the key is verified. */
   userId?: string;
   /** Whose key it is: a user's or a sandbox's, by its id. Set with `userId`. */
   caller?: string;
+  /** Id of the API key; a sandbox has none. */
+  keyId?: string;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -24,6 +28,7 @@ export function requestContextMiddleware(request: Request, response: Response, n
   const given = request.headers['x-request-id'];
   const context: RequestContext = {
     requestId: typeof given === 'string' && ACCEPTED_ID.test(given) ? given : randomUUID(),
+    address: request.socket.remoteAddress,
   };
   response.setHeader('X-Request-Id', context.requestId);
   runInRequestContext(context, next);
@@ -62,12 +67,16 @@ export function currentRequest(): RequestContext | undefined {
  * Notes whose key came with the current request.
  *
  * @param caller the user's id, or that of the sandbox whose key it is
+ * @param keyId the id of the API key, unless it is a sandbox's
  */
-export function noteCaller(userId: string, caller: string): void {
+export function noteCaller(userId: string, caller: string, keyId?: string): void {
   const current = storage.getStore();
   if (current) {
     current.userId = userId;
     current.caller = caller;
+    if (keyId !== undefined) {
+      current.keyId = keyId;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { lockUser } from '../../auth/user.repository.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
@@ -47,6 +48,7 @@ export class ProviderTokenRepository {
     @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(ProviderToken) private readonly tokens: Repository<ProviderToken>,
     private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
   ) {}
 
   /**
@@ -83,6 +85,10 @@ export class ProviderTokenRepository {
       { userId, provider, token: encrypted, host, accountId, verified, updatedAt: () => 'now()' },
       { conflictPaths: ['userId', 'provider'] },
     );
+    await this.audit.append(manager, {
+      ...tokenEntry('git_token.store', userId, provider),
+      ...(host !== null && { details: { host } }),
+    });
   }
 
   /** Notes the account id that a client gave for a stored token; nothing without one. */
@@ -92,18 +98,32 @@ export class ProviderTokenRepository {
     provider: ProviderType,
     accountId: string,
   ): Promise<void> {
-    await manager.update(ProviderToken, { userId, provider }, { accountId });
+    const { affected } = await manager.update(ProviderToken, { userId, provider }, { accountId });
+    if (affected === 1) {
+      await this.audit.append(manager, {
+        ...tokenEntry('git_token.update', userId, provider),
+        details: { members: ['account_id'] },
+      });
+    }
   }
 
   async remove(manager: EntityManager, userId: string, provider: ProviderType): Promise<void> {
-    await manager.delete(ProviderToken, { userId, provider });
+    const { affected } = await manager.delete(ProviderToken, { userId, provider });
+    if (affected === 1) {
+      await this.audit.append(manager, tokenEntry('git_token.delete', userId, provider));
+    }
   }
 
   /** Removes all tokens of a user. */
   async removeAll(userId: string): Promise<void> {
     await this.tokens.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
+      const stored = await manager.find(ProviderToken, { select: { provider: true }, where: { userId } });
       await manager.delete(ProviderToken, { userId });
+      await this.audit.append(
+        manager,
+        ...stored.map(({ provider }) => tokenEntry('git_token.delete', userId, provider)),
+      );
     });
   }
 
@@ -128,9 +148,21 @@ export class ProviderTokenRepository {
       const token = this.cipher.encrypt(newToken, binding);
       // The user did not cause the rotation, so the time of storing stays.
       await manager.update(ProviderToken, { userId, provider }, { token, updatedAt: row.updatedAt });
+      await this.audit.append(manager, {
+        ...tokenEntry('git_token.rotate', userId, provider),
+        by: 'service',
+      });
       return true;
     });
   }
+}
+
+function tokenEntry(
+  action: NewAuditEntry['action'] & `git_token.${string}`,
+  ownerId: string,
+  provider: ProviderType,
+): NewAuditEntry {
+  return { action, resourceId: provider, ownerId };
 }
 
 function byProvider(a: { provider: ProviderType }, b: { provider: ProviderType }): number {

@@ -21,7 +21,8 @@ export class AcpModelService {
    *   program does not answer; others as the actions of conversations
    */
   async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
-    await this.actions.change(userId, givenId, async (target, { id }) => {
+    const entry = { action: 'conversation.switch_model', details: { model } } as const;
+    await this.actions.change(userId, givenId, entry, async (target, { id }) => {
       try {
         await this.agentServers.switchAcpModel(target, id, model);
       } catch (error) {

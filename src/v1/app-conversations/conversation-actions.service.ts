@@ -1,8 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import type { AuditAction } from '../../audit/audit-action.js';
+import type { AuditDetails } from '../../audit/audit-entry.entity.js';
 import type { SendMessageRequest } from '../../agent-protocol/conversation.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
@@ -11,12 +13,19 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
+import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
 /** How long an action waits until a restarted agent server has its credentials again; that is tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
+
+/** What the audit says of an action. */
+interface AuditedAction {
+  action: AuditAction & `conversation.${string}`;
+  details?: AuditDetails;
+}
 
 /** What is done at a conversation's agent server. */
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
@@ -29,6 +38,7 @@ type ConversationAction<T> = (target: RunningSandbox, conversation: Conversation
 export class ConversationActionsService {
   constructor(
     private readonly conversations: ConversationQueries,
+    private readonly repository: ConversationRepository,
     private readonly startTasks: StartTaskQueries,
     private readonly running: RunningSandboxQueries,
     private readonly activity: SandboxActivityRepository,
@@ -38,7 +48,10 @@ export class ConversationActionsService {
   ) {}
 
   async sendMessage(userId: string, givenId: string, message: SendMessageRequest): Promise<void> {
-    await this.act(userId, givenId, (target, { id }) => this.agentServers.sendMessage(target, id, message));
+    // Messages are in the conversation's own log, which says who speaks.
+    await this.act(userId, givenId, null, (target, { id }) =>
+      this.agentServers.sendMessage(target, id, message),
+    );
   }
 
   /** Allows or refuses what the agent waits for. */
@@ -47,23 +60,31 @@ export class ConversationActionsService {
     givenId: string,
     response: { accept: boolean; reason?: string },
   ): Promise<void> {
-    await this.act(userId, givenId, (target, { id }) =>
+    const entry: AuditedAction = { action: 'conversation.respond', details: { accepted: response.accept } };
+    await this.act(userId, givenId, entry, (target, { id }) =>
       this.agentServers.respondToConfirmation(target, id, response),
     );
   }
 
   async run(userId: string, givenId: string): Promise<void> {
-    await this.act(userId, givenId, (target, { id }) => this.agentServers.run(target, id));
+    const entry: AuditedAction = { action: 'conversation.run' };
+    await this.act(userId, givenId, entry, (target, { id }) => this.agentServers.run(target, id));
   }
 
   /** Needs no credentials, because it makes the agent do nothing. */
   async pause(userId: string, givenId: string): Promise<void> {
-    await this.perform(userId, givenId, (target, { id }) => this.agentServers.pause(target, id));
+    const entry: AuditedAction = { action: 'conversation.pause' };
+    await this.perform(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
   }
 
   /** Changes something at the agent server that makes the agent do nothing. */
-  async change(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
-    await this.perform(userId, givenId, action);
+  async change(
+    userId: string,
+    givenId: string,
+    entry: AuditedAction,
+    action: ConversationAction<void>,
+  ): Promise<void> {
+    await this.perform(userId, givenId, entry, action);
   }
 
   /** Reads something at the agent server, which is no activity. */
@@ -73,19 +94,49 @@ export class ConversationActionsService {
   }
 
   /** Makes the agent work. */
-  private async act(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
-    await this.perform(userId, givenId, (target, conversation) =>
+  private async act(
+    userId: string,
+    givenId: string,
+    entry: AuditedAction | null,
+    action: ConversationAction<void>,
+  ): Promise<void> {
+    await this.perform(userId, givenId, entry, (target, conversation) =>
       this.credentials.runWithRefresh(target, conversation, () => action(target, conversation)),
     );
   }
 
-  /** Counts as activity, and requests a sync of the conversation's log. */
-  private async perform(userId: string, givenId: string, action: ConversationAction<void>): Promise<void> {
+  /**
+   * Counts as activity, and requests a sync of the conversation's log. What the agent server does is in no transaction
+   * of ours: the entry is committed before it is asked, and another one when it fails.
+   */
+  private async perform(
+    userId: string,
+    givenId: string,
+    entry: AuditedAction | null,
+    action: ConversationAction<void>,
+  ): Promise<void> {
     const { conversation, target } = await this.open(userId, givenId);
     this.activity.touch(conversation.sandbox_id);
     await this.untilResumed(userId, conversation, target);
-    await translateErrors(() => action(target, conversation));
+    await this.note(userId, conversation.id, entry, 'requested');
+    try {
+      await translateErrors(() => action(target, conversation));
+    } catch (error) {
+      await this.note(userId, conversation.id, entry, 'failed');
+      throw error;
+    }
     this.syncRequests.requestSync(conversation.id);
+  }
+
+  private async note(
+    userId: string,
+    id: string,
+    entry: AuditedAction | null,
+    outcome: 'requested' | 'failed',
+  ): Promise<void> {
+    if (entry !== null) {
+      await this.repository.noteAction({ ...entry, outcome, resourceId: toHexId(id), ownerId: userId });
+    }
   }
 
   private async open(

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
+import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
+import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { ListedConversation } from './adoption/listed-conversation.js';
@@ -99,6 +101,7 @@ export class ConversationRepository {
   constructor(
     @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
     private readonly logs: FollowedConversationRepository,
+    private readonly audit: AuditRepository,
   ) {}
 
   /** Runs changes of several tables as one. */
@@ -163,6 +166,13 @@ export class ConversationRepository {
     if (rows.length === 0) {
       return false;
     }
+    await this.audit.append(manager, {
+      action: 'conversation.adopt',
+      resourceId: toHexId(id),
+      ownerId: userId,
+      by: 'service',
+      details: { sandbox_id: sandboxId },
+    });
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
     return true;
   }
@@ -230,8 +240,32 @@ export class ConversationRepository {
     return manager.existsBy(AppConversation, { sandboxId });
   }
 
-  async update(userId: string, id: string, change: ConversationChange): Promise<void> {
-    await this.conversations.update({ id, userId }, change);
+  /**
+   * @param members names of what the user asked to change; null: the change follows from something that has left an
+   *   audit entry
+   */
+  async update(
+    userId: string,
+    id: string,
+    change: ConversationChange,
+    members: readonly string[] | null = null,
+  ): Promise<void> {
+    await this.transaction(async (manager) => {
+      const { affected } = await manager.update(AppConversation, { id, userId }, change);
+      if (affected === 1 && members !== null) {
+        await this.audit.append(manager, {
+          action: 'conversation.update',
+          resourceId: toHexId(id),
+          ownerId: userId,
+          details: { members },
+        });
+      }
+    });
+  }
+
+  /** Notes what is asked of an agent server, which no transaction of ours covers. */
+  async noteAction(entry: NewAuditEntry): Promise<void> {
+    await this.transaction((manager) => this.audit.append(manager, entry));
   }
 
   /** Notes that something was just said in the conversation; null when there is none. */

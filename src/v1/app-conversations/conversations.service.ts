@@ -1,7 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AuditRepository } from '../../audit/audit.repository.js';
 import { errorMessage } from '../../common/errors/error-message.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { unknownConversation } from '../events/events.service.js';
 import { SandboxWorkerSignal } from '../sandboxes/lifecycle/sandbox-worker-signal.js';
@@ -27,6 +28,7 @@ export class ConversationsService {
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
+    private readonly audit: AuditRepository,
   ) {}
 
   /** In the order of the ids; null for each that is unknown, another user's or invalid. */
@@ -58,7 +60,8 @@ export class ConversationsService {
       ...(change.metadata !== undefined && { metadata: change.metadata ?? {} }),
     };
     if (id !== null && Object.keys(values).length > 0) {
-      await this.conversations.update(userId, id, values);
+      const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+      await this.conversations.update(userId, id, values, members);
     }
     const row = id === null ? null : await this.queries.find(userId, id);
     if (row === null) {
@@ -113,6 +116,11 @@ export class ConversationsService {
     if (sandboxId === null) {
       throw unknownConversation();
     }
+    await this.audit.append(manager, {
+      action: 'conversation.delete',
+      resourceId: toHexId(id),
+      ownerId: userId,
+    });
     const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
     // Also where the sandbox goes: its agent server is asked once more before that, and still has the conversation.
     await this.removed.remember(manager, id, sandboxId);

@@ -33,7 +33,8 @@ export class ProfileSwitchService {
     if (lacksProfile) {
       throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
     }
-    await this.actions.change(userId, givenId, async (target, { id }) => {
+    const entry = { action: 'conversation.switch_profile', details: { profile: name } } as const;
+    await this.actions.change(userId, givenId, entry, async (target, { id }) => {
       const dialect = agentDialect(this.specs.find(target.specId));
       const verdict = modelVerdict(settings.llm_model, settings, dialect, this.addresses);
       if (verdict.problem !== null) {

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
@@ -15,6 +16,7 @@ export class PullRequestsService {
     private readonly conversations: ConversationRepository,
     private readonly repositories: RepositoryAccessService,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly audit: AuditRepository,
   ) {}
 
   /**
@@ -50,6 +52,12 @@ export class PullRequestsService {
     };
     await this.conversations.transaction(async (manager) => {
       if (await this.conversations.addPullRequest(manager, id, pullRequest)) {
+        await this.audit.append(manager, {
+          action: 'conversation.open_pull_request',
+          resourceId: toHexId(id),
+          ownerId: sandbox.userId,
+          details: { repository, number: opened.number },
+        });
         await this.webhooks.publish(manager, sandbox.userId, {
           type: 'pull_request.opened',
           data: { conversation_id: toHexId(id), repository, number: opened.number, url: opened.url },

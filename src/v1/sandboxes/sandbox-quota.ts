@@ -185,7 +185,7 @@ export class SandboxQuota {
     for (const { id, generation, lastActivityAt } of idle) {
       // Unless something began in it since the probe.
       const unchanged = { status: 'RUNNING' as const, generation, lastActivityAt };
-      if (await this.sandboxes.transition(id, 'pause', { statusDetail }, unchanged, manager)) {
+      if (await this.sandboxes.transition(id, 'pause', { statusDetail }, unchanged, manager, 'quota')) {
         paused.push(id);
       }
       if (paused.length === surplus) {

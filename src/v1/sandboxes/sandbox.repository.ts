@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Not, Repository } from 'typeorm';
+import type { AuditAction } from '../../audit/audit-action.js';
+import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
@@ -71,6 +73,16 @@ type SandboxCondition = {
   ]?: NonNullable<Sandbox[Property]>;
 };
 
+/** Why the service makes a transition for reasons of its own. */
+type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
+
+/** Transitions that somebody requests; the others follow from what happens to the sandbox. */
+const AUDITED: Partial<Record<SandboxTransition, AuditAction>> = {
+  pause: 'sandbox.pause',
+  resume: 'sandbox.resume',
+  remove: 'sandbox.delete',
+};
+
 interface ConditionalUpdate {
   id: string;
   from: readonly SandboxRowStatus[];
@@ -78,12 +90,15 @@ interface ConditionalUpdate {
   set: Partial<Omit<Sandbox, 'user'>>;
   /** Null: the lease is left alone. */
   claim: LeaseClaim | null;
+  /** What `AuditRepository.record` made; null: the update leaves no entry. */
+  entry: string | null;
 }
 
 /** Single rows of sandboxes. They are changed by conditional updates only. */
 @Injectable()
 export class SandboxRepository {
   private readonly rows: EntityRows<Sandbox>;
+  private readonly changedRows: EntityRows<Sandbox>;
   /** By their texts, of which there are as many as kinds of callers. */
   private readonly updates = new Map<string, NamedStatement<Record<string, unknown>>>();
 
@@ -92,8 +107,10 @@ export class SandboxRepository {
     private readonly leases: SandboxLeaseRepository,
     private readonly clock: Clock,
     private readonly worker: SandboxWorkerSignal,
+    private readonly audit: AuditRepository,
   ) {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
+    this.changedRows = new EntityRows(sandboxes, 'changed');
   }
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -139,6 +156,13 @@ export class SandboxRepository {
       sandbox.heldUntil,
       sandbox.lastActivityAt,
     ]);
+    await this.audit.append(manager, {
+      action: 'sandbox.create',
+      outcome: 'requested',
+      resourceId: sandbox.id,
+      ownerId: sandbox.userId,
+      details: { spec_id: sandbox.specId },
+    });
   }
 
   /**
@@ -147,6 +171,7 @@ export class SandboxRepository {
    *
    * @param manager the caller's transaction; the caller calls `SandboxWorkerSignal.wake` once it is committed. Without
    *   one the worker is woken here, and takes the sandbox over at once if no other process has its lease
+   * @param cause why the service does it; null: the request that is being answered asks for it
    * @returns whether the transition was made
    */
   async transition(
@@ -155,6 +180,7 @@ export class SandboxRepository {
     change: SandboxChange = {},
     condition: SandboxCondition = {},
     manager: EntityManager | null = null,
+    cause: ServiceCause | null = null,
   ): Promise<boolean> {
     if (!isSandboxId(id)) {
       return false;
@@ -170,7 +196,8 @@ export class SandboxRepository {
       updatedAt: new Date(now),
     };
     const claim = manager === null && isTransitional(to) ? this.leases.claim() : null;
-    const updated = await this.updateRow({ id, from, condition, set, claim }, manager);
+    const entry = this.entryOf(id, transition, cause);
+    const updated = await this.updateRow({ id, from, condition, set, claim, entry }, manager);
     if (updated && claim) {
       this.worker.wake(claim.isTaken(updated) ? updated : null);
     }
@@ -191,9 +218,23 @@ export class SandboxRepository {
     return affected === 1;
   }
 
+  private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | null): string | null {
+    const isEnd = transition === 'fail' && cause !== null;
+    const action = isEnd ? 'sandbox.stop' : AUDITED[transition];
+    return action === undefined
+      ? null
+      : this.audit.record({
+          action,
+          outcome: 'requested',
+          resourceId: id,
+          ownerId: null,
+          ...(cause !== null && { by: 'service', details: { cause } }),
+        });
+  }
+
   /** @returns the row after the update; null when no row met the conditions */
   private async updateRow(
-    { id, from, condition, set, claim }: ConditionalUpdate,
+    { id, from, condition, set, claim, entry }: ConditionalUpdate,
     manager: EntityManager | null,
   ): Promise<Sandbox | null> {
     const values: unknown[] = [];
@@ -209,8 +250,13 @@ export class SandboxRepository {
       `status = ANY(${param([...from])}::text[])`,
       ...Object.entries({ id, ...condition }).map(equals),
     ];
+    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING ${this.rows.columns}`;
     const statement = this.updateStatement(
-      `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING ${this.rows.columns}`,
+      entry === null
+        ? update
+        : `WITH changed AS (${update}),
+           audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})
+           SELECT ${this.changedRows.columns} FROM changed`,
     );
     const [row] = manager
       ? await statement.within(manager, values)

@@ -74,7 +74,7 @@ export class NestedSettingsService {
     return await this.settings.store(userId, changed, async (manager) => {
       if (changesDetails(change)) {
         const { details } = await this.repository.loadWithKeys(userId, manager);
-        await this.repository.storeDetails(manager, userId, mergeDetails(details, change.details));
+        await this.repository.storeDetails(manager, userId, details, mergeDetails(details, change.details));
       }
       if (change.mcpConfig !== undefined) {
         const loc = ['body', 'agent_settings_diff', 'mcp_config'];

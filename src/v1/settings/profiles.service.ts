@@ -54,7 +54,7 @@ export class ProfilesService {
       const existing = await this.profiles.findNamed(userId, name, manager);
       const config = this.checked(await this.requested(manager, userId, request, existing));
       if (existing) {
-        await this.profiles.replace(manager, existing, config);
+        await this.profiles.replace(manager, userId, existing, config);
         return;
       }
       if ((await this.profiles.countOf(userId, manager)) >= MAX_PROFILES) {
@@ -78,7 +78,7 @@ export class ProfilesService {
       }
       const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
       const wasActive = settings !== null && activeProfile(profiles, settings, keys, details) === name;
-      await this.profiles.removeOne(manager, removed);
+      await this.profiles.removeOne(manager, userId, removed);
       const [oldest] = profiles.filter((profile) => profile !== removed);
       if (wasActive && oldest) {
         await this.activateWithin(manager, userId, oldest);
@@ -110,7 +110,7 @@ export class ProfilesService {
       if ((await this.profiles.findNamed(userId, newName, manager)) !== null) {
         throw new DomainError('conflict', 'conflict', `Profile '${newName}' already exists`);
       }
-      await this.profiles.renameTo(manager, profile, newName);
+      await this.profiles.renameTo(manager, userId, profile, newName);
     });
   }
 
@@ -137,7 +137,7 @@ export class ProfilesService {
       changes.set('llm_api_key', apiKey);
     }
     await this.settings.storeWithin(manager, userId, changes satisfies SettingsChanges);
-    await this.settings.storeDetails(manager, userId, {
+    await this.settings.storeDetails(manager, userId, details, {
       ...details,
       agent: { ...details.agent, llm: without(config, ['model', 'base_url', 'api_key']) },
     });

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AuditRepository } from '../../../audit/audit.repository.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { parseHexId } from '../../../common/identifiers.js';
+import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
 import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
@@ -49,6 +50,7 @@ export class ConversationStarter {
     private readonly worker: SandboxWorkerSignal,
     private readonly queue: StartQueue,
     private readonly config: AppConfig,
+    private readonly audit: AuditRepository,
   ) {}
 
   /**
@@ -129,6 +131,13 @@ export class ConversationStarter {
     }
     const { sandboxMade, notes } = await this.createSandbox(manager, task, sandbox);
     const stored = await this.tasks.insert(manager, { ...task, sandboxMade, notes });
+    await this.audit.append(manager, {
+      action: 'conversation.start',
+      outcome: 'requested',
+      resourceId: toHexId(conversationId),
+      ownerId: task.userId,
+      details: { sandbox_id: task.sandboxId },
+    });
     await this.queue.send(manager, stored);
     return stored;
   }

@@ -25,7 +25,7 @@ export class StartFailureHandler {
       // A sandbox that was created for this conversation has no other use; the detail says what went wrong in it.
       return (
         task.request.sandbox_id === null &&
-        (await this.sandboxes.removeIfUnused(manager, task.userId, task.sandboxId))
+        (await this.sandboxes.removeIfUnused(manager, task.userId, task.sandboxId, 'start_failed'))
       );
     });
     if (isSandboxRemoved) {

@@ -101,7 +101,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
       return;
     }
     const statusDetail = `Paused after ${durationText(timeoutSeconds)} without activity.`;
-    await this.sandboxes.transition(id, 'pause', { statusDetail }, asSeen);
+    await this.sandboxes.transition(id, 'pause', { statusDetail }, asSeen, null, 'idle');
   }
 
   /** It would use up its user's quota for ever. The reconciler stops its program; a resume starts it again. */
@@ -117,7 +117,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     }
     const statusDetail = `Its agent server has not answered for ${durationText(MAX_UNRESPONSIVE_SECONDS)}: it was stopped. Resume the sandbox to start it again.`;
     const asSeen = { status: 'RUNNING' as const, generation, updatedAt };
-    await this.sandboxes.transition(id, 'fail', { statusDetail }, asSeen);
+    await this.sandboxes.transition(id, 'fail', { statusDetail }, asSeen, null, 'does_not_answer');
   }
 
   /** Removes what has not run for `SANDBOX_RETENTION_SECONDS`. */
@@ -127,7 +127,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
       const old = await this.queries.stoppedSince(this.host.id, this.ago(retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
-          this.sandboxes.transition(id, 'remove', {}, { status, updatedAt }),
+          this.sandboxes.transition(id, 'remove', {}, { status, updatedAt }, null, 'retention'),
         ),
       );
     }

@@ -44,7 +44,8 @@ export class SandboxBreachService implements OnModuleInit {
     }
     const { id, generation } = sandbox;
     const asSeen = { status: 'RUNNING' as const, generation };
-    if (await this.sandboxes.transition(id, 'fail', { statusDetail: cause }, asSeen)) {
+    const change = { statusDetail: cause };
+    if (await this.sandboxes.transition(id, 'fail', change, asSeen, null, 'broke_a_rule')) {
       this.logger.warn('sandbox broke a rule', { sandbox_id: id, detail: cause });
       await this.events.emitStopped(id);
     }

@@ -4,6 +4,7 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
+import { AuditRepository } from '../../../audit/audit.repository.js';
 import { RepeatedWork } from '../../../common/async.js';
 import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
@@ -40,6 +41,8 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
 
   /** Slow repairs by sandbox; comparisons go on meanwhile. */
   private readonly slowRepairs = new Map<string, Promise<void>>();
+  /** Orphans whose removal has left an entry, and goes on. */
+  private readonly auditedOrphans = new Set<string>();
   private slowFailure: { reason: unknown } | null = null;
 
   constructor(
@@ -52,6 +55,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly diagnosis: ExitDiagnosis,
     private readonly events: SandboxEvents,
     private readonly host: HostIdentity,
+    private readonly audit: AuditRepository,
   ) {}
 
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
@@ -209,8 +213,10 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     if ((await this.sandboxes.read(id)) !== null) {
       return;
     }
+    await this.auditOrphan(id);
     try {
       await this.backend.remove(id);
+      this.auditedOrphans.delete(id);
       this.logger.log('orphaned sandbox removed', { sandbox_id: id });
     } catch (error) {
       // The backend's sweeps go on with the files, and log them.
@@ -218,5 +224,22 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
         throw error;
       }
     }
+  }
+
+  /** Before it is removed, and once: a removal that fails is tried again every two seconds. */
+  private async auditOrphan(id: string): Promise<void> {
+    if (this.auditedOrphans.has(id)) {
+      return;
+    }
+    await this.sandboxes.transaction((manager) =>
+      this.audit.append(manager, {
+        action: 'sandbox.remove_orphan',
+        outcome: 'requested',
+        resourceId: id,
+        ownerId: null,
+        by: 'service',
+      }),
+    );
+    this.auditedOrphans.add(id);
   }
 }

@@ -1,0 +1,89 @@
+/** What an entry is about. */
+export const AUDIT_RESOURCES = [
+  'api_key',
+  'audit',
+  'conversation',
+  'encryption_keys',
+  'git_token',
+  'llm_profile',
+  'mcp_servers',
+  'sandbox',
+  'secret',
+  'settings',
+  'user',
+  'webhook_endpoint',
+] as const;
+
+export type AuditResource = (typeof AUDIT_RESOURCES)[number];
+
+/** Every action that leaves an entry, with its meaning. The part before the dot is the type of the resource. */
+export const AUDIT_ACTIONS = {
+  'api_key.create': 'A key was issued',
+  'api_key.revoke': 'A key was revoked',
+  'api_key.forget': 'A key that had ended was forgotten, because the user has many newer ones that ended',
+  'audit.prune': 'Entries older than AUDIT_RETENTION_DAYS were removed',
+  'conversation.start': 'The start of a conversation was accepted',
+  'conversation.adopt': 'A conversation that a client began at the agent server itself was added',
+  'conversation.update': 'Members of a conversation were changed',
+  'conversation.delete': 'A conversation was deleted',
+  'conversation.pause': 'The agent was told to pause',
+  'conversation.run': 'The agent was told to go on',
+  'conversation.respond': 'What the agent wanted to do was allowed or refused',
+  'conversation.switch_profile': 'The conversation was given the model of a stored profile',
+  'conversation.switch_model': 'The agent of others was told to use another model',
+  'conversation.open_pull_request': "The agent opened a pull request with the user's token",
+  'encryption_keys.rotate': 'Stored secrets were encrypted again with the first of ENCRYPTION_KEYS',
+  'git_token.store': 'A token for a git provider was stored',
+  'git_token.update': 'The account id of a stored token was changed',
+  'git_token.rotate': 'The git provider replaced a token, and its successor was stored',
+  'git_token.delete': 'A token was removed',
+  'llm_profile.create': 'A model was stored under a name',
+  'llm_profile.update': 'A stored model was replaced',
+  'llm_profile.rename': 'A stored model got another name',
+  'llm_profile.activate': 'The settings were set to a stored model',
+  'llm_profile.delete': 'A stored model was removed',
+  'mcp_servers.update': 'The tool servers of a user were replaced, changed or removed',
+  'sandbox.create': 'A sandbox was made, and its start requested',
+  'sandbox.pause': 'A pause was requested',
+  'sandbox.resume': 'A start after a pause or an error was requested',
+  'sandbox.delete': 'The removal of a sandbox with its files was requested',
+  'sandbox.stop': 'A sandbox was ended because it broke a rule',
+  'sandbox.remove_orphan': 'The removal of a sandbox without a row was begun',
+  'secret.create': 'A custom secret was stored',
+  'secret.update': 'The value, description or name of a custom secret was changed',
+  'secret.delete': 'A custom secret was removed',
+  'settings.update': 'Members of the settings were changed',
+  'user.create': 'A user was created',
+  'user.make_admin': 'A user was made an administrator',
+  'user.delete': 'A user was removed with everything they own',
+  'webhook_endpoint.create': 'A webhook endpoint was created',
+  'webhook_endpoint.update': 'Members of a webhook endpoint were changed',
+  'webhook_endpoint.rotate_secret': 'The signing secret of a webhook endpoint was replaced',
+  'webhook_endpoint.disable': 'Deliveries to a webhook endpoint were ended, because its server takes none',
+  'webhook_endpoint.delete': 'A webhook endpoint was removed',
+} as const satisfies Record<`${AuditResource}.${string}`, string>;
+
+export type AuditAction = keyof typeof AUDIT_ACTIONS;
+
+export const AUDIT_ACTION_NAMES = Object.keys(AUDIT_ACTIONS) as AuditAction[];
+
+/** Who acted: a user's key, a sandbox's key, the operator's command line, or the service by itself. */
+export const ACTOR_KINDS = ['user', 'sandbox', 'operator', 'service'] as const;
+
+export type ActorKind = (typeof ACTOR_KINDS)[number];
+
+/**
+ * `done`: changed, in the transaction of the entry. `requested`: accepted in that transaction, or about to be asked of an
+ * agent server; the work follows. `failed`: the agent server did not do what was requested.
+ */
+export const AUDIT_OUTCOMES = ['done', 'requested', 'failed'] as const;
+
+export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
+
+export function resourceOf(action: AuditAction): AuditResource {
+  const type = AUDIT_RESOURCES.find((resource) => action.startsWith(`${resource}.`));
+  if (type === undefined) {
+    throw new Error(`the audit action ${action} names no type of resource`);
+  }
+  return type;
+}

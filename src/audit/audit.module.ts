@@ -1,0 +1,21 @@
+import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditController } from './api/audit.controller.js';
+import { AuditEntry } from './audit-entry.entity.js';
+import { AuditRetentionWorker } from './audit-retention.worker.js';
+import { AuditQueries } from './audit.queries.js';
+import { AuditRepository } from './audit.repository.js';
+
+/** Who did what. Global, because every feature that changes something appends its entries. */
+@Global()
+@Module({
+  imports: [TypeOrmModule.forFeature([AuditEntry])],
+  controllers: [AuditController],
+  providers: [
+    { provide: AuditRepository, useFactory: () => new AuditRepository('service') },
+    AuditQueries,
+    AuditRetentionWorker,
+  ],
+  exports: [AuditRepository],
+})
+export class AuditModule {}

@@ -1,0 +1,94 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import {
+  decodePageId,
+  formatTimeCursor,
+  type Page,
+  parseTimeCursor,
+  toPage,
+} from '../common/pagination/page.js';
+import { EntityRows } from '../database/named-statement.js';
+import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
+import { AuditEntry } from './audit-entry.entity.js';
+import { storable } from './audit.repository.js';
+
+/** Which entries; what is absent does not matter. */
+export interface AuditFilter {
+  actorUserId?: string;
+  ownerUserId?: string;
+  action?: AuditAction;
+  resourceType?: AuditResource;
+  resourceId?: string;
+  requestId?: string;
+  /** Not before. */
+  since?: Date;
+  /** Before. */
+  until?: Date;
+}
+
+/** Filters as columns and values have them. */
+type AuditCondition = 'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'since' | 'until';
+
+const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
+  actor: (parameter) => `e.actor_user_id = ${parameter}`,
+  owner: (parameter) => `e.owner_user_id = ${parameter}`,
+  actions: (parameter) => `e.action = ANY (${parameter}::text[])`,
+  resource: (parameter) => `e.resource_id = ${parameter}`,
+  request: (parameter) => `e.request_id = ${parameter}`,
+  since: (parameter) => `e.at >= ${parameter}`,
+  until: (parameter) => `e.at < ${parameter}`,
+};
+
+/**
+ * Reads audit entries for administrators. The statement is made for the given filters and planned with their values
+ * (docs/adr/0006), so that each uses the index that suits it.
+ */
+@Injectable()
+export class AuditQueries {
+  private readonly rows: EntityRows<AuditEntry>;
+
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    this.rows = new EntityRows(dataSource.getRepository(AuditEntry), 'e');
+  }
+
+  /** A page of entries, the newest first. An invalid page id means the first page. */
+  async page(filter: AuditFilter, limit: number, pageId: string | undefined): Promise<Page<AuditEntry>> {
+    const values: unknown[] = [];
+    const param = (value: unknown): string => `$${values.push(value)}`;
+    const conditions = conditionsOf(filter).map(([name, value]) => CONDITIONS[name](param(value)));
+    const after = parseTimeCursor(decodePageId(pageId));
+    if (after !== null) {
+      conditions.push(`(e.at, e.id) < (${param(after.at)}::timestamptz, ${param(after.id)}::uuid)`);
+    }
+    const rows = await this.dataSource.query<Record<string, unknown>[]>(
+      `SELECT ${this.rows.columns}, to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
+       FROM audit_entries e
+       ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
+       ORDER BY e.at DESC, e.id DESC LIMIT ${param(limit + 1)}`,
+      values,
+    );
+    const { items, nextPageId } = toPage(rows, limit, ({ cursor_at: at, id }) =>
+      formatTimeCursor({ at: String(at), id: String(id) }),
+    );
+    return { items: items.map((row) => this.rows.entity(row)), nextPageId };
+  }
+}
+
+function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
+  const { actorUserId, ownerUserId, action, resourceType, resourceId, requestId, since, until } = filter;
+  const actions = AUDIT_ACTION_NAMES.filter(
+    (name) => (action ?? name) === name && (resourceType ?? resourceOf(name)) === resourceOf(name),
+  );
+  const conditions: [AuditCondition, unknown][] = [
+    ['actor', actorUserId],
+    ['owner', ownerUserId],
+    ['actions', actions.length < AUDIT_ACTION_NAMES.length ? actions : undefined],
+    // As it was cut when it was stored.
+    ['resource', resourceId === undefined ? undefined : storable(resourceId)],
+    ['request', requestId],
+    ['since', since],
+    ['until', until],
+  ];
+  return conditions.filter(([, value]) => value !== undefined);
+}
