@@ -11,13 +11,15 @@ import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
 import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
-import { endConnectionsOnClose, securityHeadersMiddleware } from './common/requests/response-headers.js';
+import { ConnectionDrain } from './common/requests/connection-drain.js';
+import { securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
+import { Draining } from './health/draining.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
@@ -33,6 +35,8 @@ import { webAppMiddleware } from './web/web-app.middleware.js';
 const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
+/** Longer than balancers keep idle connections (60 s), so that none sends a request just as we close. */
+const KEEP_ALIVE_MS = 75_000;
 /** Headers that browser clients may read. */
 const LOOPBACK = '127.0.0.1';
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
@@ -48,7 +52,9 @@ export function configureApp(app: NestExpressApplication): void {
   const server = app.getHttpServer();
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
-  endConnectionsOnClose(server);
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  const connections = ConnectionDrain.attach(server);
+  app.get(Draining).onBegin(() => connections.begin());
   server.prependListener('request', (request, response) =>
     cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
   );

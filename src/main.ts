@@ -18,7 +18,7 @@ try {
     opening,
   ]);
   const logger = new AppLogger(config.log);
-  stopOnSignals(await startService(config, logger, opening), logger);
+  stopOnSignals(await startService(config, logger, opening), config.http, logger);
 } catch (error) {
   reportStartFailure(error);
 }

@@ -68,6 +68,15 @@ export class HttpConfig {
   })
   rateLimitPerMinute: number;
 
+  /** Seconds between saying that this replica is not ready and closing its listener. */
+  @IntegerVariable('SHUTDOWN_DELAY_SECONDS', {
+    default: '0',
+    minimum: 0,
+    maximum: 300,
+    message: 'must be a whole number of seconds from 0 to 300',
+  })
+  shutdownDelaySeconds: number;
+
   /** Absolute path of a built web application that is served at `/`; null: there is none. */
   @PathVariable('WEB_APP_FOLDER')
   webAppFolder: string | null;

@@ -29,6 +29,7 @@ describe('parseConfig', () => {
       corsOrigins: [],
       allowedHosts: [],
       rateLimitPerMinute: 600,
+      shutdownDelaySeconds: 0,
       metricsPort: null,
       webAppFolder: null,
     });

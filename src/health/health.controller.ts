@@ -9,6 +9,7 @@ import { Public } from '../auth/auth.decorators.js';
 import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems } from '../common/openapi/problems.js';
+import { Draining } from './draining.js';
 
 @ApiSchema({ name: 'Health' })
 class HealthDto {
@@ -46,7 +47,10 @@ export class HealthController {
   /** Of this start of the process. */
   private readonly instanceId = randomUUID();
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly draining: Draining,
+  ) {}
 
   @Get('health/live')
   @ApiOperation({ operationId: 'live_health_live_get', summary: 'The process answers' })
@@ -59,12 +63,12 @@ export class HealthController {
   @Get('health/ready')
   @ApiOperation({
     operationId: 'ready_health_ready_get',
-    summary: 'The process answers and reaches its database',
+    summary: 'The process answers, reaches its database and is not about to stop',
   })
   @ApiOkResponse({ type: HealthDto, description: 'It does' })
   @ApiOpenProblems(503)
   async ready(): Promise<HealthDto> {
-    await this.requireDatabase();
+    await this.requireReady();
     return { status: 'ok' };
   }
 
@@ -89,7 +93,7 @@ export class HealthController {
   @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
   @ApiOpenProblems(503)
   async isReady(): Promise<string> {
-    await this.requireDatabase();
+    await this.requireReady();
     return OK;
   }
 
@@ -120,7 +124,12 @@ export class HealthController {
     };
   }
 
-  private async requireDatabase(): Promise<void> {
+  private async requireReady(): Promise<void> {
+    if (this.draining.hasBegun) {
+      throw new DomainError('unavailable', 'unavailable', 'This replica is stopping; another one answers.', {
+        retryAfterSeconds: 1,
+      });
+    }
     try {
       await this.dataSource.query('SELECT 1');
     } catch (error) {

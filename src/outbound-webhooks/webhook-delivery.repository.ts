@@ -52,6 +52,14 @@ const SETTLE = `
   SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
   WHERE id = $1 AND attempts = $2 AND status = 'pending'`;
 
+/** As it was before the claim, and due. */
+const RELEASE = `
+  WITH released AS (
+    UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = $3
+    WHERE id = $1 AND attempts = $2 AND status = 'pending'
+    RETURNING 1)
+  SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM released`;
+
 const REDELIVER = `
   UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
   WHERE id = $1 AND endpoint_id = $2`;
@@ -155,6 +163,11 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   async settle({ id, attempts }: ClaimedDelivery, result: AttemptResult): Promise<void> {
     const { status, nextAttemptAt, responseStatus, error, durationMs } = result;
     await this.query(SETTLE, [id, attempts, status, nextAttemptAt, responseStatus, error, durationMs]);
+  }
+
+  /** Gives a claim back whose attempt was broken off, so that another process makes it at once. */
+  async release({ id, attempts }: ClaimedDelivery): Promise<void> {
+    await this.query(RELEASE, [id, attempts, this.now()]);
   }
 
   /** Whether nothing has arrived at the delivery's endpoint since the delivery was created. */

@@ -82,7 +82,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     for (const delivery of await this.deliveries.claim([...this.inWork.keys()], free, this.claimEnd())) {
       const { id: endpointId } = delivery.endpoint;
       const work = this.attempt(delivery, { isLast: false })
-        .catch((error: unknown) => this.reportFailure(delivery, error))
+        .catch((error: unknown) => this.handleFailure(delivery, error))
         .finally(() => {
           this.inWork.delete(endpointId);
           // The endpoint may have more.
@@ -95,7 +95,9 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   private async attempt(delivery: ClaimedDelivery, { isLast }: { isLast: boolean }): Promise<void> {
     const secret = this.endpoints.secretOf(delivery.endpoint);
     const at = new Date(this.clock.now());
-    const { gone, ...result } = await this.sender.attempt(delivery, secret, at, this.stopping.signal);
+    // The last one belongs to a request, which may end while the process stops.
+    const signal = isLast ? undefined : this.stopping.signal;
+    const { gone, ...result } = await this.sender.attempt(delivery, secret, at, signal);
     const isOver = isLast && result.status === 'pending';
     await this.deliveries.settle(
       delivery,
@@ -111,15 +113,25 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     }
   }
 
-  private reportFailure({ id, endpoint }: ClaimedDelivery, error: unknown): void {
-    // An attempt that ends with the process is made again when its claim ends.
-    if (!this.stopping.signal.aborted) {
-      this.logger.error('failed to attempt webhook delivery', {
-        delivery_id: id,
-        endpoint_id: endpoint.id,
-        error: errorMessage(error),
-      });
+  /** An attempt that ends with the process is another one's; when even that fails, it is when the claim ends. */
+  private async handleFailure(delivery: ClaimedDelivery, error: unknown): Promise<void> {
+    try {
+      if (this.stopping.signal.aborted) {
+        await this.deliveries.release(delivery);
+        return;
+      }
+      this.logFailure(delivery, error);
+    } catch (failure) {
+      this.logFailure(delivery, failure);
     }
+  }
+
+  private logFailure({ id, endpoint }: ClaimedDelivery, error: unknown): void {
+    this.logger.error('failed to attempt webhook delivery', {
+      delivery_id: id,
+      endpoint_id: endpoint.id,
+      error: errorMessage(error),
+    });
   }
 
   private claimEnd(): Date {

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -14,11 +15,18 @@ import type { DatabaseAddresses } from '../database/database-addresses.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
+import { Draining } from '../health/draining.js';
 import { welcomeText } from './welcome-text.js';
+
+/** Requests that have not ended so long after the listener was closed are cut off, so that the rest can end in order. */
+const REQUEST_GRACE_MS = 20_000;
 
 export interface RunningService {
   port: number;
-  /** Lets requests in flight finish, then closes everything, with the embedded database last. */
+  /**
+   * Says that the service is not ready, and answers for `SHUTDOWN_DELAY_SECONDS` more. Then it lets requests in flight
+   * finish and closes everything, with the embedded database last.
+   */
   stop(): Promise<void>;
 }
 
@@ -57,13 +65,27 @@ export async function startService(
     return {
       port,
       stop: async () => {
-        await app.close();
+        app.get(Draining).begin();
+        await delay(config.http.shutdownDelaySeconds * 1000);
+        await closeApp(app, logger);
         await database.close();
       },
     };
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+async function closeApp(app: NestExpressApplication, logger: AppLogger): Promise<void> {
+  const cut = setTimeout(() => {
+    logger.warn('requests cut off', { grace_ms: REQUEST_GRACE_MS }, 'Service');
+    app.getHttpServer().closeAllConnections();
+  }, REQUEST_GRACE_MS);
+  try {
+    await app.close();
+  } finally {
+    clearTimeout(cut);
   }
 }
 

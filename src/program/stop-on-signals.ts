@@ -1,23 +1,29 @@
 import type { LoggerService } from '@nestjs/common';
 import { errorStack } from '../common/errors/error-message.js';
+import type { HttpConfig } from '../config/app-config.js';
 import type { RunningService } from './start-service.js';
 
-/** A stop that hangs, because a client never ends its request, is cut short after this time. */
+/** A stop that hangs is cut short after this time, which begins when the listener closes. */
 const STOP_GRACE_MS = 25_000;
 
 /** Stops the service gracefully on SIGTERM and SIGINT. A second signal, or the end of the grace time, ends it at once. */
-export function stopOnSignals(service: RunningService, logger: LoggerService): void {
+export function stopOnSignals(
+  service: RunningService,
+  { shutdownDelaySeconds }: Pick<HttpConfig, 'shutdownDelaySeconds'>,
+  logger: LoggerService,
+): void {
+  const graceMs = shutdownDelaySeconds * 1000 + STOP_GRACE_MS;
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
     if (stopping) {
       process.exit(1);
     }
     stopping = true;
-    logger.log('stopping', { signal }, 'Service');
+    logger.log('stopping', { signal, delay_seconds: shutdownDelaySeconds }, 'Service');
     setTimeout(() => {
-      logger.error('stop timed out', { grace_ms: STOP_GRACE_MS }, 'Service');
+      logger.error('stop timed out', { grace_ms: graceMs }, 'Service');
       process.exit(1);
-    }, STOP_GRACE_MS).unref();
+    }, graceMs).unref();
     service.stop().then(
       () => {
         logger.log('stopped', 'Service');

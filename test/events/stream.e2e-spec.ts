@@ -162,6 +162,22 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(received).toEqual(numbers(1, total));
   });
 
+  it('says when to connect again, and where it began: what happens in between is not missed', async () => {
+    agent.append(id);
+    await until(async () => (await stored()).length === 1);
+    const stream = await listen('?from=now');
+    await until(() => stream.position !== '');
+    stream.close();
+    expect(stream.retryMs).toBe(1000);
+    expect(stream.events).toEqual([]);
+    agent.append(id);
+    await until(async () => (await stored()).length === 2);
+    const again = await listen('?from=now', { 'Last-Event-ID': stream.position });
+    await again.untilCount(1);
+
+    expect(again.ids).toEqual([2]);
+  });
+
   it('waits for a slow client without holding up others', async () => {
     const slow = await listen();
     slow.response.pause();

@@ -1,4 +1,5 @@
-import { request, type IncomingMessage } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { once } from 'node:events';
 import { until } from './until.js';
 
@@ -16,12 +17,16 @@ export class EventSource {
   readonly events: ReceivedEvent[] = [];
   readonly comments: string[] = [];
   ended = false;
+  /** When the server wants the client to connect again. */
+  retryMs: number | null = null;
+  /** What the client would say of itself in `Last-Event-ID`: also an id that came without an event. */
+  position = '';
   private rest = '';
 
-  readonly response: IncomingMessage;
-
-  private constructor(response: IncomingMessage) {
-    this.response = response;
+  private constructor(
+    readonly response: IncomingMessage,
+    private readonly onEvent: (event: ReceivedEvent) => void,
+  ) {
     response.setEncoding('utf8');
     response.on('data', (chunk: string) => this.take(chunk));
     response.on('close', () => {
@@ -30,11 +35,16 @@ export class EventSource {
     response.on('error', () => undefined);
   }
 
-  static async connect(url: string, headers: Record<string, string>): Promise<EventSource> {
+  static async connect(
+    url: string,
+    headers: Record<string, string>,
+    onEvent: (event: ReceivedEvent) => void = () => undefined,
+  ): Promise<EventSource> {
+    const request = url.startsWith('https:') ? httpsRequest : httpRequest;
     const outgoing = request(url, { headers, agent: false });
     outgoing.end();
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    return new EventSource(response);
+    return new EventSource(response, onEvent);
   }
 
   get ids(): number[] {
@@ -66,15 +76,19 @@ export class EventSource {
           .split('\n')
           .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
       );
+      this.position = fields['id'] ?? this.position;
+      this.retryMs = fields['retry'] === undefined ? this.retryMs : Number(fields['retry']);
       if (fields['data'] === undefined) {
         this.comments.push(block);
       } else {
-        this.events.push({
+        const event = {
           id: fields['id'] ?? '',
           event: fields['event'] ?? '',
           data: JSON.parse(fields['data']),
           at: performance.now(),
-        });
+        };
+        this.events.push(event);
+        this.onEvent(event);
       }
     }
   }

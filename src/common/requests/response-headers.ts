@@ -1,17 +1,4 @@
-import type { Server } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
-
-/**
- * Ends a keep-alive connection with its next response once the server is closing. Node ends only those that are idle at
- * that moment; one on which request follows request would hold up the close for ever.
- */
-export function endConnectionsOnClose(server: Server): void {
-  server.prependListener('request', (_request, response) => {
-    if (!server.listening) {
-      response.shouldKeepAlive = false;
-    }
-  });
-}
 
 /**
  * Whether an `If-None-Match` header names this entity tag (RFC 9110 section 13.1.2; weak comparison). Other cache headers

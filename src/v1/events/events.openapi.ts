@@ -26,7 +26,7 @@ const INVALID_TIME = invalidInput(
   'datetime_parsing',
   'Expected a time such as 2030-01-31T12:00:00Z.',
 );
-const STREAM_EXAMPLE = `id: 1\nevent: ${EVENT_EXAMPLE.kind}\ndata: ${JSON.stringify(EVENT_EXAMPLE)}\n\n: heartbeat\n\n`;
+const STREAM_EXAMPLE = `retry: 1000\nid: 0\n\nid: 1\nevent: ${EVENT_EXAMPLE.kind}\ndata: ${JSON.stringify(EVENT_EXAMPLE)}\n\n: heartbeat\n\n`;
 
 /** Documents `GET …/events/search`. */
 export function SearchEventsOperation(): MethodDecorator & ClassDecorator {
@@ -102,7 +102,7 @@ export function StreamEventsOperation(): MethodDecorator & ClassDecorator {
       operationId: 'stream_events',
       summary: 'Events of a conversation as they happen',
       description:
-        'Server-sent events: `id` counts the events of the conversation (1, 2, 3 …), `event` is the kind, `data` the event as in the search. It begins with the first event, or after the one that Last-Event-ID names, without a gap or a repeat. A comment every 15 seconds keeps it open. It ends when the key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A user may have 32 open streams.',
+        'Server-sent events: `id` counts the events of the conversation (1, 2, 3 …), `event` is the kind, `data` the event as in the search. It begins with the first event, or after the one that Last-Event-ID names, without a gap or a repeat. It begins with `retry` and the id after which it begins, for clients that lose the connection before the first event. A comment every 15 seconds keeps it open. It ends when the key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A user may have 32 open streams.',
     }),
     ApiHeader({
       name: 'Last-Event-ID',

@@ -8,10 +8,14 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
 } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
 import { KeyedLimit, RepeatedWork } from '../../common/async.js';
-import { errorStack } from '../../common/errors/error-message.js';
+import { errorMessage, errorStack } from '../../common/errors/error-message.js';
 import { AppConfig } from '../../config/app-config.js';
+import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { type ExposedSandbox, ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
+import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { isHeldByReplica, PortListener } from './port-listener.js';
 
@@ -23,13 +27,16 @@ const FIRST_PORT = 13_000;
 const PORT_COUNT = 7_000;
 /** Whoever takes ports on purpose costs a start no more than this. */
 const MAX_ATTEMPTS = 200;
-/** How late a port is taken over from a replica that ended, and closed after another replica removed its sandbox. */
+/** How late a port is taken over from a replica that was killed, and closed after another replica removed its sandbox. */
 const EVERY_MS = 2_000;
+/** Payload: the id of the host on which a replica has just let go of its ports. */
+const RELEASED_CHANNEL = 'sandbox_ports';
 
 /**
  * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and hands what arrives there to the main
  * server. The port stays bound while its sandbox is paused: nobody else may answer at an address that clients know. Of
- * several replicas the one that bound the port answers, and another one takes it over when that ends.
+ * several replicas the one that bound the port answers, and another one takes it over when that ends: at once where it can
+ * say so.
  */
 @Injectable()
 export class AgentServerPorts
@@ -55,6 +62,9 @@ export class AgentServerPorts
     private readonly config: AppConfig,
     private readonly ports: ExposedPortRepository,
     private readonly events: SandboxEvents,
+    private readonly host: HostIdentity,
+    private readonly notifications: DatabaseNotifications,
+    @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
   /** @param main the server that handles what arrives at the ports */
@@ -77,6 +87,11 @@ export class AgentServerPorts
       await this.hold(id);
     });
     this.events.onStopped((id) => this.hold(id));
+    this.notifications.listen(RELEASED_CHANNEL, (hostId) => {
+      if (hostId === this.host.id) {
+        void this.sweep.now();
+      }
+    });
     await this.sweep.now();
     this.sweep.start();
   }
@@ -84,7 +99,11 @@ export class AgentServerPorts
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await this.sweep.stop();
-    this.closing = Promise.all([...this.listeners.keys()].map((id) => this.release(id)));
+    const ids = [...this.listeners.keys()];
+    this.closing = Promise.all(ids.map((id) => this.release(id)));
+    if (ids.length > 0) {
+      await this.announceRelease();
+    }
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -182,6 +201,15 @@ export class AgentServerPorts
     // Its clients must not be sent to whoever has the old one.
     await this.ports.assign(id, null, previous);
     this.logger.warn('failed to find a free port for a sandbox', { sandbox_id: id, from: FIRST_PORT });
+  }
+
+  private async announceRelease(): Promise<void> {
+    try {
+      await this.notifications.publish(this.dataSource, RELEASED_CHANNEL, this.host.id);
+    } catch (error) {
+      // The others look by themselves.
+      this.logger.warn('failed to announce released ports', { error: errorMessage(error) });
+    }
   }
 
   private async release(id: string): Promise<void> {

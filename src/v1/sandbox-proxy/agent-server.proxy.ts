@@ -83,8 +83,8 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     }
   }
 
-  beforeApplicationShutdown(): void {
-    this.forwarder.closeSockets();
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.forwarder.closeSockets();
   }
 
   private async forward(request: Request, response: Response, address: AgentServerAddress): Promise<void> {

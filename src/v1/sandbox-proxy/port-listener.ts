@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { endConnectionsOnClose } from '../../common/requests/response-headers.js';
+import { ConnectionDrain } from '../../common/requests/connection-drain.js';
 import { isWebSocket } from './sandbox-forwarder.js';
 
 /** Clients on this machine only. */
@@ -38,7 +38,7 @@ export class PortListener {
       keepAliveTimeout: main.keepAliveTimeout,
     });
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
-    endConnectionsOnClose(server);
+    ConnectionDrain.attach(server);
     server.on('connection', onConnection);
     server.on('request', (request, response) => {
       const [, nonce] = CHALLENGE.exec(request.url ?? '') ?? [];

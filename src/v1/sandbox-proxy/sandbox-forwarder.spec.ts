@@ -38,12 +38,13 @@ describe('SandboxForwarder', () => {
     await once(service, 'listening');
   });
 
-  afterEach(() => {
-    forwarder.closeSockets();
+  afterEach(async () => {
+    const closed = forwarder.closeSockets();
     service.closeAllConnections();
     service.close();
     programs.forEach((socket) => socket.destroy());
     program.close();
+    await closed;
   });
 
   /** Starts a program that sends whatever the test wants. */
@@ -330,10 +331,25 @@ describe('SandboxForwarder', () => {
       const underWay = connect(portOf(service), '127.0.0.1');
       underWay.write(handshake);
       await once(underWay, 'data');
-      forwarder.closeSockets();
+      const closed = forwarder.closeSockets();
       await once(underWay, 'close');
+      await closed;
       expect(await raw(handshake)).toMatch(/^HTTP\/1\.1 503 /);
       await until(() => programs.every(({ closed }) => closed));
+    });
+
+    it('ends them between two frames when the service stops, with a code that makes clients connect again', async () => {
+      await startProgram((socket) => socket.write(`${SWITCHING}\r\n\x82\x05ab`, 'latin1'));
+      const underWay = connect(portOf(service), '127.0.0.1');
+      let text = '';
+      underWay.on('data', (chunk) => (text += chunk.toString('latin1')));
+      underWay.write(handshake);
+      await until(() => text.endsWith('ab'));
+      const closed = forwarder.closeSockets();
+      programs[0]?.write('cde\x82\x01x', 'latin1');
+      await closed;
+
+      expect(text).toMatch(/\r\n\r\n\x82\x05abcde\x88\x02\x03\xf4$/);
     });
 
     it('sends nothing for a client that has left', async () => {

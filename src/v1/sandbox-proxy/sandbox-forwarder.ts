@@ -21,15 +21,12 @@ import {
 import { connectionOptions } from '../agent-servers/sandbox-connection.js';
 import type { SandboxConnections } from './agent-server.targets.js';
 import { endToEndHeaders, forwardedHeaders, framingHeaders } from './forwarded-headers.js';
+import { JoinedSocket, type SocketEnd } from './joined-socket.js';
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
 const RESPONSE_TIMEOUT_MS = 15 * 60_000;
 /** Also bounds how late a client that left is noticed: its socket is not read during the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
-/** TCP keep-alive, the only way to notice a peer that vanished. */
-const KEEP_ALIVE_MS = 30_000;
-/** How long one end of a WebSocket may still send after the other has closed. */
-const LINGER_MS = 5_000;
 const REFUSED_LINGER_MS = 1_000;
 /** Requests and WebSockets to one program at the same time: each has two connections, which nobody else can use. */
 const MAX_PER_PROGRAM = 256;
@@ -58,12 +55,6 @@ export interface ProxiedRequest {
   onClientData?: () => void;
 }
 
-/** One end of a WebSocket, with what was already read from it. */
-interface SocketEnd {
-  socket: Socket;
-  head: Buffer;
-}
-
 interface ProgramResponse {
   response: IncomingMessage;
   /** Set when it switched protocols. */
@@ -76,7 +67,7 @@ interface ProgramResponse {
  */
 export class SandboxForwarder {
   readonly #unreachable: string;
-  readonly #sockets = new Set<Socket>();
+  readonly #joined = new Set<JoinedSocket>();
   /** Requests and WebSockets under way, by the address of the program. */
   readonly #underWay = new Map<string, number>();
   #isStopping = false;
@@ -188,12 +179,13 @@ export class SandboxForwarder {
     }
   }
 
-  /** Closes all WebSockets: an open one would keep the HTTP server from stopping. */
-  closeSockets(): void {
+  /**
+   * Closes all WebSockets in a way that makes clients connect again: an open one would keep the HTTP server from stopping.
+   * Resolves when they are closed; a client or a program that does not go along is disconnected.
+   */
+  async closeSockets(): Promise<void> {
     this.#isStopping = true;
-    for (const socket of this.#sockets) {
-      socket.destroy();
-    }
+    await Promise.all([...this.#joined].map((joined) => joined.closeForRestart()));
   }
 
   /** Counts a request to a program until the client's end closes; false when there are too many. */
@@ -217,38 +209,14 @@ export class SandboxForwarder {
   }
 
   #join(client: SocketEnd, program: SocketEnd, onClientData?: () => void): void {
-    const destroyBoth = (): void => {
+    if (this.#isStopping) {
       client.socket.destroy();
       program.socket.destroy();
-    };
-    if (this.#isStopping) {
-      destroyBoth();
       return;
     }
-    // Bounds how long an end stays open that ignores the close of the other.
-    const linger = (): unknown => setTimeout(destroyBoth, LINGER_MS).unref();
-    this.#sockets.add(client.socket);
-    for (const [{ socket: end, head }, { socket: other }] of [
-      [client, program],
-      [program, client],
-    ] as const) {
-      end.unshift(head);
-      end.setTimeout(0);
-      end.setNoDelay(true);
-      end.setKeepAlive(true, KEEP_ALIVE_MS);
-      // `close` follows every error.
-      end.on('error', () => undefined);
-      end.once('end', linger);
-      end.once('close', () => {
-        other.destroySoon();
-        linger();
-      });
-    }
-    client.socket.once('close', () => this.#sockets.delete(client.socket));
-    if (onClientData) {
-      client.socket.on('data', onClientData);
-    }
-    client.socket.pipe(program.socket).pipe(client.socket);
+    const joined = new JoinedSocket(client, program, onClientData);
+    this.#joined.add(joined);
+    joined.onClosed(() => this.#joined.delete(joined));
   }
 }
 

@@ -84,8 +84,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     }
   }
 
-  beforeApplicationShutdown(): void {
-    this.forwarder.closeSockets();
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.forwarder.closeSockets();
   }
 
   private async forward(request: Request, response: Response): Promise<void> {

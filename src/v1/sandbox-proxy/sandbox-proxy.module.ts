@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerAddresses } from './agent-server.addresses.js';
 import { AgentServerPorts } from './agent-server.ports.js';
@@ -9,7 +10,7 @@ import { WebSocketRouter } from './websocket.router.js';
 
 /** Access to programs in sandboxes through the service. */
 @Module({
-  imports: [SandboxesModule],
+  imports: [DatabaseNotificationsModule, SandboxesModule],
   providers: [
     AgentServerProxy,
     AgentServerAddresses,

@@ -5,6 +5,8 @@ import { mayBeCut, type StoredEvent } from '../store/event.queries.js';
 /** A comment that clients ignore; it keeps connections open. */
 const HEARTBEAT = ': heartbeat\n\n';
 const HEARTBEAT_MS = 15_000;
+/** When clients connect again after the stream has ended. */
+const RECONNECT_MS = 1_000;
 /** A client that takes nothing for so long is disconnected; it may come back with the last event it has. */
 const STALL_MS = 60_000;
 /** How long what is on its way to a client may take to arrive after the stream has ended. */
@@ -66,6 +68,7 @@ export class EventStream {
       Connection: 'close',
     });
     response.flushHeaders();
+    response.write(openingFrame(this.position));
     const heartbeats = setInterval(() => {
       if (!response.writableNeedDrain) {
         response.write(HEARTBEAT);
@@ -135,6 +138,14 @@ export class EventStream {
       });
     }
   }
+}
+
+/**
+ * Tells clients when to connect again, and where the stream begins: one that has got no event yet would otherwise begin its
+ * next stream at what is then the end. There is no data in it, so that clients hand nothing on.
+ */
+function openingFrame(position: number): string {
+  return `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
 }
 
 /** An event in the format of server-sent events. Its JSON is one line. */

@@ -1,0 +1,101 @@
+import type { Socket } from 'node:net';
+import { FrameBoundaries } from './frame-boundaries.js';
+
+/** TCP keep-alive, the only way to notice a peer that vanished. */
+const KEEP_ALIVE_MS = 30_000;
+/** How long one end of a WebSocket may still send after the other has closed. */
+const LINGER_MS = 5_000;
+/** How long the ends of a WebSocket may take to close when the service stops. */
+const CLOSE_GRACE_MS = 2_000;
+/** A close frame with the code 1012, "service restart": clients connect again. */
+const RESTART_FRAME = Buffer.from([0x88, 2, 1012 >> 8, 1012 & 0xff]);
+
+/** One end of a WebSocket, with what was already read from it. */
+export interface SocketEnd {
+  socket: Socket;
+  head: Buffer;
+}
+
+/** A WebSocket that is open through the service. What its ends send is passed on as it comes. */
+export class JoinedSocket {
+  readonly #client: Socket;
+  readonly #program: Socket;
+  /** Of what the program sends. */
+  readonly #boundaries = new FrameBoundaries();
+  readonly #countFrames = (chunk: Buffer): void => this.#boundaries.pass(chunk);
+
+  /** @param onClientData called whenever the client sends something */
+  constructor(client: SocketEnd, program: SocketEnd, onClientData?: () => void) {
+    this.#client = client.socket;
+    this.#program = program.socket;
+    // Bounds how long an end stays open that ignores the close of the other.
+    const linger = (): unknown => setTimeout(() => this.destroy(), LINGER_MS).unref();
+    for (const [{ socket: end, head }, { socket: other }] of [
+      [client, program],
+      [program, client],
+    ] as const) {
+      end.unshift(head);
+      end.setTimeout(0);
+      end.setNoDelay(true);
+      end.setKeepAlive(true, KEEP_ALIVE_MS);
+      // `close` follows every error.
+      end.on('error', () => undefined);
+      end.once('end', linger);
+      end.once('close', () => {
+        other.destroySoon();
+        linger();
+      });
+    }
+    if (onClientData) {
+      client.socket.on('data', onClientData);
+    }
+    program.socket.on('data', this.#countFrames);
+    client.socket.pipe(program.socket).pipe(client.socket);
+  }
+
+  onClosed(listener: () => void): void {
+    this.#client.once('close', listener);
+  }
+
+  destroy(): void {
+    this.#client.destroy();
+    this.#program.destroy();
+  }
+
+  /**
+   * Closes it so that the client connects again: what the program sends is passed on to the end of the frame that it is in,
+   * and a close frame follows. Resolves when it is closed; an end that does not go along is disconnected.
+   */
+  async closeForRestart(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.onClosed(resolve));
+    const timer = setTimeout(() => this.destroy(), CLOSE_GRACE_MS);
+    this.#program.unpipe(this.#client);
+    this.#program.off('data', this.#countFrames);
+    if (this.#boundaries.isAtBoundary) {
+      this.#sendClose();
+    } else {
+      this.#passToBoundary();
+    }
+    this.#program.resume();
+    await closed;
+    clearTimeout(timer);
+  }
+
+  #passToBoundary(): void {
+    const onData = (chunk: Buffer): void => {
+      const end = this.#boundaries.passToBoundary(chunk);
+      this.#client.write(end === null ? chunk : chunk.subarray(0, end));
+      if (end !== null) {
+        this.#program.off('data', onData);
+        this.#program.resume();
+        this.#sendClose();
+      }
+    };
+    this.#program.on('data', onData);
+  }
+
+  /** The program hears of it from the client, whose own close frame is passed on. */
+  #sendClose(): void {
+    this.#client.end(RESTART_FRAME);
+  }
+}

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { Gate } from '../support/gate.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { until } from '../support/until.js';
+
+const PATH = '/api/v1/webhook-endpoints';
+
+let gate: Gate;
+let receiver: FakeServer;
+let database: TestDatabase;
+let first: TestApp;
+let endpointId: string;
+const replicas: TestApp[] = [];
+
+async function replica(): Promise<TestApp> {
+  const app = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: receiver.origin }, database.url);
+  replicas.push(app);
+  return app;
+}
+
+beforeEach(async () => {
+  gate = new Gate();
+  receiver = await FakeServer.start(async () => {
+    await gate.pass();
+    return { status: 204 };
+  });
+  database = await createTestDatabase();
+  first = await replica();
+  const { body } = await request(first.url)
+    .post(PATH)
+    .set(first.user.headers)
+    .send({ url: `${receiver.origin}/hook` })
+    .expect(201);
+  endpointId = body.id;
+});
+
+afterEach(async () => {
+  gate.open();
+  await Promise.all(replicas.splice(0).map((app) => app.close()));
+  await receiver.close();
+  await database.drop();
+});
+
+async function stop(app: TestApp): Promise<void> {
+  replicas.splice(replicas.indexOf(app), 1);
+  await app.close();
+}
+
+it('an attempt that a stopping replica breaks off is made by another one at once', async () => {
+  gate.close();
+  await first.dataSource.transaction(async (manager) => {
+    const event = { type: 'conversation.finished', data: {} } as const;
+    await first.app.get(WebhookDeliveryRepository).publish(manager, first.user.id, event);
+  });
+  await until(() => gate.waiting === 1);
+  const second = await replica();
+  await stop(first);
+  gate.open();
+  const delivery = async (): Promise<Record<string, unknown>> => {
+    const { body } = await request(second.url)
+      .get(`${PATH}/${endpointId}/deliveries`)
+      .set(first.user.headers)
+      .expect(200);
+    return body.items[0];
+  };
+  await until(async () => (await delivery())['status'] === 'delivered');
+
+  expect(await delivery()).toMatchObject({ attempts: 1 });
+  expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+});
+
+it('an attempt that somebody waits for ends before its replica does', async () => {
+  gate.close();
+  const tried = request(first.url)
+    .post(`${PATH}/${endpointId}/test`)
+    .set(first.user.headers)
+    .then(({ status, body }) => ({ status, body }));
+  await until(() => gate.waiting === 1);
+  const stopped = stop(first);
+  await until(async () => (await fetch(`${first.url}/health/live`).catch(() => null)) === null);
+  gate.open();
+
+  expect(await tried).toMatchObject({ status: 200, body: { status: 'delivered' } });
+  await stopped;
+});

@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { messageNumber, SocketFollower, StreamFollower } from './event-followers.js';
+import { LoadClient } from './load-client.js';
+import type { Tally } from './tally.js';
+
+const STREAMS = 3;
+const SOCKETS = 2;
+/** Pauses between two requests of one kind, milliseconds: enough load that every moment of a restart is hit. */
+const PAUSE_MS = { settings: 40, tasks: 60, lists: 100, messages: 50, polls: 100, starts: 1_000 };
+/** Every so many starts one has a sandbox of its own. */
+const OWN_SANDBOX_EVERY = 3;
+const START_TIMEOUT_MS = 120_000;
+/** How long the last events may take to arrive: a killed replica's leases end first. */
+const CATCH_UP_MS = 40_000;
+
+export interface LoadOptions {
+  /** The address of the balancer, or of the service in a cluster. */
+  url: string;
+  /** Of an administrator, who makes a user for the load. */
+  adminKey: string;
+  /** What the settings of that user say, so that conversations may start. No model is called. */
+  settings: object;
+  /** A token of GitHub, for suggested tasks; null: there are none. */
+  gitToken: string | null;
+}
+
+/** What the load has found. */
+export interface Findings {
+  /** Sentences; none when everything was as it should be. */
+  problems: string[];
+  lines: string[];
+}
+
+/** The load: settings, suggested tasks, lists, starts of conversations, messages, and streams of what comes of them. */
+export class Load {
+  readonly #client: LoadClient;
+  readonly #admin: LoadClient;
+  readonly #userId: string;
+  readonly #sandbox: { id: string; key: string };
+  readonly #conversationId: string;
+  readonly #streams: StreamFollower[];
+  readonly #sockets: SocketFollower[];
+  readonly #sent: number[] = [];
+  /** Messages whose request was lost with a replica: they may have arrived. */
+  readonly #uncertain = new Set<number>();
+  readonly #problems: string[] = [];
+  readonly #startMs: number[] = [];
+  #isOver = false;
+
+  private constructor(
+    admin: LoadClient,
+    client: LoadClient,
+    user: { userId: string; sandbox: { id: string; key: string }; conversationId: string },
+  ) {
+    this.#admin = admin;
+    this.#client = client;
+    this.#userId = user.userId;
+    this.#sandbox = user.sandbox;
+    this.#conversationId = user.conversationId;
+    this.#streams = Array.from({ length: STREAMS }, () => new StreamFollower(client, user.conversationId));
+    this.#sockets = Array.from(
+      { length: SOCKETS },
+      () => new SocketFollower(client, user.sandbox, user.conversationId),
+    );
+  }
+
+  /**
+   * Makes the user, a sandbox and the conversation that is followed.
+   *
+   * @throws Error when one of them cannot be made
+   */
+  static async prepare({ url, adminKey, settings, gitToken }: LoadOptions, tally: Tally): Promise<Load> {
+    const admin = new LoadClient(url, adminKey, tally);
+    const email = `rolling-${randomUUID()}@example.com`;
+    const userId = member(await admin.must('set-up', 'POST', '/api/v1/users', { body: { email } }), 'id');
+    const issued = await admin.must('set-up', 'POST', '/api/v1/api-keys', {
+      body: { name: 'rolling', user_id: userId },
+    });
+    const client = admin.as(member(issued, 'key'));
+    await client.must('set-up', 'POST', '/api/settings', { body: settings });
+    if (gitToken !== null) {
+      const body = { provider_tokens: { github: { token: gitToken } } };
+      await client.must('set-up', 'POST', '/api/add-git-providers', { body });
+    }
+    const task = await untilReady(client, await client.must('set-up', 'POST', START, { body: {} }));
+    const sandboxId = member(task, 'sandbox_id');
+    const [sandbox] = listOf(await client.must('set-up', 'GET', `/api/v1/sandboxes?id=${sandboxId}`));
+    return new Load(admin, client, {
+      userId,
+      sandbox: { id: sandboxId, key: member(sandbox, 'session_api_key') },
+      conversationId: member(task, 'app_conversation_id'),
+    });
+  }
+
+  /** Keeps everything busy until the work is done, and then waits until everybody has got everything. */
+  async during(work: () => Promise<void>): Promise<Findings> {
+    const followers = [...this.#streams, ...this.#sockets];
+    const following = followers.map((follower) => follower.run());
+    const loops = [
+      this.#repeat(PAUSE_MS.settings, (turn) => this.#changeSettings(turn)),
+      this.#repeat(PAUSE_MS.tasks, () => this.#readTasks()),
+      this.#repeat(PAUSE_MS.lists, () => this.#readLists()),
+      this.#repeat(PAUSE_MS.messages, (turn) => this.#sendMessage(turn)),
+      this.#repeat(PAUSE_MS.starts, (turn) => this.#start(turn)),
+    ];
+    try {
+      await work();
+    } finally {
+      this.#isOver = true;
+      await Promise.all(loops);
+    }
+    const stored = await this.#stored();
+    const deadline = performance.now() + CATCH_UP_MS;
+    while (followers.some(({ numbers }) => numbers.length < stored.length) && performance.now() < deadline) {
+      await wait(PAUSE_MS.polls);
+    }
+    followers.forEach((follower) => follower.stop());
+    await Promise.all(following);
+    return this.#findings(await this.#stored());
+  }
+
+  /** Removes the user with everything that is theirs. */
+  async close(): Promise<void> {
+    await this.#admin.must('set-up', 'DELETE', `/api/v1/users/${this.#userId}`);
+    this.#client.close();
+    this.#admin.close();
+  }
+
+  async #repeat(pauseMs: number, once: (turn: number) => Promise<void>): Promise<void> {
+    for (let turn = 1; !this.#isOver; turn += 1) {
+      await once(turn);
+      await wait(pauseMs);
+    }
+  }
+
+  /** What one replica has stored, the next one shows. */
+  async #changeSettings(turn: number): Promise<void> {
+    const name = `Developer ${turn}`;
+    const stored = await this.#client.send('settings', 'POST', '/api/settings', {
+      body: { git_user_name: name },
+    });
+    const shown = stored && (await this.#client.send('settings', 'GET', '/api/settings'));
+    if (shown && jsonText(shown.body, 'git_user_name') !== name) {
+      this.#problems.push(`settings were stored as "${name}" and read as ${JSON.stringify(shown.body)}`);
+    }
+  }
+
+  async #readTasks(): Promise<void> {
+    await this.#client.send('tasks', 'GET', '/api/user/suggested-tasks');
+  }
+
+  async #readLists(): Promise<void> {
+    await this.#client.send('lists', 'GET', '/api/v1/app-conversations/search?limit=20');
+    await this.#client.send('lists', 'GET', '/api/v1/sandboxes/search?limit=20');
+  }
+
+  /** Into the log of the agent server, without running the agent. */
+  async #sendMessage(turn: number): Promise<void> {
+    const path = `/api/v1/sandboxes/${this.#sandbox.id}/agent-server/api/conversations/${this.#conversationId}/events`;
+    const body = { role: 'user', content: [{ type: 'text', text: `load ${turn}` }], run: false };
+    const headers = { 'X-Session-API-Key': this.#sandbox.key };
+    if (await this.#client.send('messages', 'POST', path, { body, headers })) {
+      this.#sent.push(turn);
+    } else {
+      this.#uncertain.add(turn);
+    }
+  }
+
+  /** Starts a conversation, waits until it is there, and removes it. A request that is lost is sent again under its key. */
+  async #start(turn: number): Promise<void> {
+    const startedAt = performance.now();
+    const hasOwnSandbox = turn % OWN_SANDBOX_EVERY === 0;
+    const body = hasOwnSandbox ? {} : { sandbox_id: this.#sandbox.id };
+    const headers = { 'Idempotency-Key': `${this.#userId}-${turn}` };
+    const send = () => this.#client.send('starts', 'POST', START, { body, headers });
+    const answer = (await send()) ?? (await send());
+    if (answer === null) {
+      return;
+    }
+    try {
+      const task = await untilReady(this.#client, answer.body);
+      this.#startMs.push(performance.now() - startedAt);
+      const id = member(task, 'app_conversation_id');
+      // A sandbox is removed with its last conversation.
+      await this.#client.send('removals', 'DELETE', `/api/v1/app-conversations/${id}`);
+    } catch (error) {
+      this.#problems.push(`a start: ${String(error)}`);
+    }
+  }
+
+  /** Numbers of the messages that the service has stored. */
+  async #stored(): Promise<number[]> {
+    const numbers: number[] = [];
+    let page: string | null = '';
+    while (page !== null) {
+      const query: string = page === '' ? '' : `&page_id=${encodeURIComponent(page)}`;
+      const path = `/api/v1/conversation/${this.#conversationId}/events/search?limit=100${query}`;
+      const found: unknown = await this.#client.must('events', 'GET', path);
+      numbers.push(
+        ...jsonList(found, 'items')
+          .map((event) => messageNumber(event))
+          .filter((number) => number !== null),
+      );
+      page = jsonText(found, 'next_page_id');
+    }
+    return numbers;
+  }
+
+  #findings(stored: readonly number[]): Findings {
+    const { tally } = this.#client;
+    const problems = [...this.#problems];
+    const certain = stored.filter((number) => !this.#uncertain.has(number));
+    if (certain.join() !== this.#sent.join()) {
+      problems.push(`${this.#sent.length} messages were acknowledged, and ${certain.length} are stored`);
+    }
+    const summarize = (what: string, followers: readonly (StreamFollower | SocketFollower)[]): string => {
+      const sum = (value: (each: StreamFollower | SocketFollower) => number): number =>
+        followers.reduce((total, each) => total + value(each), 0);
+      const gaps = sum((each) => each.gaps) + sum(({ numbers }) => missing(stored, numbers));
+      const doubled =
+        sum((each) => each.doubled) + sum(({ numbers }) => numbers.length - new Set(numbers).size);
+      const disordered = followers.filter(({ numbers }) => !isAscending(numbers)).length;
+      if (gaps + doubled + disordered > 0) {
+        problems.push(`${what}: ${gaps} gaps, ${doubled} doubled, ${disordered} out of order`);
+      }
+      const ends = new Map<string, number>();
+      followers.forEach((each) =>
+        each.ends.forEach((times, how) => ends.set(how, (ends.get(how) ?? 0) + times)),
+      );
+      const reconnects = sum(({ connects }) => connects) - followers.length;
+      const endings = [...ends].map(([how, times]) => `${times} ${how}`).join(', ');
+      return `${what}: ${followers.length}, events ${sum(({ numbers }) => numbers.length)}, reconnects ${reconnects}, gaps ${gaps}, doubled ${doubled} (ends: ${endings})`;
+    };
+    const lines = [
+      `requests ${tally.requests} in ${tally.seconds.toFixed(1)} s (${tally.kinds})`,
+      `failed ${tally.failures.length}, lost with killed replicas ${tally.lostAtKills}, connections refused ${tally.refused}`,
+      summarize('event streams', this.#streams),
+      summarize('WebSockets', this.#sockets),
+      `messages ${this.#sent.length} acknowledged, ${stored.length} stored; starts ${this.#startMs.length}, the slowest ${Math.round(Math.max(0, ...this.#startMs))} ms`,
+    ];
+    tally.failures.forEach(({ what, reason, at }) => problems.push(`${what} at ${at} s: ${reason}`));
+    return { problems, lines };
+  }
+}
+
+const START = '/api/v1/app-conversations';
+
+/** The task as soon as its conversation is there. */
+async function untilReady(client: LoadClient, task: unknown): Promise<unknown> {
+  const id = member(task, 'id');
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < deadline) {
+    const answer = await client.send('polls', 'GET', `/api/v1/app-conversations/start-tasks?ids=${id}`);
+    const [found] = listOf(answer?.body);
+    const status = jsonText(found, 'status');
+    if (status === 'READY') {
+      return found;
+    }
+    if (status === 'ERROR') {
+      throw new Error(`it ended with ERROR: ${jsonText(found, 'detail') ?? ''}`);
+    }
+    await wait(PAUSE_MS.polls);
+  }
+  throw new Error(`it was not READY after ${START_TIMEOUT_MS / 1000} s`);
+}
+
+function listOf(body: unknown): unknown[] {
+  return Array.isArray(body) ? body : [];
+}
+
+function member(body: unknown, name: string): string {
+  const found = jsonAt(body, name);
+  if (typeof found !== 'string') {
+    throw new Error(`there is no ${name} in ${JSON.stringify(body)}`);
+  }
+  return found;
+}
+
+function missing(expected: readonly number[], numbers: readonly number[]): number {
+  const got = new Set(numbers);
+  return expected.filter((number) => !got.has(number)).length;
+}
+
+function isAscending(numbers: readonly number[]): boolean {
+  return numbers.every((number, index) => index === 0 || number > (numbers[index - 1] ?? 0));
+}

@@ -1,0 +1,59 @@
+/** A request that failed, and was not under way at a replica that was killed. */
+export interface Failure {
+  what: string;
+  reason: string;
+  /** Seconds since the load began. */
+  at: number;
+}
+
+/** Counts what clients saw. */
+export class Tally {
+  readonly failures: Failure[] = [];
+  requests = 0;
+  /** Requests under way when a replica was killed, and lost with it. */
+  lostAtKills = 0;
+  /** Connections that were refused, so that the client tried again; nothing had been sent. */
+  refused = 0;
+  readonly #begun = performance.now();
+  readonly #kills: { from: number; to: number }[] = [];
+  readonly #byKind = new Map<string, number>();
+
+  /** Kills a replica: what is under way there meanwhile is lost. */
+  async duringKill(kill: () => Promise<void>): Promise<void> {
+    const span = { from: performance.now(), to: Infinity };
+    this.#kills.push(span);
+    await kill();
+    span.to = performance.now();
+  }
+
+  /** @param what the kind of request */
+  begin(what: string): number {
+    this.requests += 1;
+    this.#byKind.set(what, (this.#byKind.get(what) ?? 0) + 1);
+    return performance.now();
+  }
+
+  /**
+   * @param startedAt what `begin` returned
+   * @returns whether it was under way at a replica that was killed
+   */
+  fail(what: string, startedAt: number, reason: string): boolean {
+    const now = performance.now();
+    const isLost = this.#kills.some(({ from, to }) => startedAt <= to && from <= now);
+    if (isLost) {
+      this.lostAtKills += 1;
+    } else {
+      this.failures.push({ what, reason, at: Math.round((startedAt - this.#begun) / 100) / 10 });
+    }
+    return isLost;
+  }
+
+  get seconds(): number {
+    return (performance.now() - this.#begun) / 1000;
+  }
+
+  /** `settings 1200, tasks 600 …`. */
+  get kinds(): string {
+    return [...this.#byKind].map(([what, count]) => `${what} ${count}`).join(', ');
+  }
+}
