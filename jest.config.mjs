@@ -26,8 +26,8 @@ const shared = {
 
 /** Tests that start processes: the built service, sandboxes, shells, an embedded PostgreSQL. */
 const SYSTEM_TESTS = [
-  '/test/system/.*spec\\.ts$',
-  '/test/contracts/(?:docker|process|tool-wrapper)\\..*spec\\.ts$',
+  '/test/(?:system|kubernetes)/.*spec\\.ts$',
+  '/test/contracts/(?:docker|kubernetes|process|tool-wrapper)\\..*spec\\.ts$',
   '\\.system\\.spec\\.ts$',
 ];
 

@@ -10,6 +10,8 @@ import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 export interface FakeGithubOptions {
   latencyMs?: number;
   port?: number;
+  /** Where it listens; 127.0.0.1 by default. */
+  host?: string;
   /** Every answer waits for it: lets a test hold requests back and watch which ones come without an answer. */
   gate?: (request: FakeRequest) => Promise<void>;
   /** Fields that this server is too old for. */

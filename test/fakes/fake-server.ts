@@ -52,11 +52,12 @@ export class FakeServer {
     this.origin = origin;
   }
 
-  /** Listens on 127.0.0.1; `port` 0 (any) by default; every answer waits `latencyMs` (0 by default). */
+  /** Listens on `host` (127.0.0.1 by default), `port` (any by default); every answer waits `latencyMs` (0 by default). */
   static async start(
     handler: FakeHandler,
-    options: { latencyMs?: number; port?: number } = {},
+    options: { latencyMs?: number; port?: number; host?: string } = {},
   ): Promise<FakeServer> {
+    const host = options.host ?? '127.0.0.1';
     let self: FakeServer;
     const server = createServer((request, response) => {
       self.serve(handler, options.latencyMs ?? 0, request, response).catch((error: unknown) => {
@@ -69,9 +70,9 @@ export class FakeServer {
     server.keepAliveTimeout = 60_000;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(options.port ?? 0, '127.0.0.1', resolve);
+      server.listen(options.port ?? 0, host, resolve);
     });
-    self = new FakeServer(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    self = new FakeServer(server, `http://${host}:${(server.address() as AddressInfo).port}`);
     return self;
   }
 

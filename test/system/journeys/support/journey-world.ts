@@ -63,8 +63,13 @@ export class JourneyWorld {
   /**
    * @param embedded the service starts a database of its own in its data folder
    * @param host address of this machine at which sandboxes reach the model and the git server
+   * @param githubHost address of this machine at which the service reaches the API of the git host
    */
-  static async open({ embedded = false, host = '127.0.0.1' } = {}): Promise<JourneyWorld> {
+  static async open({
+    embedded = false,
+    host = '127.0.0.1',
+    githubHost = '127.0.0.1',
+  } = {}): Promise<JourneyWorld> {
     const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
     // Sandboxes run as other users where we are root.
     await chmod(folder, 0o711);
@@ -74,7 +79,7 @@ export class JourneyWorld {
       embedded ? null : await createTestDatabase(),
       await ScriptedLlm.start(script, { host }),
       await startGitHttpServer(`x-access-token:${hub.token}`, host),
-      await startFakeGithub(hub),
+      await startFakeGithub(hub, { host: githubHost }),
       hub,
     );
   }

@@ -1,0 +1,72 @@
+// Runs what needs a cluster: contracts, journeys, faults, rights and the deployment of deploy/kubernetes.
+// npm run test:kubernetes -- [parts of paths] [options of Jest]
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const PATHS = String.raw`test/(kubernetes/|contracts/kubernetes)`;
+const AGENT_SANDBOX = 'apis/agents.x-k8s.io/v1beta1';
+/** Pods of several files at a time are more than a small node can run. */
+const WORKERS = '2';
+
+const HELP = `npm run test:kubernetes runs against the cluster of KUBECONFIG, in namespaces that it makes and removes. It needs
+
+  a cluster      any whose administrator you are. One of your own: kind create cluster (https://kind.sigs.k8s.io), or k3d,
+                 minikube, k3s. Then: export KUBECONFIG=$HOME/.kube/config
+  agent-sandbox  0.5 or newer, with its extensions: kubectl apply -f of manifest.yaml and extensions.yaml of a release of
+                 https://github.com/kubernetes-sigs/agent-sandbox
+  kubectl        on PATH
+  three images   on its nodes, as deploy/kubernetes/README.md builds them:
+                 slipway:trial, slipway-agent-server:trial, slipway-postgres:trial
+                 (with kind: kind load docker-image slipway:trial slipway-agent-server:trial slipway-postgres:trial)
+  an address     of this machine that pods reach, since models and git servers of the tests run here. It is found where this
+                 machine is a node of the cluster; else SLIPWAY_TEST_HOST_ADDRESS (with kind: the gateway of its network)
+`;
+
+function kubectl(...args) {
+  const { status, error, stdout, stderr } = spawnSync('kubectl', args, { encoding: 'utf8' });
+  return { ok: status === 0, text: error ? `kubectl: ${error.message}` : `${stdout}${stderr}`.trim() };
+}
+
+/** What is missing, in one line; null: nothing. */
+function missing() {
+  const file = process.env['KUBECONFIG'] ?? '';
+  if (file === '') {
+    return 'KUBECONFIG names no cluster';
+  }
+  if (!existsSync(file)) {
+    return `KUBECONFIG names ${file}, which is not there`;
+  }
+  const server = kubectl('get', '--raw', '/readyz');
+  if (!server.ok) {
+    return `the cluster does not answer: ${server.text}`;
+  }
+  return kubectl('get', '--raw', `/${AGENT_SANDBOX}`).ok
+    ? null
+    : `the cluster has no ${AGENT_SANDBOX}: agent-sandbox is not installed`;
+}
+
+const problem = missing();
+if (problem === null) {
+  const jest = path.join(ROOT, 'node_modules/jest/bin/jest.js');
+  const chosen = process.argv.slice(2);
+  const args = [
+    ['--max-semi-space-size=32', '--disable-warning=ExperimentalWarning', jest],
+    ['--maxWorkers', WORKERS, '--testPathPatterns', PATHS],
+    ['--selectProjects', 'system'],
+  ].flat();
+  const { status, error } = spawnSync(process.execPath, args.concat(chosen), {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: { ...process.env, SLIPWAY_TEST_KUBECONFIG: path.resolve(process.env['KUBECONFIG'] ?? '') },
+  });
+  if (error) {
+    throw error;
+  }
+  process.exitCode = status ?? 1;
+} else {
+  process.stderr.write(`Nothing was tested: ${problem}.\n\n${HELP}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { NetworkingV1Api } from '@kubernetes/client-node';
+import { until } from '../support/until.js';
+import type { ApiClient } from '../system/journeys/support/api-client.js';
+import { JourneyWorld } from '../system/journeys/support/journey-world.js';
+import {
+  fixFailingCheck,
+  pauseAndGoOn,
+  removeWhole,
+  userWithFailingCheck,
+} from './support/failing-check.story.js';
+import { describeInCluster } from './support/in-cluster.js';
+import { ServiceRelay } from './support/service-relay.js';
+import { TestCluster } from './support/test-cluster.js';
+import { TrialDeployment } from './support/trial-deployment.js';
+
+jest.setTimeout(240_000);
+
+describeInCluster('deploy/kubernetes, applied', () => {
+  let cluster: TestCluster;
+  let journey: JourneyWorld;
+  let trial: TrialDeployment;
+  let relay: ServiceRelay;
+  let user: ApiClient;
+
+  beforeAll(async () => {
+    cluster = await TestCluster.open();
+    const host = cluster.hostAddress;
+    journey = await JourneyWorld.open({ embedded: true, host, githubHost: host });
+    trial = await TrialDeployment.apply(cluster, journey.adminKey, {
+      GITHUB_API_URL: journey.github.origin,
+      GITHUB_CLONE_URL: journey.git.origin,
+      RATE_LIMIT_PER_MINUTE: '0',
+    });
+    relay = await ServiceRelay.start(cluster, { namespace: trial.namespace, service: 'slipway', port: 3000 });
+    journey.url = relay.url;
+    user = await userWithFailingCheck(journey);
+  });
+
+  afterAll(async () => {
+    await relay.close();
+    await trial.remove();
+    await journey.close();
+    await cluster.close();
+  });
+
+  const podsOf = async (sandboxId: string): Promise<string[]> => {
+    const pods = await cluster.pods(trial.sandboxes, `slipway.sandbox-id=${sandboxId}`);
+    return pods.map(({ metadata }) => metadata?.name ?? '');
+  };
+
+  it('does the main job and holds a conversation through the Service', async () => {
+    const started = await fixFailingCheck(user, journey);
+    expect(await podsOf(started.sandboxId)).toHaveLength(1);
+    await pauseAndGoOn(user, started, podsOf);
+    await removeWhole(user, started, () => cluster.remains(trial.sandboxes));
+  });
+
+  it('lets nothing but its own pods into sandboxes', async () => {
+    const networking = cluster.config.makeApiClient(NetworkingV1Api);
+    const { items } = await networking.listNamespacedNetworkPolicy({ namespace: trial.sandboxes });
+    const rules = items.flatMap(({ spec }) => spec?.ingress ?? []);
+    expect(rules).toEqual([
+      {
+        from: [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': trial.namespace } },
+            podSelector: { matchLabels: { 'app.kubernetes.io/name': 'slipway' } },
+          },
+        ],
+      },
+    ]);
+  });
+
+  it('replaces a replica that is killed, while the other one answers', async () => {
+    const [victim = ''] = await trial.pods();
+    await cluster.core.deleteNamespacedPod({
+      name: victim,
+      namespace: trial.namespace,
+      gracePeriodSeconds: 0,
+    });
+    expect(await user.get('/api/settings')).toMatchObject({ git_user_name: 'Ada Byron' });
+    await until(async () => (await trial.replicas()) === 2 && !(await trial.pods()).includes(victim));
+  });
+});

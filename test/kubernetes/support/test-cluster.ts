@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import {
+  CoreV1Api,
+  CustomObjectsApi,
+  KubeConfig,
+  RbacAuthorizationV1Api,
+  type V1Pod,
+  type V1Role,
+} from '@kubernetes/client-node';
+import { parse } from 'yaml';
+import { ApiServerProxy } from './api-server-proxy.js';
+
+export const DEPLOY = path.join(import.meta.dirname, '../../../deploy/kubernetes');
+export const ROLE_FILE = path.join(DEPLOY, 'base/sandboxes/role.yaml');
+/** `npm run test:kubernetes` sets it, once it has found a cluster. */
+export const CLUSTER = process.env['SLIPWAY_TEST_KUBECONFIG'] ?? '';
+/** The image of `npm run image:agent-server`, as nodes of the cluster know it. */
+export const AGENT_IMAGE = process.env['SLIPWAY_TEST_KUBERNETES_IMAGE'] ?? 'slipway-agent-server:trial';
+
+const ACCOUNT = 'slipway';
+const TOKEN_SECONDS = 3600;
+const GROUP = { group: 'agents.x-k8s.io', version: 'v1beta1', plural: 'sandboxes' } as const;
+
+/** How a service reaches a namespace for sandboxes. */
+export interface ClusterAccess {
+  namespace: string;
+  proxy: ApiServerProxy;
+  /** A file for the service: it leads to the proxy, as the account that has the Role of `deploy/kubernetes`. */
+  kubeconfig: string;
+}
+
+/** The cluster that tests run against, as its administrator. */
+export class TestCluster {
+  readonly core: CoreV1Api;
+  readonly objects: CustomObjectsApi;
+  private readonly namespaces: string[] = [];
+  private readonly proxies: ApiServerProxy[] = [];
+
+  private constructor(
+    readonly config: KubeConfig,
+    /** An address of this machine at which pods reach it. */
+    readonly hostAddress: string,
+    /** Whether this machine is a node of the cluster, and thus reaches its pods. */
+    readonly reachesPods: boolean,
+  ) {
+    this.core = config.makeApiClient(CoreV1Api);
+    this.objects = config.makeApiClient(CustomObjectsApi);
+  }
+
+  static async open(): Promise<TestCluster> {
+    const config = new KubeConfig();
+    config.loadFromFile(CLUSTER);
+    const { items } = await config.makeApiClient(CoreV1Api).listNode();
+    const nodes = items.flatMap(({ status }) => (status?.addresses ?? []).map(({ address }) => address));
+    const own = Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])
+      .map(({ address }) => address);
+    const shared = nodes.find((address) => own.includes(address));
+    const host = process.env['SLIPWAY_TEST_HOST_ADDRESS'] ?? shared;
+    if (host === undefined) {
+      throw new Error(
+        'pods have to reach the fakes of the tests: set SLIPWAY_TEST_HOST_ADDRESS to an address of this machine that they reach',
+      );
+    }
+    return new TestCluster(config, host, shared !== undefined);
+  }
+
+  /** A namespace for sandboxes as `deploy/kubernetes` makes it, and the account of a service that may use it. */
+  async access(folder: string): Promise<ClusterAccess> {
+    const namespace = `slipway-test-${randomBytes(4).toString('hex')}`;
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await this.core.createNamespace({ body: { metadata: { name: namespace, labels } } });
+    this.namespaces.push(namespace);
+    await this.core.createNamespacedServiceAccount({ namespace, body: { metadata: { name: ACCOUNT } } });
+    const rbac = this.config.makeApiClient(RbacAuthorizationV1Api);
+    const role: V1Role = parse(await readFile(ROLE_FILE, 'utf8'));
+    await rbac.createNamespacedRole({ namespace, body: role });
+    await rbac.createNamespacedRoleBinding({
+      namespace,
+      body: {
+        metadata: { name: ACCOUNT },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: role.metadata?.name ?? '' },
+        subjects: [{ kind: 'ServiceAccount', name: ACCOUNT, namespace }],
+      },
+    });
+    const { status } = await this.core.createNamespacedServiceAccountToken({
+      name: ACCOUNT,
+      namespace,
+      body: { spec: { audiences: [], expirationSeconds: TOKEN_SECONDS } },
+    });
+    const proxy = await ApiServerProxy.start(await this.address());
+    this.proxies.push(proxy);
+    const kubeconfig = path.join(folder, `${namespace}.kubeconfig`);
+    await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(proxy.url, namespace, status?.token ?? '')), {
+      mode: 0o600,
+    });
+    return { namespace, proxy, kubeconfig };
+  }
+
+  /** Pods of a namespace that have not been told to end. */
+  async pods(namespace: string, labelSelector?: string): Promise<V1Pod[]> {
+    const { items } = await this.core.listNamespacedPod({ namespace, labelSelector });
+    return items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
+  }
+
+  /** Names of all that a sandbox may consist of: its resource, pods, claims. */
+  async remains(namespace: string): Promise<string[]> {
+    const sandboxes: { items: { metadata: { name: string } }[] } =
+      await this.objects.listNamespacedCustomObject({
+        ...GROUP,
+        namespace,
+      });
+    const { items: pods } = await this.core.listNamespacedPod({ namespace });
+    const { items: claims } = await this.core.listNamespacedPersistentVolumeClaim({ namespace });
+    return [...sandboxes.items, ...pods, ...claims].map(({ metadata }) => metadata?.name ?? '');
+  }
+
+  /** The resources of sandboxes as they are stored. */
+  async sandboxes(namespace: string): Promise<unknown[]> {
+    const list: { items: unknown[] } = await this.objects.listNamespacedCustomObject({ ...GROUP, namespace });
+    return list.items;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.close()));
+    await Promise.all(this.namespaces.map((name) => this.core.deleteNamespace({ name })));
+  }
+
+  private async address(): Promise<Parameters<typeof ApiServerProxy.start>[0]> {
+    const cluster = this.config.getCurrentCluster();
+    if (cluster === null) {
+      throw new Error(`${CLUSTER} names no cluster`);
+    }
+    const { server, caData, caFile, skipTLSVerify } = cluster;
+    const ca = caData ? Buffer.from(caData, 'base64') : caFile ? await readFile(caFile) : undefined;
+    return { server, ca, rejectUnauthorized: !skipTLSVerify };
+  }
+}
+
+function kubeconfigOf(server: string, namespace: string, token: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server } }],
+    users: [{ name: ACCOUNT, user: { token } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: ACCOUNT, namespace } }],
+    'current-context': 'test',
+  };
+}

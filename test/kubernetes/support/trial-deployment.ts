@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { AppsV1Api, CoreV1Api } from '@kubernetes/client-node';
+import { CLUSTER, DEPLOY, type TestCluster } from './test-cluster.js';
+
+const run = promisify(execFile);
+const NAMESPACE = 'slipway-trial';
+const SANDBOXES = 'slipway-trial-sandboxes';
+const ROLL_OUT_TIMEOUT = '120s';
+
+/** `deploy/kubernetes/overlays/trial`, applied as its README says. */
+export class TrialDeployment {
+  readonly namespace = NAMESPACE;
+  readonly sandboxes = SANDBOXES;
+
+  private constructor(
+    private readonly cluster: TestCluster,
+    private readonly folder: string,
+  ) {}
+
+  /**
+   * @param environment further variables of the service, as an overlay adds them
+   * @throws Error when somebody else has applied it: it would be removed at the end
+   */
+  static async apply(
+    cluster: TestCluster,
+    adminKey: string,
+    environment: Record<string, string>,
+  ): Promise<TrialDeployment> {
+    const { items } = await cluster.core.listNamespace();
+    if (items.some(({ metadata }) => [NAMESPACE, SANDBOXES].includes(metadata?.name ?? ''))) {
+      throw new Error(
+        `the namespace ${NAMESPACE} is there already: kubectl delete namespace ${NAMESPACE} ${SANDBOXES}`,
+      );
+    }
+    const folder = await mkdtemp(path.join(tmpdir(), 'overlay-'));
+    const trial = new TrialDeployment(cluster, folder);
+    try {
+      await trial.applyAll(adminKey, environment);
+      return trial;
+    } catch (error) {
+      const state = await trial.kubectl('get', 'pods,events', '--namespace', NAMESPACE).catch(String);
+      await trial.remove();
+      throw new Error(`the deployment did not come up:\n${state}`, { cause: error });
+    }
+  }
+
+  /** Runs kubectl and answers what it printed. */
+  async kubectl(...args: string[]): Promise<string> {
+    const { stdout } = await run('kubectl', ['--kubeconfig', CLUSTER, ...args]);
+    return stdout;
+  }
+
+  async untilRolledOut(): Promise<void> {
+    await this.rollOut('slipway');
+  }
+
+  /** Pods of the service that have not been told to end. */
+  async pods(): Promise<string[]> {
+    const pods = await this.cluster.pods(NAMESPACE, 'app.kubernetes.io/name=slipway');
+    return pods.map(({ metadata }) => metadata?.name ?? '');
+  }
+
+  async replicas(): Promise<number> {
+    const apps = this.cluster.config.makeApiClient(AppsV1Api);
+    const { status } = await apps.readNamespacedDeployment({ name: 'slipway', namespace: NAMESPACE });
+    return status?.readyReplicas ?? 0;
+  }
+
+  async remove(): Promise<void> {
+    const core = this.cluster.config.makeApiClient(CoreV1Api);
+    await Promise.allSettled([SANDBOXES, NAMESPACE].map((name) => core.deleteNamespace({ name })));
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  private async applyAll(adminKey: string, environment: Record<string, string>): Promise<void> {
+    const password = randomBytes(16).toString('hex');
+    await this.kubectl('create', 'namespace', NAMESPACE);
+    await this.secret('postgres', { POSTGRES_PASSWORD: password });
+    await this.kubectl('apply', '--kustomize', path.join(DEPLOY, 'overlays/trial/postgres'));
+    await this.rollOut('postgres');
+    const [postgres] = await this.cluster.pods(NAMESPACE, 'app.kubernetes.io/name=postgres');
+    await this.secret('slipway', {
+      DATABASE_URL: `postgres://slipway:${password}@${postgres?.status?.podIP}:5432/slipway`,
+      ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+      BOOTSTRAP_API_KEY: adminKey,
+    });
+    await this.writeOverlay(environment);
+    await this.kubectl('apply', '--kustomize', this.folder);
+    await this.rollOut('slipway');
+  }
+
+  private async rollOut(deployment: string): Promise<void> {
+    const args = ['rollout', 'status', `deployment/${deployment}`, '--namespace', NAMESPACE];
+    await this.kubectl(...args, '--timeout', ROLL_OUT_TIMEOUT);
+  }
+
+  private async secret(name: string, stringData: Record<string, string>): Promise<void> {
+    const body = { metadata: { name }, stringData };
+    await this.cluster.core.createNamespacedSecret({ namespace: NAMESPACE, body });
+  }
+
+  private async writeOverlay(environment: Record<string, string>): Promise<void> {
+    const overlay = {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization',
+      resources: [path.relative(this.folder, path.join(DEPLOY, 'overlays/trial'))],
+      configMapGenerator: [
+        {
+          name: 'slipway',
+          namespace: NAMESPACE,
+          behavior: 'merge',
+          literals: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+        },
+      ],
+    };
+    await writeFile(path.join(this.folder, 'kustomization.yaml'), JSON.stringify(overlay));
+  }
+}
