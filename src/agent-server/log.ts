@@ -1,10 +1,19 @@
+import { currentTraceId } from './http/request-spans.js';
+
 /** Writes one line of JSON to standard error. Fields never hold a secret, a user's text or an address with a query. */
 export function log(
   level: 'info' | 'warn' | 'error',
   message: string,
   fields: Record<string, unknown> = {},
 ): void {
-  const line = { time: new Date().toISOString(), level, message, ...fields };
+  const traceId = currentTraceId();
+  const line = {
+    time: new Date().toISOString(),
+    level,
+    message,
+    ...fields,
+    ...(traceId !== null && { trace_id: traceId }),
+  };
   process.stderr.write(`${JSON.stringify(line)}\n`);
 }
 

@@ -14,6 +14,7 @@ import { GitWorkspace } from './git/git-workspace.js';
 import { privateFolder } from './git/private-repository.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
 import { LazyApp } from './http/lazy-app.js';
+import { handleTraced } from './http/request-spans.js';
 import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
 import { listenOnSocket, startRelays } from './port-relay.js';
@@ -54,7 +55,7 @@ export async function listenUnassigned(options: ListenOptions): Promise<Unassign
   const app = new LazyApp(hosts, async () => await import('./http/app.js'));
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
-    app.handle,
+    (request, response) => handleTraced(request, response, app.handle),
   );
   server.on('upgrade', app.upgrade);
   const relays = await startRelays(options.relays);

@@ -8,6 +8,7 @@ import { EncryptionKeyCheck } from './encryption-key-check.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ServiceState } from './service-state.entity.js';
 import { ServiceStateRepository } from './service-state.repository.js';
+import { StatementSpans } from './statement-spans.js';
 
 /** Longer than the server's own limit for a statement, so that only a server that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;
@@ -16,13 +17,16 @@ const QUERY_TIMEOUT_MS = 20_000;
 @Global()
 @Module({})
 export class DatabaseModule {
-  static register(addresses: DatabaseAddresses, poolSize: number): DynamicModule {
+  /** @param traced whether statements are measured as parts of traces */
+  static register(addresses: DatabaseAddresses, poolSize: number, traced = false): DynamicModule {
     const options = dataSourceOptions(addresses.main, poolSize);
+    const subscribers = options.subscribers ?? [];
     return {
       module: DatabaseModule,
       imports: [
         TypeOrmModule.forRoot({
           ...options,
+          subscribers: traced && Array.isArray(subscribers) ? [...subscribers, StatementSpans] : subscribers,
           extra: { ...options.extra, query_timeout: QUERY_TIMEOUT_MS },
           autoLoadEntities: true,
           retryAttempts: 1,

@@ -7,6 +7,8 @@ import {
   type Repository,
 } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { traced } from '../common/tracing/tracing.js';
+import { statementSpan } from './statement-spans.js';
 
 /** Lets raw SQL name an entity's columns and turn its rows into entities. */
 export class EntityRows<Entity extends ObjectLiteral> {
@@ -83,6 +85,17 @@ export class NamedStatement<Row extends QueryResultRow> {
   }
 
   private async on(
+    connection: Pick<ClientBase, 'query'>,
+    unnamed: boolean,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
+    return traced(
+      () => statementSpan(this.name),
+      () => this.query(connection, unnamed, values),
+    );
+  }
+
+  private async query(
     connection: Pick<ClientBase, 'query'>,
     unnamed: boolean,
     values: readonly unknown[],

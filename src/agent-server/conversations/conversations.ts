@@ -8,6 +8,7 @@ import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isAgentEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
+import { agentSpan } from '../http/request-spans.js';
 import { log } from '../log.js';
 import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -141,7 +142,7 @@ export class Conversations {
       });
       return { conversation: existing, created: false };
     }
-    const starting = this.#create(chosen, request);
+    const starting = agentSpan('create conversation', () => this.#create(chosen, request));
     this.#starting.set(chosen, starting);
     try {
       return { conversation: await starting, created: true };
@@ -267,7 +268,9 @@ export class Conversations {
       loadSkills: async () => {
         // It loads zod, and nobody waits for that before the server listens.
         const { skillsOfAgent } = await import('../skills/agent-context.js');
-        return await skillsOfAgent(record.agent, record.workingDir, this.#options.skills);
+        return await agentSpan('read skills', () =>
+          skillsOfAgent(record.agent, record.workingDir, this.#options.skills),
+        );
       },
       onChange: () => {
         const conversation = this.find(record.id);

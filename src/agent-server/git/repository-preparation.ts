@@ -3,6 +3,7 @@ import type { GitServerCredential, GitPrepareResponse, GitPrepareFailure } from 
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
+import { agentSpan } from '../http/request-spans.js';
 import type { ToolView } from '../tool-view.js';
 import { gitSecrets } from './git-credentials.js';
 import type { PrepareRequest } from './git-schemas.js';
@@ -47,7 +48,9 @@ export class RepositoryPreparation {
     if (running !== undefined) {
       return await running;
     }
-    const preparing = this.#prepare(folder, request).finally(() => this.#running.delete(folder));
+    const preparing = agentSpan('prepare repository', () => this.#prepare(folder, request)).finally(() =>
+      this.#running.delete(folder),
+    );
     this.#running.set(folder, preparing);
     return await preparing;
   }
@@ -184,7 +187,7 @@ async function createRepository(plan: RepositoryPlan, place: PreparationPlace): 
           '',
           ...who(plan),
         ])
-      : await cloneRepository(plan, url, place);
+      : await agentSpan('clone repository', () => cloneRepository(plan, url, place));
   if (outcome.ok) {
     return await succeeded(folder, place, outcome.output);
   }
@@ -213,11 +216,13 @@ async function cloneRepository(
     await cloned.packRefs(content.refs);
     const { format, branch, commit, defaultBranch } = content;
     const texts = [format, branch, commit, defaultBranch, plan.newBranch].map((text) => text ?? '');
-    const created = await handOver(cloned, ['objects', 'packed-refs'], view, {
-      script: CREATE_REPOSITORY,
-      args: [plan.folder, url, ...texts, ...who(plan)],
-      ...limits,
-    });
+    const created = await agentSpan('check out files', () =>
+      handOver(cloned, ['objects', 'packed-refs'], view, {
+        script: CREATE_REPOSITORY,
+        args: [plan.folder, url, ...texts, ...who(plan)],
+        ...limits,
+      }),
+    );
     return { ...created, output: joinLines(said, created.output) };
   });
 }

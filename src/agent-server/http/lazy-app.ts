@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { AllowedHosts } from '../../common/requests/allowed-hosts.js';
+import { agentSpan } from './request-spans.js';
 
 /** The routes and sockets of the server, once they are loaded. */
 export interface HttpApp {
@@ -68,7 +69,7 @@ export class LazyApp {
     } else if (READY.test(address)) {
       sendJson(response, 503, { status: 'starting' });
     } else {
-      void this.#loaded(create).then((app) => app.handle(request, response));
+      void agentSpan('load routes', () => this.#loaded(create)).then((app) => app.handle(request, response));
     }
   };
 

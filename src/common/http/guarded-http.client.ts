@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises';
 import type { Dispatcher } from 'undici';
 import { errorCode } from '../errors/error-message.js';
 import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
+import { type SpanStart, traced } from '../tracing/tracing.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
@@ -72,6 +73,17 @@ export class GuardedHttpClient {
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
+    return traced(
+      () => requestSpan(exchange.method, target),
+      async (span) => {
+        const response = await this.send(target, exchange, init);
+        span?.set({ 'http.response.status_code': response.status });
+        return response;
+      },
+    );
+  }
+
+  private async send(target: URL, exchange: HttpExchange, init: GuardedRequestInit): Promise<Response> {
     const pending = runWithDeadline(
       Math.min(init.timeoutMs ?? Infinity, this.options.timeoutMs),
       init.signal,
@@ -243,6 +255,22 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
   return new UpstreamError('network', origin, {
     cause: new Error(errorCode(error) ?? 'connection failed'),
   });
+}
+
+/**
+ * The address is left out: paths of webhooks, and of some APIs, hold keys. The host learns nothing of the trace either: it
+ * is a stranger's.
+ */
+function requestSpan(method: string, { hostname, port, protocol }: URL): SpanStart {
+  return {
+    name: method,
+    kind: 'client',
+    attributes: {
+      'http.request.method': method,
+      'server.address': hostname,
+      'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+    },
+  };
 }
 
 async function resolveHost(hostname: string): ReturnType<ResolveHost> {

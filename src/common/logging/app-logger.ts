@@ -1,5 +1,6 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { currentRequest } from '../requests/request-context.js';
+import { currentSpan } from '../tracing/tracing.js';
 
 const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   debug: ['fatal', 'error', 'warn', 'log', 'debug'],
@@ -39,7 +40,7 @@ export interface AppLoggerOptions {
   format: 'json' | 'pretty';
 }
 
-/** Nest's logger with our levels and masks, and with the request's id and user in every line. */
+/** Nest's logger with our levels and masks, and with the ids of request, user, trace and span in every line. */
 export class AppLogger extends ConsoleLogger {
   constructor(options: AppLoggerOptions) {
     const json = options.format === 'json';
@@ -57,7 +58,7 @@ export class AppLogger extends ConsoleLogger {
   /** Writes the time once, as text, in place of Nest's milliseconds. */
   protected override stringifyJsonLogObject({ timestamp, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
-    return super.stringifyJsonLogObject({ time, ...line, ...requestMembers() });
+    return super.stringifyJsonLogObject({ time, ...line, ...contextMembers() });
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
@@ -65,17 +66,25 @@ export class AppLogger extends ConsoleLogger {
     if (level === 'log' && CHATTER.has(context ?? '') && !this.isLevelEnabled('debug')) {
       return;
     }
-    const members = this.options.json === true ? {} : requestMembers();
+    const members = this.options.json === true ? {} : contextMembers();
     const shown =
       params !== undefined || Object.keys(members).length > 0 ? { ...params, ...members } : params;
     super.printMessages(messages, context, level, stream, stack, shown);
   }
 }
 
-function requestMembers(): { request_id?: string; user_id?: string } {
-  const request = currentRequest();
-  if (!request) {
-    return {};
-  }
-  return { request_id: request.requestId, ...(request.userId !== undefined && { user_id: request.userId }) };
+interface ContextMembers {
+  request_id?: string;
+  user_id?: string;
+  trace_id?: string;
+  span_id?: string;
+}
+
+function contextMembers(): ContextMembers {
+  const [request, span] = [currentRequest(), currentSpan()];
+  return {
+    ...(request && { request_id: request.requestId }),
+    ...(request?.userId !== undefined && { user_id: request.userId }),
+    ...(span && { trace_id: span.context.traceId, span_id: span.context.spanId }),
+  };
 }

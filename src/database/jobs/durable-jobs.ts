@@ -13,7 +13,7 @@ import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
-import { type JobHandler, type JobQueue, JobQueueWorker } from './job-queue.worker.js';
+import { type JobHandler, type JobQueue, JobQueueWorker, withTraceparent } from './job-queue.worker.js';
 import { createQueue, hasJobs, openJobStore, transactionDatabase } from './job-store.js';
 
 const CHANNEL = 'jobs';
@@ -57,7 +57,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
    */
   async send(manager: EntityManager, queue: string, data: object): Promise<void> {
     const boss = await this.open();
-    await boss.send(queue, data, { db: transactionDatabase(manager) });
+    await boss.send(queue, withTraceparent(data), { db: transactionDatabase(manager) });
     await this.notifications.publish(manager, CHANNEL, queue);
   }
 

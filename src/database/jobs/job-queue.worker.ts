@@ -3,6 +3,7 @@ import type { Logger } from '@nestjs/common';
 import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
 import { errorMessage, errorStack } from '../../common/errors/error-message.js';
 import { jsonText } from '../../common/json-access.js';
+import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tracing/tracing.js';
 
 /** A queue of jobs that survive the process that sent them. */
 export interface JobQueue {
@@ -133,11 +134,12 @@ export class JobQueueWorker {
     const signal = AbortSignal.any([this.#stopping.signal, job.signal]);
     try {
       signal.throwIfAborted();
-      await this.#handler({
-        data: job.data,
-        signal,
-        failure: jsonText(job.sourceOutput, 'message') ?? jsonText(job.sourceOutput, 'value', 'message'),
-      });
+      const failure = jsonText(job.sourceOutput, 'message') ?? jsonText(job.sourceOutput, 'value', 'message');
+      await tracedFrom(
+        jsonText(job.data, TRACEPARENT_MEMBER),
+        () => attemptSpan(this.#queue, job),
+        () => this.#handler({ data: job.data, signal, failure }),
+      );
       return { id: job.id, status: 'completed' };
     } catch (error) {
       return await this.#settleFailure(job, error);
@@ -157,6 +159,29 @@ export class JobQueueWorker {
     }
     return { id: job.id, status: 'failed', output: { message: errorMessage(error) } };
   }
+}
+
+/** Of a job's data: the span that sent it. Whichever process works on it continues the trace. */
+const TRACEPARENT_MEMBER = 'traceparent';
+
+/** Data of a job with what its worker needs to continue the sender's trace, if there is one. */
+export function withTraceparent(data: object): object {
+  const traceparent = currentTraceparent();
+  return traceparent === null ? data : { ...data, [TRACEPARENT_MEMBER]: traceparent };
+}
+
+function attemptSpan({ name }: JobQueue, { id, retryCount }: JobWithMetadata): SpanStart {
+  return {
+    name: `process ${name}`,
+    kind: 'consumer',
+    attributes: {
+      'messaging.system': 'pg-boss',
+      'messaging.operation.type': 'process',
+      'messaging.destination.name': name,
+      'messaging.message.id': id,
+      'slipway.job.retries': retryCount,
+    },
+  };
 }
 
 const WORK_OPTIONS = {

@@ -70,7 +70,7 @@ export class AgentServerClient {
   async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
     try {
       const target = { address, sessionKey: '' };
-      const text = await this.http.text(target, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS });
+      const text = await this.http.text(target, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS, isPoll: true });
       return jsonAt(parseJson(text), 'assigned') === false ? 'unassigned' : 'assigned';
     } catch (error) {
       if (error instanceof AgentServerError) {

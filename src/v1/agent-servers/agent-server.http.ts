@@ -1,10 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher, FormData } from 'undici';
+import { SPANS_HEADER } from '../../agent-protocol/spans.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
 import { JsonBoundsError } from '../../common/requests/json-outline.js';
+import { TRACEPARENT_HEADER } from '../../common/tracing/trace-context.js';
+import {
+  currentSpan,
+  currentTracer,
+  type Span,
+  type SpanStart,
+  traced,
+} from '../../common/tracing/tracing.js';
 import { AgentServerConnections } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
+import { agentServerSpans } from './agent-server.spans.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
@@ -16,6 +26,7 @@ const MAX_DROPPED_BYTES = 64 * 1024;
 const MAX_SHORT_BYTES = MIB / 4;
 const MAX_DETAIL = 500;
 const NO_REASON = 'no reason given';
+const ID_IN_PATH = /\/[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}(?=\/|$)/gi;
 
 type ResponseBody = Dispatcher.ResponseData['body'];
 
@@ -71,6 +82,8 @@ interface AgentServerCall {
   form?: FormData;
   timeoutMs?: number;
   signal?: AbortSignal;
+  /** It is repeated until it succeeds, so that it is no span of its own. */
+  isPoll?: boolean;
 }
 
 interface JsonCall extends AgentServerCall {
@@ -182,6 +195,21 @@ export class AgentServerHttp {
     path: string,
     call: AgentServerCall = {},
   ): Promise<AgentServerResponse> {
+    if (call.isPoll === true) {
+      return this.request(target, path, call, currentSpan());
+    }
+    return traced(
+      () => callSpan(path, call),
+      (span) => this.request(target, path, call, span),
+    );
+  }
+
+  private async request(
+    target: AgentServerTarget,
+    path: string,
+    call: AgentServerCall,
+    span: Span | null,
+  ): Promise<AgentServerResponse> {
     const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
@@ -191,6 +219,7 @@ export class AgentServerHttp {
     }
     const deadline = AbortSignal.timeout(timeoutMs);
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    const startedAt = Date.now();
     try {
       const { pool, origin } = await this.connections.dispatcher(target);
       const response = await pool.request({
@@ -201,10 +230,14 @@ export class AgentServerHttp {
           accept: 'application/json',
           'x-session-api-key': target.sessionKey,
           ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
         },
         body: form ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signals,
       });
+      if (span) {
+        recordSpans(response, span, { startedAt, path, call });
+      }
       if (response.statusCode < 200 || response.statusCode > 299) {
         throw new AgentServerError(response.statusCode, failureDetail(await readShortText(response.body)));
       }
@@ -213,6 +246,41 @@ export class AgentServerHttp {
       throw failureOf(error);
     }
   }
+}
+
+/** Puts what the agent server measured into the trace of the call. */
+function recordSpans(
+  { statusCode, headers }: Dispatcher.ResponseData,
+  span: Span,
+  { startedAt, path, call }: { startedAt: number; path: string; call: AgentServerCall },
+): void {
+  const isPoll = call.isPoll === true;
+  if (!isPoll) {
+    span.set({ 'http.response.status_code': statusCode });
+  }
+  const measured = agentServerSpans(headers[SPANS_HEADER], {
+    earliest: span.startedAt,
+    startedAt,
+    endedAt: Date.now(),
+    name: callName(path, call),
+  });
+  // Of a poll, what happened before it counts.
+  const kept = isPoll
+    ? measured.filter(({ kind, parent }) => kind !== 'server' && parent === null)
+    : measured;
+  if (kept.length > 0) {
+    currentTracer()?.record(kept, span, 'agent-server');
+  }
+}
+
+function callSpan(path: string, call: AgentServerCall): SpanStart {
+  const { method = 'GET' } = call;
+  return { name: callName(path, call), kind: 'client', attributes: { 'http.request.method': method } };
+}
+
+/** `POST /api/conversations/:id/run`: the ids in a path would make each call one of a kind. */
+function callName(path: string, { method = 'GET' }: AgentServerCall): string {
+  return `${method} ${path.replaceAll(ID_IN_PATH, '/:id')}`;
 }
 
 /** As the server says it: a stranger's word. */

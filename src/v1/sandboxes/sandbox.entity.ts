@@ -108,6 +108,10 @@ export class Sandbox {
   @Column('timestamptz', { name: 'last_activity_at' })
   lastActivityAt: Date;
 
+  /** The span that asked for its transitional status, in W3C's form; null: none, or tracing is off. */
+  @Column('text', { nullable: true })
+  traceparent: string | null;
+
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
 

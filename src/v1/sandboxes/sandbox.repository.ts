@@ -4,6 +4,7 @@ import { type EntityManager, Not, Repository } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
+import { currentTraceparent } from '../../common/tracing/tracing.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { type LeaseClaim, SandboxLeaseRepository } from './sandbox-lease.repository.js';
@@ -26,8 +27,8 @@ const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
      (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, wishes, deadline_at,
-      held_until, last_activity_at, updated_at)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)`,
+      held_until, last_activity_at, updated_at, traceparent)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)`,
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
@@ -155,6 +156,7 @@ export class SandboxRepository {
       sandbox.deadlineAt,
       sandbox.heldUntil,
       sandbox.lastActivityAt,
+      currentTraceparent(),
     ]);
     await this.audit.append(manager, {
       action: 'sandbox.create',
@@ -190,6 +192,8 @@ export class SandboxRepository {
     const seconds = deadlineSeconds(to, DEFAULT_START_TIMEOUT_SECONDS);
     const set = {
       deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
+      // Whichever process takes it out of that status continues the trace.
+      ...(isTransitional(to) && { traceparent: currentTraceparent() }),
       ...(!ADDRESSED.includes(to) && { address: null, portAddresses: null }),
       ...change,
       status: to,

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
+import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
 import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
@@ -68,7 +69,11 @@ export class StartWorkflow {
     while (!isFinished(task.status)) {
       signal.throwIfAborted();
       try {
-        task = await this.runStep(task, signal);
+        const current = task;
+        task = await traced(
+          () => stepSpan(current),
+          () => this.runStep(current, signal),
+        );
       } catch (error) {
         if (!(error instanceof StartFailure)) {
           throw error;
@@ -141,4 +146,16 @@ export class StartWorkflow {
       });
     });
   }
+}
+
+function stepSpan({ id, status, sandboxId, appConversationId, attempt }: StartTask): SpanStart {
+  return {
+    name: `start step ${status}`,
+    attributes: {
+      'slipway.start_task.id': id,
+      'slipway.start_task.attempt': attempt,
+      'slipway.conversation.id': appConversationId,
+      'slipway.sandbox.id': sandboxId,
+    },
+  };
 }

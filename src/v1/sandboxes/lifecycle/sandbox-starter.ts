@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { traced } from '../../../common/tracing/tracing.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
@@ -113,18 +114,21 @@ export class SandboxStarter {
     const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
     try {
       onProgress({ detail: null, deadlineAt: deadline.extend() });
-      const sessionKey = await this.launch(
-        sandbox,
-        {
-          ...launch,
-          onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }),
-          onShortfall: (sentence) => shortfalls.push(sentence),
-        },
-        deadline.signal,
+      const watched: SandboxLaunch = {
+        ...launch,
+        onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }),
+        onShortfall: (sentence) => shortfalls.push(sentence),
+      };
+      const sessionKey = await traced(
+        () => ({ name: 'launch sandbox program' }),
+        () => this.launch(sandbox, watched, deadline.signal),
       );
       deadline.extend();
       const current = { id: launch.id, sessionKey };
-      const answering = await this.untilAnswering(current, deadline, startTimeoutSeconds);
+      const answering = await traced(
+        () => ({ name: 'wait for agent server' }),
+        () => this.untilAnswering(current, deadline, startTimeoutSeconds),
+      );
       return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
       // A backend that was aborted may throw an error of its own; the cause is the deadline.

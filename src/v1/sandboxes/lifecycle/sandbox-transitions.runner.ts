@@ -3,6 +3,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { LatestWrite } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
+import { errorType, type Span, type SpanStart, tracedFrom } from '../../../common/tracing/tracing.js';
 import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -36,17 +37,29 @@ export class SandboxTransitionsRunner {
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
       case 'STARTING':
-        return this.start(sandbox, signal);
+        return tracedFrom(
+          sandbox.traceparent,
+          () => transitionSpan('start sandbox', sandbox),
+          (span) => this.start(sandbox, signal, span),
+        );
       case 'PAUSING':
-        return this.pause(sandbox, signal);
+        return tracedFrom(
+          sandbox.traceparent,
+          () => transitionSpan('pause sandbox', sandbox),
+          (span) => this.pause(sandbox, signal, span),
+        );
       case 'DELETING':
-        return this.remove(sandbox, signal);
+        return tracedFrom(
+          sandbox.traceparent,
+          () => transitionSpan('remove sandbox', sandbox),
+          () => this.remove(sandbox, signal),
+        );
       default:
         return;
     }
   }
 
-  private async start(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  private async start(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
     const { id, leaseOwner } = sandbox;
     const generation = sandbox.generation + 1;
     const progress = this.progressWriter(sandbox);
@@ -76,13 +89,14 @@ export class SandboxTransitionsRunner {
       if (!(error instanceof SandboxBackendError)) {
         throw error;
       }
+      span?.fail(error.name);
       await this.fail(sandbox, error.message);
       // A program that did not answer in time may still run.
       await this.stopLeftOver(sandbox);
     }
   }
 
-  private async pause(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
     const { id, leaseOwner, deadlineAt } = sandbox;
     await this.beforeStop(sandbox);
     signal.throwIfAborted();
@@ -92,6 +106,7 @@ export class SandboxTransitionsRunner {
       if (deadlineAt !== null && this.clock.now() < deadlineAt.getTime()) {
         throw error;
       }
+      span?.fail(errorType(error));
       await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }
@@ -185,4 +200,16 @@ export class SandboxTransitionsRunner {
       },
     );
   }
+}
+
+function transitionSpan(name: string, { id, specId, backend, generation }: Sandbox): SpanStart {
+  return {
+    name,
+    attributes: {
+      'slipway.sandbox.id': id,
+      'slipway.sandbox.backend': backend,
+      'slipway.sandbox.specification': specId,
+      'slipway.sandbox.generation': generation,
+    },
+  };
 }

@@ -1,0 +1,52 @@
+import { type AfterQueryEvent, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
+import { currentSpan, currentTracer, errorType, type SpanStart } from '../common/tracing/tracing.js';
+
+/** Where the name of the table stands at the latest: behind the columns of an entity. */
+const MAX_SEARCHED = 8_000;
+const OPERATION = /^\s*([a-z]+)/i;
+const TABLE = /\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?([a-z_][a-z0-9_]*)"?/i;
+
+/** Measures the statements of TypeORM as parts of traces; those with names of ours measure themselves. */
+@EventSubscriber()
+export class StatementSpans implements EntitySubscriberInterface {
+  afterQuery({ query, success, executionTime, error }: AfterQueryEvent): void {
+    const span = currentSpan();
+    if (span === null) {
+      return;
+    }
+    const endedAt = Date.now();
+    currentTracer()?.record(
+      [
+        {
+          ...statementSpan(statementName(query)),
+          parent: null,
+          startedAt: endedAt - (executionTime ?? 0),
+          endedAt,
+          failure: success ? null : errorType(error),
+        },
+      ],
+      span,
+      'service',
+    );
+  }
+}
+
+/**
+ * What a statement is called in a trace: `SELECT sandboxes`. Its text is left out.
+ *
+ * @param query text of the statement
+ */
+export function statementName(query: string): string {
+  const operation = OPERATION.exec(query)?.[1]?.toUpperCase() ?? 'statement';
+  const table = TABLE.exec(query.slice(0, MAX_SEARCHED))?.[1];
+  return table === undefined ? operation : `${operation} ${table}`;
+}
+
+/** @param name says which statement it is, never with what values */
+export function statementSpan(name: string): SpanStart {
+  return {
+    name,
+    kind: 'client',
+    attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name },
+  };
+}

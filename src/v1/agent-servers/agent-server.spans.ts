@@ -1,0 +1,87 @@
+import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '../../agent-protocol/spans.js';
+import { parseJson } from '../../common/json-access.js';
+import type { MeasuredSpan } from '../../common/tracing/tracing.js';
+
+/** Longer than any honest list. */
+const MAX_LENGTH = 4096;
+/** Offsets and durations, microseconds. */
+const MAX_US = 24 * 3600 * 1e6;
+
+/** The call that an agent server describes, as this process measured it. Epoch milliseconds. */
+export interface MeasuredCall {
+  /** What spans of the agent server cannot begin before, such as the start of the sandbox. */
+  earliest: number;
+  startedAt: number;
+  endedAt: number;
+  /** What its own span of the call is called. */
+  name: string;
+}
+
+interface Entry {
+  name: AgentSpanName;
+  parent: number;
+  startMs: number;
+  durationMs: number;
+  failed: boolean;
+}
+
+/**
+ * The spans of an agent server for its part of a trace. What it sends is a stranger's word: only names that are known, no
+ * text, a bounded number, and nothing outside of the time that was measured here.
+ *
+ * @returns empty for anything that is no such list
+ */
+export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredSpan[] {
+  const entries = parseEntries(header);
+  const [request] = entries;
+  if (request === undefined) {
+    return [];
+  }
+  const { startedAt, endedAt, earliest } = call;
+  const durationMs = Math.min(request.durationMs, endedAt - startedAt);
+  // What is not the agent server's own time is taken for the ways there and back, equally long.
+  const arrivedAt = startedAt + (endedAt - startedAt - durationMs) / 2;
+  const within = (time: number, from: number): number => Math.min(Math.max(time, from), endedAt);
+  return entries.map(({ name, parent, startMs, durationMs: ownMs, failed }, index) => {
+    const isOwn = index === 0;
+    const from = startMs < 0 ? earliest : arrivedAt;
+    const begin = within(arrivedAt + (isOwn ? 0 : startMs), from);
+    return {
+      name: isOwn ? call.name : name,
+      kind: isOwn ? ('server' as const) : ('internal' as const),
+      parent: parent < 0 ? null : parent,
+      startedAt: begin,
+      endedAt: within(begin + (isOwn ? durationMs : ownMs), begin),
+      failure: failed ? 'error' : null,
+    };
+  });
+}
+
+function parseEntries(header: unknown): Entry[] {
+  const list = typeof header === 'string' && header.length <= MAX_LENGTH ? parseJson(header) : undefined;
+  if (!Array.isArray(list) || list.length > MAX_AGENT_SPANS) {
+    return [];
+  }
+  const entries = list.map(parseEntry);
+  return entries.every((entry) => entry !== null) && entries[0]?.name === 'request' ? entries : [];
+}
+
+function parseEntry(value: unknown, index: number): Entry | null {
+  if (!Array.isArray(value) || value.length !== 5) {
+    return null;
+  }
+  const [given, parent, startUs, durationUs, failed]: unknown[] = value;
+  const name = AGENT_SPAN_NAMES.find((known) => known === given);
+  const isValid =
+    isWholeNumber(parent, -1, index - 1) &&
+    isWholeNumber(startUs, -MAX_US, MAX_US) &&
+    isWholeNumber(durationUs, 0, MAX_US) &&
+    isWholeNumber(failed, 0, 1);
+  return name !== undefined && isValid
+    ? { name, parent, startMs: startUs / 1000, durationMs: durationUs / 1000, failed: failed === 1 }
+    : null;
+}
+
+function isWholeNumber(value: unknown, minimum: number, maximum: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= minimum && value <= maximum;
+}
