@@ -12,6 +12,7 @@ import { MetricsModule } from './metrics/metrics.module.js';
 import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
+import { TelemetryModule } from './telemetry/telemetry.module.js';
 import { V0Module } from './v0/v0.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
@@ -40,7 +41,7 @@ export class AppModule {
       imports: [
         ConfigModule.register(config),
         CryptoModule.register(resources.encryptionKeys),
-        DatabaseModule.register(resources.addresses, config.database.poolSize),
+        DatabaseModule.register(resources.addresses, config.database.poolSize, config.telemetry !== null),
         AuditModule,
         AuthModule,
         GitProvidersModule,
@@ -62,6 +63,7 @@ export class AppModule {
         V0Module,
         HealthModule,
         MetricsModule,
+        TelemetryModule,
       ],
     };
   }

@@ -22,6 +22,7 @@ import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/draining.js';
 import { Metrics } from './metrics/metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
+import { requestSpansMiddleware } from './telemetry/request-spans.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
 import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
@@ -48,7 +49,7 @@ interface RequestHosts {
 
 /** Sets up everything between the socket and the controllers, for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
-  const { http, log } = app.get(AppConfig);
+  const { http, log, telemetry } = app.get(AppConfig);
   const server = app.getHttpServer();
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
@@ -63,15 +64,17 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('query parser', 'simple');
   app.use(requestContextMiddleware);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
-  if (http.metricsPort !== null) {
-    app.use(
-      requestMetricsMiddleware(app.get(Metrics), (request) => {
-        if (ports.isFor(request)) {
-          return 'a port of a sandbox';
-        }
-        return agentServers.isFor(request) ? '/api/v1/sandboxes/:id/agent-server' : null;
-      }),
-    );
+  const unroutedName = (request: Request): string | null => {
+    if (ports.isFor(request)) {
+      return 'a port of a sandbox';
+    }
+    return agentServers.isFor(request) ? '/api/v1/sandboxes/:id/agent-server' : null;
+  };
+  if (telemetry !== null) {
+    app.use(requestSpansMiddleware(unroutedName));
+  }
+  if (http.metricsPort !== null || telemetry !== null) {
+    app.use(requestMetricsMiddleware(app.get(Metrics), unroutedName));
   }
   if (log.requests) {
     app.use(requestLogMiddleware);

@@ -6,6 +6,7 @@ import { parseDestination } from '../common/http/network-destination.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import type { GitConfig } from './git-config.js';
+import type { TelemetryConfig } from './telemetry-config.js';
 import {
   ChoiceVariable,
   commaList,
@@ -384,6 +385,8 @@ export class AppConfig implements Readonly<GeneralConfig> {
   readonly agent: AgentConfig;
   readonly sandboxes: SandboxConfig;
   readonly outbound: OutboundConfig;
+  /** Null: nothing is exported. */
+  readonly telemetry: TelemetryConfig | null;
 
   constructor(groups: AppConfig) {
     Object.assign(this, groups);

@@ -13,6 +13,7 @@ import {
 import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
 import { ConfigError } from './config.error.js';
 import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
+import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { readGroup, type Variable, variablesOf } from './variables.js';
 
 type Variables = Readonly<Record<string, string>>;
@@ -28,6 +29,7 @@ const GROUPS = [
   AgentConfig,
   SandboxConfig,
   OutboundConfig,
+  TelemetryConfig,
 ];
 
 /** Every environment variable that is read, with its default; the documents are compared with it. */
@@ -85,6 +87,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     agent: readGroup(AgentConfig, variables),
     sandboxes: readSandboxes(variables, http),
     outbound: readGroup(OutboundConfig, variables),
+    telemetry: readTelemetry(variables),
   });
 }
 

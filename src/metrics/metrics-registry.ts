@@ -39,6 +39,11 @@ export class MetricsRegistry {
     return await this.#registry.metrics();
   }
 
+  /** The same metrics for exporters of other formats. */
+  async values(): ReturnType<Registry['getMetricsAsJSON']> {
+    return await this.#registry.getMetricsAsJSON();
+  }
+
   countRequest(method: string, route: string, status: number, seconds: number): void {
     this.#requests.observe({ method, route, status }, seconds);
   }

@@ -22,7 +22,7 @@ export function requestMetricsMiddleware(
 }
 
 /** Express sets the route that it chose on the request. */
-function routePattern({ route }: Request): string | null {
+export function routePattern({ route }: Request): string | null {
   const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;
   return typeof pattern === 'string' ? pattern : null;
 }

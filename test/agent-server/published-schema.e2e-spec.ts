@@ -481,6 +481,7 @@ describe('the check itself', () => {
     path: '/api/conversations',
     query: new URLSearchParams(),
     headers: { 'content-type': 'application/json' },
+    bytes: Buffer.alloc(0),
     body: '',
     at: 0,
     ...given,

@@ -8,6 +8,8 @@ export interface FakeRequest {
   query: URLSearchParams;
   headers: Record<string, string>;
   body: string;
+  /** The same as it was sent. */
+  bytes: Buffer;
   /** When it arrived, `performance.now()`. */
   at: number;
 }
@@ -134,6 +136,7 @@ async function readRequest(incoming: IncomingMessage): Promise<FakeRequest> {
   for await (const chunk of incoming) {
     chunks.push(chunk as Buffer);
   }
+  const bytes = Buffer.concat(chunks);
   const url = new URL(incoming.url ?? '/', 'http://fake');
   return {
     method: incoming.method ?? 'GET',
@@ -142,7 +145,8 @@ async function readRequest(incoming: IncomingMessage): Promise<FakeRequest> {
     headers: Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     ),
-    body: Buffer.concat(chunks).toString('utf8'),
+    body: bytes.toString('utf8'),
+    bytes,
     at: performance.now(),
   };
 }

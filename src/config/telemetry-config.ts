@@ -1,0 +1,162 @@
+import { ConfigError } from './config.error.js';
+import {
+  ChoiceVariable,
+  commaList,
+  FromVariable,
+  IntegerVariable,
+  MatchingVariable,
+  readGroup,
+  Satisfies,
+  SwitchVariable,
+  UrlVariable,
+} from './variables.js';
+
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+const PROTOCOLS = ['http/protobuf', 'http/json'] as const;
+/** None of these can be sent by hand: they frame the request. */
+const FRAMING = /^(host|content-length|content-type|transfer-encoding|connection|upgrade|expect)$/i;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const HEADER_VALUE = /^[\x20-\x7e]{1,4096}$/;
+const RATIO = 'must be a number from 0 to 1';
+
+/**
+ * OpenTelemetry under the names that it gives its variables
+ * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). There is no such group, and
+ * nothing of it is loaded, without an endpoint.
+ */
+export class TelemetryConfig {
+  /** Base address of the collector; `/v1/traces` and `/v1/metrics` are below it. Null only while it is read. */
+  @UrlVariable(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    {},
+    Satisfies(
+      (address) => /^https?:\/\/[^?#@]+$/.test(String(address)),
+      'must be an http(s) address without user, password and query; keys go into OTEL_EXPORTER_OTLP_HEADERS',
+    ),
+  )
+  endpoint: string;
+
+  /** Sent with each request to the collector. Secret. */
+  @FromVariable('OTEL_EXPORTER_OTLP_HEADERS', { absent: {}, convert: parseHeaders })
+  headers: Readonly<Record<string, string>>;
+
+  @ChoiceVariable('OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, { default: 'http/protobuf' })
+  protocol: (typeof PROTOCOLS)[number];
+
+  /** Deadline of one request to the collector, milliseconds. */
+  @IntegerVariable('OTEL_EXPORTER_OTLP_TIMEOUT', {
+    default: '10000',
+    minimum: 100,
+    maximum: 60_000,
+    message: 'must be a whole number of milliseconds from 100 to 60000',
+  })
+  timeoutMs: number;
+
+  @MatchingVariable('OTEL_SERVICE_NAME', /^[^\p{C}]{1,255}$/u, 'must be a name of at most 255 characters', {
+    default: 'slipway',
+  })
+  serviceName: string;
+
+  /** What the spans and metrics of this process say about where it runs. */
+  @FromVariable('OTEL_RESOURCE_ATTRIBUTES', { absent: {}, convert: parseAttributes })
+  resourceAttributes: Readonly<Record<string, string>>;
+
+  @ChoiceVariable('OTEL_TRACES_EXPORTER', ['otlp', 'none'], { default: 'otlp' })
+  traces: 'otlp' | 'none';
+
+  @ChoiceVariable('OTEL_METRICS_EXPORTER', ['otlp', 'none'], { default: 'otlp' })
+  metrics: 'otlp' | 'none';
+
+  @ChoiceVariable('OTEL_TRACES_SAMPLER', SAMPLERS, { default: 'parentbased_always_on' })
+  sampler: (typeof SAMPLERS)[number];
+
+  /** Which share of the traces the samplers named `traceidratio` keep. */
+  @FromVariable(
+    'OTEL_TRACES_SAMPLER_ARG',
+    { default: '1', convert: (text) => (/^\d*\.?\d+$/.test(text) ? Number(text) : text) },
+    Satisfies((ratio) => typeof ratio === 'number' && ratio <= 1, RATIO),
+  )
+  samplerRatio: number;
+
+  /** How long a finished span waits for others, milliseconds. */
+  @IntegerVariable('OTEL_BSP_SCHEDULE_DELAY', {
+    default: '5000',
+    minimum: 10,
+    maximum: 60_000,
+    message: 'must be a whole number of milliseconds from 10 to 60000',
+  })
+  spanDelayMs: number;
+
+  @IntegerVariable('OTEL_METRIC_EXPORT_INTERVAL', {
+    default: '60000',
+    minimum: 100,
+    maximum: 3_600_000,
+    message: 'must be a whole number of milliseconds from 100 to 3600000',
+  })
+  metricIntervalMs: number;
+
+  /** Switches everything off that the other variables say. */
+  @SwitchVariable('OTEL_SDK_DISABLED', false)
+  disabled: boolean;
+}
+
+/**
+ * Judges the variables also where nothing is exported, so that a mistake shows at once.
+ *
+ * @throws ConfigError
+ */
+export function readTelemetry(variables: Readonly<Record<string, string>>): TelemetryConfig | null {
+  const telemetry = readGroup(TelemetryConfig, variables);
+  // Null when absent, see the member.
+  const endpoint = telemetry.endpoint as string | null;
+  const exportsNothing = telemetry.traces === 'none' && telemetry.metrics === 'none';
+  return endpoint === null || telemetry.disabled || exportsNothing ? null : telemetry;
+}
+
+/** @throws ConfigError that repeats nothing of the text, which holds keys */
+function parseHeaders(text: string): Record<string, string> {
+  const form = 'must be a comma list of name=value, with % and comma in values percent-encoded';
+  const headers = parsePairs('OTEL_EXPORTER_OTLP_HEADERS', text, form);
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name) || !HEADER_VALUE.test(value) || FRAMING.test(name)) {
+      throw new ConfigError(
+        'OTEL_EXPORTER_OTLP_HEADERS: has a name or a value that no header can have, or a header that the service sets',
+      );
+    }
+  }
+  return headers;
+}
+
+/** @throws ConfigError */
+function parseAttributes(text: string): Record<string, string> {
+  return parsePairs(
+    'OTEL_RESOURCE_ATTRIBUTES',
+    text,
+    'must be a comma list of key=value, such as deployment.environment.name=production',
+  );
+}
+
+/** @throws ConfigError */
+function parsePairs(variable: string, text: string, form: string): Record<string, string> {
+  return Object.fromEntries(
+    commaList(text).map((entry) => {
+      const [, name, value] = /^([^=]+?)\s*=\s*(.*)$/.exec(entry) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new ConfigError(`${variable}: ${form}`);
+      }
+      try {
+        return [name, decodeURIComponent(value)];
+      } catch (error) {
+        // The cause would repeat nothing either, but a stray % is all that it can be.
+        throw new ConfigError(`${variable}: ${form}`, { cause: error });
+      }
+    }),
+  );
+}

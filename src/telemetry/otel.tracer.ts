@@ -1,0 +1,170 @@
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span as SdkSpan,
+  SpanKind as SdkKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Tracer as SdkTracer,
+} from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  TracerProvider,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace';
+import { formatTraceparent, parseTraceparent, type TraceContext } from '../common/tracing/trace-context.js';
+import {
+  type MeasuredSpan,
+  type Span,
+  type SpanAttributes,
+  type SpanKind,
+  type SpanProgram,
+  type SpanStart,
+  Tracer,
+} from '../common/tracing/tracing.js';
+import type { TelemetryConfig } from '../config/telemetry-config.js';
+
+const SCOPE = 'slipway';
+const KINDS: Record<SpanKind, SdkKind> = {
+  internal: SdkKind.INTERNAL,
+  server: SdkKind.SERVER,
+  client: SdkKind.CLIENT,
+  producer: SdkKind.PRODUCER,
+  consumer: SdkKind.CONSUMER,
+};
+/** Whatever ends up in a span by mistake is not a long text. */
+const LIMITS = {
+  attributeValueLengthLimit: 256,
+  attributeCountLimit: 32,
+  eventCountLimit: 0,
+  linkCountLimit: 0,
+};
+
+/** A span of the SDK behind our port. */
+class OtelSpan implements Span {
+  readonly context: TraceContext;
+  readonly startedAt = Date.now();
+
+  constructor(readonly sdk: SdkSpan) {
+    const { traceId, spanId, traceFlags } = sdk.spanContext();
+    this.context = { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this.context);
+  }
+
+  rename(name: string): void {
+    this.sdk.updateName(name);
+  }
+
+  set(attributes: SpanAttributes): void {
+    this.sdk.setAttributes(attributes);
+  }
+
+  fail(type: string): void {
+    // Without a text: messages may hold what users wrote.
+    this.sdk.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', type);
+  }
+
+  end(): void {
+    this.sdk.end();
+  }
+}
+
+/** Keeps spans with the SDK of OpenTelemetry, which is loaded with this file. */
+export class OtelTracer extends Tracer {
+  readonly #providers: TracerProvider[];
+  readonly #tracers: Record<SpanProgram, SdkTracer>;
+
+  /** @param resource what all spans say about this process; those of agent servers have a service name of their own */
+  constructor(
+    config: Pick<TelemetryConfig, 'sampler' | 'samplerRatio' | 'serviceName'>,
+    resource: Readonly<Record<string, string>>,
+    processor: SpanProcessor,
+  ) {
+    super();
+    const providerOf = (attributes: Readonly<Record<string, string>>): TracerProvider =>
+      new TracerProvider({
+        resource: resourceFromAttributes(attributes),
+        sampler: samplerOf(config),
+        spanLimits: LIMITS,
+        spanProcessors: [processor],
+      });
+    const service = providerOf(resource);
+    const agentServer = providerOf({ ...resource, 'service.name': `${config.serviceName}-agent-server` });
+    this.#providers = [service, agentServer];
+    this.#tracers = {
+      service: service.getTracer(SCOPE),
+      'agent-server': agentServer.getTracer(SCOPE),
+    };
+  }
+
+  override start(
+    { name, kind = 'internal', attributes = {} }: SpanStart,
+    parent: Span | string | null,
+  ): Span {
+    const options = { kind: KINDS[kind], attributes };
+    return new OtelSpan(this.#tracers.service.startSpan(name, options, contextOf(parent)));
+  }
+
+  override record(spans: readonly MeasuredSpan[], parent: Span, program: SpanProgram): void {
+    const started: SdkSpan[] = [];
+    for (const { name, kind = 'internal', attributes = {}, parent: index, ...times } of spans) {
+      const above = index === null ? undefined : started[index];
+      const span = this.#tracers[program].startSpan(
+        name,
+        { kind: KINDS[kind], attributes, startTime: times.startedAt },
+        above === undefined ? contextOf(parent) : trace.setSpan(ROOT_CONTEXT, above),
+      );
+      if (times.failure !== null) {
+        span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', times.failure);
+      }
+      started.push(span);
+    }
+    spans.forEach(({ endedAt }, index) => started[index]?.end(endedAt));
+  }
+
+  /** Sends what the processor still has. */
+  async shutdown(): Promise<void> {
+    await Promise.all(this.#providers.map((provider) => provider.shutdown()));
+  }
+}
+
+function contextOf(parent: Span | string | null): Context {
+  if (parent instanceof OtelSpan) {
+    return trace.setSpan(ROOT_CONTEXT, parent.sdk);
+  }
+  const given = typeof parent === 'string' ? parseTraceparent(parent) : (parent?.context ?? null);
+  return given === null
+    ? ROOT_CONTEXT
+    : trace.setSpanContext(ROOT_CONTEXT, {
+        traceId: given.traceId,
+        spanId: given.spanId,
+        traceFlags: given.sampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+        isRemote: true,
+      });
+}
+
+function samplerOf({ sampler, samplerRatio }: Pick<TelemetryConfig, 'sampler' | 'samplerRatio'>): Sampler {
+  switch (sampler) {
+    case 'always_on':
+      return new AlwaysOnSampler();
+    case 'always_off':
+      return new AlwaysOffSampler();
+    case 'traceidratio':
+      return new TraceIdRatioBasedSampler(samplerRatio);
+    case 'parentbased_always_on':
+      return new ParentBasedSampler({ root: new AlwaysOnSampler() });
+    case 'parentbased_always_off':
+      return new ParentBasedSampler({ root: new AlwaysOffSampler() });
+    case 'parentbased_traceidratio':
+      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplerRatio) });
+  }
+}

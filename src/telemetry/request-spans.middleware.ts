@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { Request, RequestHandler } from 'express';
+import { currentRequest } from '../common/requests/request-context.js';
+import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-context.js';
+import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
+import { routePattern } from '../metrics/request-metrics.middleware.js';
+
+/** Probes come every few seconds, and nobody looks for them. */
+const PROBES = /^\/health(\/|$)/;
+const USER_HASH_LENGTH = 16;
+
+/**
+ * Measures every request as a span, named by its route. A caller's `traceparent` is its parent; nothing else of what
+ * callers say about traces is kept.
+ *
+ * @param unroutedName names requests that are handled without a route; null for one without a name
+ */
+export function requestSpansMiddleware(unroutedName: (request: Request) => string | null): RequestHandler {
+  return (request, response, next) => {
+    const tracer = currentTracer();
+    if (tracer === null || PROBES.test(request.path)) {
+      next();
+      return;
+    }
+    const { method } = request;
+    const context = currentRequest();
+    const given = request.headers[TRACEPARENT_HEADER];
+    const span = tracer.start(
+      {
+        name: method,
+        kind: 'server',
+        attributes: { 'http.request.method': method, 'slipway.request.id': context?.requestId ?? '' },
+      },
+      typeof given === 'string' && parseTraceparent(given) !== null ? given : null,
+    );
+    response.once('close', () => {
+      const route = routePattern(request) ?? unroutedName(request);
+      const { statusCode } = response;
+      span.set({
+        'http.response.status_code': statusCode,
+        ...(route !== null && { 'http.route': route }),
+        ...(context?.userId !== undefined && { 'user.hash': userHash(context.userId) }),
+      });
+      if (route !== null) {
+        span.rename(`${method} ${route}`);
+      }
+      if (statusCode >= 500) {
+        span.fail(String(statusCode));
+      }
+      span.end();
+    });
+    runInSpan(span, next);
+  };
+}
+
+/** Tells users apart without naming them to whoever reads traces. */
+function userHash(userId: string): string {
+  return createHash('sha256').update(userId).digest('hex').slice(0, USER_HASH_LENGTH);
+}
