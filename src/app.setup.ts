@@ -21,6 +21,7 @@ import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/draining.js';
 import { Metrics } from './metrics/metrics.js';
+import { ProgramMetrics } from './metrics/program.metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { requestSpansMiddleware } from './telemetry/request-spans.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
@@ -105,7 +106,8 @@ export function configureApp(app: NestExpressApplication): void {
   }
   new JsonBodyGuard().protect(app);
   app.useGlobalPipes(new InputValidationPipe());
-  app.useGlobalFilters(new ProblemFilter());
+  const programMetrics = app.get(ProgramMetrics);
+  app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {
     jsonDocumentUrl: 'openapi.json',
     raw: ['json'],

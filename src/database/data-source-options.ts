@@ -1,4 +1,6 @@
+import { Pool } from 'pg';
 import {
+  type DataSource,
   type DataSourceOptions,
   type EntitySubscriberInterface,
   EventSubscriber,
@@ -27,6 +29,16 @@ class TransactionLimits implements EntitySubscriberInterface {
   async afterTransactionStart({ queryRunner }: TransactionStartEvent): Promise<void> {
     await queryRunner.query(LIMITS);
   }
+}
+
+/** The connections of the application's pool: in use, idle, and the most that there may be; and who waits for one. */
+export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' | 'waiting', number> {
+  const pool: unknown = 'master' in driver ? driver.master : null;
+  if (!(pool instanceof Pool)) {
+    throw new TypeError('the data source has no pool of PostgreSQL connections');
+  }
+  const { totalCount, idleCount, waitingCount, options } = pool;
+  return { busy: totalCount - idleCount, idle: idleCount, max: options.max, waiting: waitingCount };
 }
 
 /**

@@ -4,12 +4,14 @@ import { Clock } from '../common/clock.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
+import { MetricsModule } from '../metrics/metrics.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { operatorHosts } from './operator-hosts.js';
 import { ProviderCalls } from './provider-calls.js';
+import { ProviderMetrics } from './provider.metrics.js';
 import { ProviderReader } from './provider-reader.js';
 import { GitHttpClient } from './provider-http.js';
 import { RepositoryAccessService } from './repository-access.service.js';
@@ -23,7 +25,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
 
 /** Git-provider tokens, and the adapters that speak to the providers. */
 @Module({
-  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule],
+  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, MetricsModule],
   controllers: [GitProvidersController],
   providers: [
     {
@@ -33,19 +35,22 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     },
     {
       provide: GitHttpClient,
-      inject: [AppConfig, HostAllowlist],
-      useFactory: ({ git, outbound }: AppConfig, allowlist: HostAllowlist) =>
-        new GitHttpClient({
-          allowlist,
-          maxResponseBytes: MAX_RESPONSE_BYTES,
-          timeoutMs: git.requestTimeoutMs,
-          ...(outbound.proxyUrl !== null && {
-            proxy: {
-              url: outbound.proxyUrl,
-              ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }),
-            },
-          }),
-        }),
+      inject: [AppConfig, HostAllowlist, ProviderMetrics],
+      useFactory: ({ git, outbound }: AppConfig, allowlist: HostAllowlist, metrics: ProviderMetrics) =>
+        new GitHttpClient(
+          {
+            allowlist,
+            maxResponseBytes: MAX_RESPONSE_BYTES,
+            timeoutMs: git.requestTimeoutMs,
+            ...(outbound.proxyUrl !== null && {
+              proxy: {
+                url: outbound.proxyUrl,
+                ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }),
+              },
+            }),
+          },
+          metrics,
+        ),
     },
     {
       provide: GitProviderRegistry,
@@ -56,6 +61,7 @@ const MAX_RESPONSE_BYTES = 5 * 1_048_576;
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,
+    ProviderMetrics,
     ProviderReader,
     GitProvidersService,
     RepositoryAccessService,

@@ -1,13 +1,29 @@
 import { setTimeout } from 'node:timers/promises';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import {
+  GuardedHttpClient,
+  type GuardedHttpOptions,
+  type GuardedRequestInit,
+} from '../common/http/guarded-http.client.js';
 import { readJson } from '../common/http/response-body.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import { GitProviderError, type ProviderCall } from './git-provider.js';
+import type { ProviderMetrics } from './provider.metrics.js';
 import { providerErrorFromResponse, providerErrorFromUpstream } from './provider-errors.js';
 
 /** The one client for calls to git servers and to their identity provider; closes its connections at shutdown. */
 export class GitHttpClient extends GuardedHttpClient implements OnApplicationShutdown {
+  constructor(
+    options: GuardedHttpOptions,
+    private readonly metrics: ProviderMetrics,
+  ) {
+    super(options);
+  }
+
+  override async fetch(url: string | URL, init?: GuardedRequestInit): Promise<Response> {
+    return this.metrics.measure(url, () => super.fetch(url, init));
+  }
+
   async onApplicationShutdown(): Promise<void> {
     await this.close();
   }

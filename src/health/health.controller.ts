@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { Controller, Get, Header } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -10,6 +8,7 @@ import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-fa
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems } from '../common/openapi/problems.js';
 import { Draining } from './draining.js';
+import { serviceVersion } from '../common/service-version.js';
 
 @ApiSchema({ name: 'Health' })
 class HealthDto {
@@ -137,10 +136,4 @@ export class HealthController {
       throw new DomainError('unavailable', code, detail, { cause: error, retryAfterSeconds });
     }
   }
-}
-
-/** The service's own version, from package.json two folders up (the same from `src` and from `dist`). */
-function serviceVersion(): string {
-  const file = path.join(import.meta.dirname, '..', '..', 'package.json');
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -1,6 +1,13 @@
 import { Module } from '@nestjs/common';
+import { JobsModule } from '../database/jobs/jobs.module.js';
 import { Metrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
+import { ProgramMetrics } from './program.metrics.js';
 
-@Module({ providers: [Metrics, MetricsServer], exports: [Metrics] })
+/** What operators see of the service as figures; features add their own. */
+@Module({
+  imports: [JobsModule],
+  providers: [Metrics, MetricsServer, ProgramMetrics],
+  exports: [Metrics, ProgramMetrics],
+})
 export class MetricsModule {}

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { MetricsModule } from '../metrics/metrics.module.js';
 import { WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
@@ -9,11 +10,16 @@ import { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { WebhookEndpointsController } from './webhook-endpoints.controller.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
+import { WebhookMetrics } from './webhook.metrics.js';
 import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './webhook.sender.js';
 
 /** Addresses of users that are told what happens to their conversations. */
 @Module({
-  imports: [TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]), DatabaseNotificationsModule],
+  imports: [
+    TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),
+    DatabaseNotificationsModule,
+    MetricsModule,
+  ],
   controllers: [WebhookEndpointsController],
   providers: [
     { provide: WebhookHttpClient, inject: [AppConfig], useFactory: createWebhookHttpClient },
@@ -21,6 +27,7 @@ import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './web
     WebhookDeliveryWorker,
     WebhookEndpointRepository,
     WebhookEndpointsService,
+    WebhookMetrics,
     WebhookSender,
   ],
   exports: [WebhookDeliveryRepository],

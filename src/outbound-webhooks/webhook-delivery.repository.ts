@@ -64,6 +64,13 @@ const REDELIVER = `
   UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
   WHERE id = $1 AND endpoint_id = $2`;
 
+const BACKLOG = `
+  SELECT count(*) FILTER (WHERE next_attempt_at <= $1)::int AS due,
+    count(*) FILTER (WHERE next_attempt_at > $1)::int AS later,
+    extract(epoch FROM $1 - min(next_attempt_at))::float8 AS oldest_due_seconds
+  FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.enabled
+  WHERE d.status = 'pending'`;
+
 /** Whether nothing has arrived since the delivery was created. */
 const NOTHING_SINCE = `
   SELECT NOT EXISTS (
@@ -94,6 +101,15 @@ export interface AttemptResult {
   /** Null when it was delivered. */
   error: string | null;
   durationMs: number;
+}
+
+/** What waits to be sent to endpoints that are enabled. */
+export interface DeliveryBacklog {
+  due: number;
+  /** Their next attempt is not due yet. */
+  later: number;
+  /** 0 when none is due. */
+  oldestDueSeconds: number;
 }
 
 interface ClaimedRow {
@@ -174,6 +190,16 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   async nothingArrivedSince(id: string): Promise<boolean> {
     const [row] = await this.query<{ nothing: boolean }[]>(NOTHING_SINCE, [id]);
     return row?.nothing ?? false;
+  }
+
+  /** Of all users. */
+  async backlog(): Promise<DeliveryBacklog> {
+    const [row] = await this.query<{ due: number; later: number; oldest_due_seconds: number | null }[]>(
+      BACKLOG,
+      [this.now()],
+    );
+    const { due = 0, later = 0, oldest_due_seconds: oldest = null } = row ?? {};
+    return { due, later, oldestDueSeconds: Math.max(0, oldest ?? 0) };
   }
 
   /** A page of an endpoint's deliveries, the newest first. */

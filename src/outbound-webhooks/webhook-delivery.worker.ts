@@ -12,6 +12,7 @@ import type { WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { TEST_EVENT } from './webhook-event.js';
+import { WebhookMetrics } from './webhook.metrics.js';
 import { ATTEMPT_TIMEOUT_MS, WebhookSender } from './webhook.sender.js';
 
 /** For attempts that fall due, and for notifications that were lost. */
@@ -50,6 +51,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     private readonly sender: WebhookSender,
     private readonly notifications: DatabaseNotifications,
     private readonly clock: Clock,
+    private readonly metrics: WebhookMetrics,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -103,6 +105,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
       delivery,
       isOver ? { ...result, status: 'failed', nextAttemptAt: null } : result,
     );
+    this.metrics.attempted(isOver ? 'failed' : result.status);
     if (gone) {
       await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
     } else if (result.status === 'failed' && (await this.deliveries.nothingArrivedSince(delivery.id))) {

@@ -13,6 +13,7 @@ import { forgetWorkers } from '../support/forget-workers.js';
 import { until } from '../support/until.js';
 
 const QUEUE: JobQueue = {
+  kind: 'test',
   name: 'greetings',
   deadLetter: 'greetings-dead',
   retryLimit: 0,

@@ -61,10 +61,10 @@ describe('metrics', () => {
   });
 
   it('show what is in the database at that moment', async () => {
-    expect(await lines()).not.toContain('slipway_sandboxes{status="RUNNING"} 1');
+    expect(await lines()).not.toContain('slipway_sandboxes{status="RUNNING",backend="process"} 1');
     await insertRunningSandbox(service, service.user.id, agent);
 
-    expect(await lines()).toContain('slipway_sandboxes{status="RUNNING"} 1');
+    expect(await lines()).toContain('slipway_sandboxes{status="RUNNING",backend="process"} 1');
   });
 
   it('show how many removed sandboxes have files left', async () => {

@@ -2,7 +2,7 @@ import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter 
 import type { Request, Response } from 'express';
 import { currentRequest } from '../requests/request-context.js';
 import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
-import { DomainError, InvalidInputError, MalformedBodyError } from './domain-error.js';
+import { DomainError, type ErrorCode, InvalidInputError, MalformedBodyError } from './domain-error.js';
 import { errorStack } from './error-message.js';
 import { problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
@@ -25,6 +25,9 @@ interface RouteLayer {
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger(ProblemFilter.name);
 
+  /** @param onProblem is told of each problem document */
+  constructor(private readonly onProblem: (code: ErrorCode) => void = () => undefined) {}
+
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const request = http.getRequest<Request>();
@@ -34,10 +37,13 @@ export class ProblemFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
+    if (isProblem(body)) {
+      this.onProblem(body.code);
+    }
     response.status(status);
     response.set(headers ?? {});
     response.set('Cache-Control', 'no-store');
-    response.type('code' in body ? problemMediaType(request.get('accept')) : 'application/json');
+    response.type(isProblem(body) ? problemMediaType(request.get('accept')) : 'application/json');
     response.send(JSON.stringify(body));
   }
 
@@ -70,6 +76,11 @@ export class ProblemFilter implements ExceptionFilter {
       problem(500, 'internal', 'Something went wrong here; the log has it under this request id.', requestId),
     );
   }
+}
+
+/** Other bodies are lists of what is wrong with the input, in the form of FastAPI. */
+function isProblem(body: ProblemResponse['body']): body is Problem {
+  return 'code' in body;
 }
 
 /** Nest wraps an error that middleware passes to `next` in an HttpException, with the original as its cause. */

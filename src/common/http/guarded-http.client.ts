@@ -11,7 +11,7 @@ import { UpstreamError } from './upstream-error.js';
 const MAX_REDIRECTS = 2;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-interface GuardedHttpOptions {
+export interface GuardedHttpOptions {
   /** Hosts and origins that the operator trusts, and how far. Everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
   /** Largest accepted response in bytes, both on the wire and decoded. */

@@ -52,6 +52,18 @@ export class HostAllowlist {
     return rules.every(({ wildcard }) => wildcard) ? 'network' : 'any';
   }
 
+  /** The entries as they are named in figures and logs: `git.example.com`, `*.example.com`. */
+  get names(): string[] {
+    return [...new Set(this.rules.map(nameOf))];
+  }
+
+  /** The name of the entry that allows the address; null when none does. An entry for the host itself comes first. */
+  nameOf(url: URL): string | null {
+    const rules = this.matching(url);
+    const rule = rules.find(({ wildcard }) => !wildcard) ?? rules[0];
+    return rule === undefined ? null : nameOf(rule);
+  }
+
   private matching(url: URL): readonly Rule[] {
     const scheme = schemeOf(url);
     if (!scheme) {
@@ -63,6 +75,10 @@ export class HostAllowlist {
       (rule) => rule.scheme === scheme && rule.port === port && matchesHost(rule, host),
     );
   }
+}
+
+function nameOf({ scheme, host, port, wildcard }: Rule): string {
+  return `${wildcard ? '*' : ''}${host}${port === DEFAULT_PORT[scheme] ? '' : `:${port}`}`;
 }
 
 function matchesHost(rule: Rule, host: string): boolean {

@@ -14,11 +14,23 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
 import { type JobHandler, type JobQueue, JobQueueWorker, withTraceparent } from './job-queue.worker.js';
-import { createQueue, hasJobs, openJobStore, transactionDatabase } from './job-store.js';
+import {
+  countJobs,
+  createQueue,
+  hasJobs,
+  openJobStore,
+  type QueueCounts,
+  transactionDatabase,
+} from './job-store.js';
 
 const CHANNEL = 'jobs';
 /** How often a process without workers looks whether there is any job at all. */
 const SEARCH_MS = 2_000;
+
+/** The jobs of all queues of a kind. */
+export interface JobBacklog extends Omit<QueueCounts, 'name'> {
+  kind: string;
+}
 
 /**
  * Jobs that survive the process that sent them, kept by pg-boss in the service's own database. A job is sent inside
@@ -105,6 +117,24 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss.supervise();
   }
 
+  /** What waits, is worked on and has failed in the queues of all hosts, by the kinds that this process knows. */
+  async backlog(): Promise<JobBacklog[]> {
+    const kinds = [...new Set([...this.handlers.values()].map(({ queue }) => queue.kind))];
+    const found = await countJobs(this.dataSource);
+    return kinds.map((kind) => {
+      const ofKind = found.filter(({ name }) => kindOf(name, kinds) === kind);
+      const sum = (member: 'waiting' | 'active' | 'failed'): number =>
+        ofKind.reduce((total, counts) => total + counts[member], 0);
+      return {
+        kind,
+        waiting: sum('waiting'),
+        active: sum('active'),
+        failed: sum('failed'),
+        oldestWaitSeconds: Math.max(0, ...ofKind.map(({ oldestWaitSeconds }) => oldestWaitSeconds)),
+      };
+    });
+  }
+
   private onSent(queue: string): void {
     if (!this.handlers.has(queue)) {
       return;
@@ -181,4 +211,10 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       await this.notifications.publish(manager, CHANNEL, queue.name);
     });
   }
+}
+
+/** The longest kind that a queue's name is, or begins with. */
+function kindOf(name: string, kinds: readonly string[]): string | null {
+  const fitting = kinds.filter((kind) => name === kind || name.startsWith(`${kind}-`));
+  return fitting.toSorted((one, other) => other.length - one.length)[0] ?? null;
 }

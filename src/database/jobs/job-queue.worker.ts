@@ -9,6 +9,8 @@ import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tra
 export interface JobQueue {
   /** Letters, digits, `-`, `_`, `.`. */
   name: string;
+  /** What it is called in figures, together with the like queues of other hosts: the name or its beginning. */
+  kind: string;
   /** Where a job goes whose attempts all failed; a queue without one keeps it as failed. */
   deadLetter: string | null;
   /** Further attempts after the first one. */

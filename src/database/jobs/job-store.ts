@@ -53,6 +53,30 @@ export async function hasJobs(dataSource: DataSource): Promise<boolean> {
   return row?.found === true;
 }
 
+/** What is in a queue. */
+export interface QueueCounts {
+  name: string;
+  waiting: number;
+  active: number;
+  failed: number;
+  /** 0 when no job is due. */
+  oldestWaitSeconds: number;
+}
+
+/** A retry is due when its pause is over. pg-boss keeps failed jobs for an hour. */
+const COUNT_JOBS = `
+  SELECT name, count(*) FILTER (WHERE state IN ('created', 'retry'))::int AS waiting,
+    count(*) FILTER (WHERE state = 'active')::int AS active, count(*) FILTER (WHERE state = 'failed')::int AS failed,
+    greatest(extract(epoch FROM now() - min(start_after) FILTER (WHERE state IN ('created', 'retry'))), 0)::float8
+      AS "oldestWaitSeconds"
+  FROM pgboss.job WHERE state IN ('created', 'retry', 'active', 'failed')
+  GROUP BY name`;
+
+/** Queues without jobs are left out. Needs no pg-boss either. */
+export async function countJobs(dataSource: DataSource): Promise<QueueCounts[]> {
+  return dataSource.query<QueueCounts[]>(COUNT_JOBS);
+}
+
 /** pg-boss has no option for it, but hands the URL to the driver, which has one. */
 function withTimeout(databaseUrl: string): string {
   if (!URL.canParse(databaseUrl)) {

@@ -64,6 +64,7 @@ import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
 import { StartContextReader } from './start/start-context.js';
 import { StartFailureHandler } from './start/start-failure.handler.js';
+import { StartMetrics } from './start/start.metrics.js';
 import { StartQueue } from './start/start-queue.js';
 import { StartSandboxProvisioner } from './start/start-sandbox.provisioner.js';
 import { StartStream } from './start/start-stream.js';
@@ -141,6 +142,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     SetUpStep,
     StartContextReader,
     StartFailureHandler,
+    StartMetrics,
     StartQueue,
     StartSandboxProvisioner,
     StartStream,

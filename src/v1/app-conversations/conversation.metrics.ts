@@ -1,7 +1,12 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { Metrics } from '../../metrics/metrics.js';
+import { CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
+import { Metrics, withZeros } from '../../metrics/metrics.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
+import { START_TASK_STATUSES } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
+
+/** `unknown`: nothing has been read of it yet. */
+const EXECUTION_STATUSES = [...CONVERSATION_STATUSES, 'unknown'];
 
 /** Shows operators what agents are doing, and how starts of conversations are going. */
 @Injectable()
@@ -16,14 +21,34 @@ export class ConversationMetrics implements OnModuleInit {
     this.metrics.addGauge({
       name: 'slipway_conversations',
       help: 'Conversations in running sandboxes by what their agents do',
+      scope: 'database',
       label: 'execution_status',
-      read: () => this.conversations.countRunning(),
+      read: async () => withZeros(EXECUTION_STATUSES, await this.conversations.countRunning()),
     });
     this.metrics.addGauge({
       name: 'slipway_conversation_starts',
       help: 'Starts of conversations by status: those under way, and those that ended within the last hour',
+      scope: 'database',
       label: 'status',
-      read: () => this.startTasks.countRecentByStatus(),
+      read: async () => withZeros(START_TASK_STATUSES, await this.startTasks.countRecentByStatus()),
+    });
+    this.metrics.addGauge({
+      name: 'slipway_conversation_starts_waiting',
+      help: 'Starts that wait for a place within the quota of their user, or for their sandbox to run',
+      scope: 'database',
+      label: 'waits_for',
+      read: async () =>
+        new Map((await this.startTasks.waiting()).map(({ waitsFor, count }) => [waitsFor, count])),
+    });
+    this.metrics.addGauge({
+      name: 'slipway_conversation_starts_oldest_wait_seconds',
+      help: 'Time since the request for the start that has waited longest',
+      scope: 'database',
+      label: 'waits_for',
+      read: async () =>
+        new Map(
+          (await this.startTasks.waiting()).map(({ waitsFor, oldestSeconds }) => [waitsFor, oldestSeconds]),
+        ),
     });
   }
 }

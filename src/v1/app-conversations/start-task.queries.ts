@@ -43,6 +43,17 @@ export interface StartTaskFilter {
   createdFrom?: Date;
 }
 
+/** What a start that has no running sandbox waits for. */
+const WAITING_FOR = ['place', 'sandbox'] as const;
+type WaitingFor = (typeof WAITING_FOR)[number];
+
+export interface WaitingStarts {
+  waitsFor: WaitingFor;
+  count: number;
+  /** Since the request for the longest waiting one; 0 without any. */
+  oldestSeconds: number;
+}
+
 const COLUMNS = `
   t.id, t.user_id, t.status, t.detail, t.app_conversation_id, t.sandbox_id, t.request, t.notes, t.created_at,
   t.updated_at, s.status AS sandbox_status, s.address, s.expose_port`;
@@ -75,6 +86,14 @@ const COUNT_RECENT_BY_STATUS = `
   SELECT status AS value, count(*)::int AS count FROM app_conversation_start_tasks
   WHERE status NOT IN ('READY', 'ERROR') OR updated_at > now() - interval '1 hour'
   GROUP BY status`;
+
+/** A sandbox that starts has its place already. */
+const WAITING = `
+  SELECT CASE WHEN s.status IN ('STARTING', 'RUNNING') THEN 'sandbox' ELSE 'place' END AS waits_for,
+    count(*)::int AS count, extract(epoch FROM max(now() - t.created_at))::float8 AS oldest_seconds
+  FROM ${TABLES}
+  WHERE t.status = 'WAITING_FOR_SANDBOX'
+  GROUP BY 1`;
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -113,6 +132,18 @@ export class StartTaskQueries {
   async findAll(userId: string, ids: readonly string[]): Promise<Map<string, StartTaskRow>> {
     const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Of all users: the starts that wait for their sandbox to run, or for a place within the quota. */
+  async waiting(): Promise<WaitingStarts[]> {
+    const rows =
+      await this.dataSource.query<{ waits_for: WaitingFor; count: number; oldest_seconds: number }[]>(
+        WAITING,
+      );
+    return WAITING_FOR.map((waitsFor) => {
+      const row = rows.find(({ waits_for: each }) => each === waitsFor);
+      return { waitsFor, count: row?.count ?? 0, oldestSeconds: Math.max(0, row?.oldest_seconds ?? 0) };
+    });
   }
 
   /** Of all users: the unfinished starts, and those that finished within the last hour. */

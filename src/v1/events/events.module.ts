@@ -2,11 +2,13 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
+import { MetricsModule } from '../../metrics/metrics.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent } from './conversation-event.entity.js';
 import { ConversationUpdates } from './conversation-updates.js';
+import { EventMetrics } from './event.metrics.js';
 import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
@@ -27,6 +29,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
     AuthModule,
     DatabaseNotificationsModule,
+    MetricsModule,
     AgentServersModule,
     OutboundWebhooksModule,
     SandboxesModule,
@@ -34,6 +37,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   controllers: [EventsController, EventCountController],
   providers: [
     ConversationUpdates,
+    EventMetrics,
     EventQueries,
     EventRepository,
     EventStore,

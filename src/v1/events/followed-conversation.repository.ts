@@ -46,6 +46,12 @@ const COUNT_RUNNING = `
   WHERE s.status = 'RUNNING'
   GROUP BY f.execution_status`;
 
+/** Without a lease, or with one that has ended. */
+const COUNT_UNFOLLOWED = `
+  SELECT count(*)::int AS count
+  FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id
+  WHERE s.status = 'RUNNING' AND (f.follower_until IS NULL OR f.follower_until < now())`;
+
 interface StateChanges {
   user_id: string;
   sandbox_id: string;
@@ -183,5 +189,11 @@ export class FollowedConversationRepository {
   /** Numbers of conversations in running sandboxes, by execution status. */
   async countRunning(): Promise<Map<string, number>> {
     return countRows(this.dataSource, COUNT_RUNNING);
+  }
+
+  /** Number of conversations in running sandboxes that no process follows. */
+  async countUnfollowed(): Promise<number> {
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT_UNFOLLOWED);
+    return row?.count ?? 0;
   }
 }

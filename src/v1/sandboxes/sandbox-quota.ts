@@ -8,6 +8,7 @@ import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { IdlenessProbe } from './lifecycle/idleness-probe.js';
 import { SandboxQuotaQueries } from './sandbox-quota.queries.js';
 import type { Sandbox } from './sandbox.entity.js';
+import { SandboxMetrics } from './sandbox.metrics.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
 /** Refuses a second user on a machine that does not isolate sandboxes, unless the operator allows it. */
@@ -64,6 +65,7 @@ export class SandboxQuota {
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly separation: UserSeparation,
+    private readonly metrics: SandboxMetrics,
   ) {}
 
   /**
@@ -168,7 +170,9 @@ export class SandboxQuota {
       return 'busy';
     }
     try {
-      return { paused: await manager.transaction((savepoint) => this.pause(savepoint, idle, surplus)) };
+      const paused = await manager.transaction((savepoint) => this.pause(savepoint, idle, surplus));
+      this.metrics.evicted(paused.length);
+      return { paused };
     } catch (error) {
       if (error instanceof TooFewPaused) {
         return 'busy';

@@ -4,7 +4,6 @@ import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { countRows } from '../../metrics/metrics.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding } from './session-key.js';
@@ -34,6 +33,12 @@ export interface SandboxSnapshot {
   statusDetail: string | null;
 }
 
+export interface SandboxCount {
+  status: SandboxRowStatus;
+  backend: string;
+  count: number;
+}
+
 /** The cursor has microseconds: several rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
   id, user_id, spec_id, status, status_detail, address, expose_port, port_addresses, generation, created_at,
@@ -53,7 +58,7 @@ const LOOK_UP = `
 
 const SNAPSHOT = 'SELECT status, status_detail FROM sandboxes WHERE id = $1';
 
-const COUNT_BY_STATUS = 'SELECT status AS value, count(*)::int AS count FROM sandboxes GROUP BY status';
+const COUNTS = 'SELECT status, backend, count(*)::int AS count FROM sandboxes GROUP BY status, backend';
 
 const CURSOR = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([0-9A-Za-z]{1,64})$/;
 
@@ -113,8 +118,9 @@ export class SandboxQueries {
     return { status: row?.status ?? null, statusDetail: row?.status_detail ?? null };
   }
 
-  async countByStatus(): Promise<Map<string, number>> {
-    return countRows(this.dataSource, COUNT_BY_STATUS);
+  /** Of all users and hosts; statuses that no sandbox has are left out. */
+  async counts(): Promise<SandboxCount[]> {
+    return this.dataSource.query<SandboxCount[]>(COUNTS);
   }
 
   private view(row: SandboxRow): SandboxView {

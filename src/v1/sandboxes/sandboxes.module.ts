@@ -9,6 +9,7 @@ import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
+import { BackendMetrics } from './backend.metrics.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
@@ -68,12 +69,13 @@ import { UserOverrides } from './user-overrides.js';
     },
     {
       provide: SandboxBackend,
-      inject: [AppConfig, getDataSourceToken(), HostIdentity],
-      useFactory: (
+      inject: [AppConfig, getDataSourceToken(), HostIdentity, BackendMetrics],
+      useFactory: async (
         config: AppConfig,
         dataSource: DataSource,
         { id }: HostIdentity,
-      ): Promise<SandboxBackend> => createSandboxBackend(config, dataSource, id),
+        metrics: BackendMetrics,
+      ): Promise<SandboxBackend> => metrics.measured(await createSandboxBackend(config, dataSource, id)),
     },
     // What users do with sandboxes.
     SandboxesService,
@@ -86,6 +88,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxCallback,
     SandboxEvents,
     SandboxMetrics,
+    BackendMetrics,
     // The tables.
     SandboxRepository,
     SandboxLeaseRepository,

@@ -70,7 +70,11 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
   private async fail(task: StartTask): Promise<void> {
     const { id, hostId } = task;
     try {
-      await this.failures.fail(task, `The start was abandoned: no process of its host ${hostId} is running.`);
+      await this.failures.fail(
+        task,
+        'host_lost',
+        `The start was abandoned: no process of its host ${hostId} is running.`,
+      );
       this.logger.warn('failed an abandoned start of a lost host', { task_id: id, host_id: hostId });
     } catch (error) {
       if (!(error instanceof StartSuperseded)) {

@@ -75,7 +75,7 @@ export class AwaitSandboxStep {
         case 'go-on':
           return await this.tasks.update(task, { notes: withDetail(task.notes, next.detail) });
         case 'fail':
-          throw new StartFailure(next.reason);
+          throw new StartFailure('sandbox', next.reason);
         case 'wait':
           task = await this.tasks.update(task, { detail: next.detail });
           await this.changes.wait(task.sandboxId, POLL_MS, signal);

@@ -38,7 +38,7 @@ export class BeginConversationStep {
       dialect,
     });
     if (request.problem !== null) {
-      throw new StartFailure(request.problem);
+      throw new StartFailure('settings', request.problem);
     }
     const { body, model, baseUrl, acp } = request;
     const agent = acp === null ? null : `acp:${acp.agent.name}`;
@@ -76,7 +76,9 @@ export class BeginConversationStep {
         error.status !== null &&
         error.status >= 400 &&
         error.status < 500;
-      throw isRefusal ? new StartFailure(refusal(error.detail, install), { cause: error }) : error;
+      throw isRefusal
+        ? new StartFailure('agent_server', refusal(error.detail, install), { cause: error })
+        : error;
     }
   }
 }

@@ -22,7 +22,7 @@ export class CheckSettingsStep {
         : 'stock';
     const problem = await this.requests.problem(userId, request, dialect);
     if (problem !== null) {
-      throw new StartFailure(problem);
+      throw new StartFailure('settings', problem);
     }
   }
 }

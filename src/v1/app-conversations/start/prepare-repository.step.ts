@@ -80,9 +80,13 @@ export class PrepareRepositoryStep {
       return await this.access.cloneAccess(task.userId, task.request.git_provider, repository);
     } catch (error) {
       if (error instanceof DomainError && !TRANSIENT.includes(error.kind)) {
-        throw new StartFailure(`The repository ${repository} cannot be cloned. ${error.message}`, {
-          cause: error,
-        });
+        throw new StartFailure(
+          'repository',
+          `The repository ${repository} cannot be cloned. ${error.message}`,
+          {
+            cause: error,
+          },
+        );
       }
       throw error;
     }
@@ -112,7 +116,10 @@ export class PrepareRepositoryStep {
     });
     const folder = stdout.trim().split('\n').at(-1) ?? '';
     if (exitCode !== 0 || !folder.startsWith('/')) {
-      throw new StartFailure(`The working folder could not be made in the sandbox.\n${tailOf(output)}`);
+      throw new StartFailure(
+        'sandbox',
+        `The working folder could not be made in the sandbox.\n${tailOf(output)}`,
+      );
     }
     return folder;
   }

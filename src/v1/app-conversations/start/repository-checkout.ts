@@ -63,7 +63,7 @@ export class RepositoryCheckout {
         ? await this.throughRoute(target, plan, signal)
         : await this.withCommands(target, plan, signal);
     if (!ok) {
-      throw new StartFailure(checkoutFailure(plan, failure ?? 'failed', output));
+      throw new StartFailure('repository', checkoutFailure(plan, failure ?? 'failed', output));
     }
   }
 

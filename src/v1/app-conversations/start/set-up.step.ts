@@ -61,7 +61,10 @@ export class SetUpStep {
         exitCode === ENDED
           ? `was ended: it may take ${SETUP_TIMEOUT_SECONDS / 60} minutes`
           : `failed with exit code ${exitCode}`;
-      throw new StartFailure(`The setup script .openhands/setup.sh ${what}.\n${tailOf(output)}`.trim());
+      throw new StartFailure(
+        'setup',
+        `The setup script .openhands/setup.sh ${what}.\n${tailOf(output)}`.trim(),
+      );
     }
   }
 
@@ -75,6 +78,7 @@ export class SetUpStep {
     });
     if (exitCode !== 0) {
       throw new StartFailure(
+        'setup',
         `.openhands/pre-commit.sh could not be made the pre-commit hook.\n${tailOf(output)}`.trim(),
       );
     }

@@ -4,6 +4,8 @@ import { ConversationRepository } from '../conversation.repository.js';
 import { SandboxRemovalService } from '../sandbox-removal.service.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
+import type { StartFailureKind } from './start-failure.js';
+import { StartMetrics } from './start.metrics.js';
 
 /** Ends starts in ERROR. Nothing is left of them but the task, which says why. */
 @Injectable()
@@ -13,10 +15,11 @@ export class StartFailureHandler {
     private readonly conversations: ConversationRepository,
     private readonly sandboxes: SandboxRemovalService,
     private readonly worker: SandboxWorkerSignal,
+    private readonly metrics: StartMetrics,
   ) {}
 
   /** @throws StartSuperseded */
-  async fail(task: StartTask, detail: string): Promise<void> {
+  async fail(task: StartTask, kind: StartFailureKind, detail: string): Promise<void> {
     const isSandboxRemoved = await this.tasks.transaction(async (manager) => {
       await this.tasks.advance(task, 'ERROR', { detail }, manager);
       if (task.status === 'STARTING_CONVERSATION') {
@@ -28,6 +31,7 @@ export class StartFailureHandler {
         (await this.sandboxes.removeIfUnused(manager, task.userId, task.sandboxId, 'start_failed'))
       );
     });
+    this.metrics.failed(task, kind);
     if (isSandboxRemoved) {
       this.worker.wake();
     }
@@ -37,7 +41,7 @@ export class StartFailureHandler {
   async giveUp(id: string, detail: string): Promise<void> {
     const task = await this.tasks.takeUp(id);
     if (task) {
-      await this.fail(task, detail);
+      await this.fail(task, 'attempts', detail);
     }
   }
 }

@@ -16,6 +16,7 @@ const PLAIN_HOST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 /** Starts whose last attempt failed. */
 export const DEAD_STARTS: JobQueue = {
   name: 'conversation-start-dead',
+  kind: 'conversation-start-dead',
   deadLetter: null,
   retryLimit: 10,
   retryDelaySeconds: 1,
@@ -28,6 +29,7 @@ export function startQueueOf(hostId: string): JobQueue {
   const name = PLAIN_HOST_ID.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');
   return {
     name: `conversation-start-${name}`,
+    kind: 'conversation-start',
     deadLetter: DEAD_STARTS.name,
     retryLimit: 3,
     retryDelaySeconds: 1,

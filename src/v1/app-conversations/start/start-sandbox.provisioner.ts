@@ -148,7 +148,7 @@ export class StartSandboxProvisioner {
         return { hasQuota: true, task };
       }
       if (error instanceof DomainError && (error.kind === 'forbidden' || error.kind === 'conflict')) {
-        throw new StartFailure(error.message, { cause: error });
+        throw new StartFailure('sandbox', error.message, { cause: error });
       }
       throw error;
     }
@@ -158,11 +158,12 @@ export class StartSandboxProvisioner {
   private async noteWaiting(task: StartTask): Promise<StartTask> {
     const { maxRunning, waitSeconds, limitPolicy } = this.config.sandboxes;
     if (limitPolicy === 'reject') {
-      throw new StartFailure(quotaExceeded(this.config.sandboxes).message);
+      throw new StartFailure('quota', quotaExceeded(this.config.sandboxes).message);
     }
     const all = `All ${maxRunning} sandboxes that you may have running are in use`;
     if (this.clock.now() >= task.createdAt.getTime() + waitSeconds * 1000) {
       throw new StartFailure(
+        'quota',
         `${all}, and none became free within ${waitSeconds} seconds. Pause or delete one, then start again.`,
       );
     }

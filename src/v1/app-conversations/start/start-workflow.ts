@@ -15,6 +15,7 @@ import { type StartContext, StartContextReader } from './start-context.js';
 import { StartFailure } from './start-failure.js';
 import { StartFailureHandler } from './start-failure.handler.js';
 import { KEEP_ALIVE_SECONDS } from './start-sandbox.provisioner.js';
+import { StartMetrics } from './start.metrics.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
@@ -38,6 +39,7 @@ export class StartWorkflow {
     private readonly setUp: SetUpStep,
     private readonly beginConversation: BeginConversationStep,
     private readonly pendingMessages: PendingMessageWorker,
+    private readonly metrics: StartMetrics,
   ) {}
 
   /**
@@ -70,15 +72,17 @@ export class StartWorkflow {
       signal.throwIfAborted();
       try {
         const current = task;
+        const begunAt = performance.now();
         task = await traced(
           () => stepSpan(current),
           () => this.runStep(current, signal),
         );
+        this.metrics.stepFinished(current.status, performance.now() - begunAt);
       } catch (error) {
         if (!(error instanceof StartFailure)) {
           throw error;
         }
-        await this.failures.fail(task, error.message);
+        await this.failures.fail(task, error.kind, error.message);
         return;
       }
     }
@@ -134,6 +138,7 @@ export class StartWorkflow {
       await this.conversations.setGeneration(task.appConversationId, sandbox.generation, manager);
       return this.tasks.advance(task, 'READY', {}, manager);
     });
+    this.metrics.ready(ready);
     this.pendingMessages.wake(task.appConversationId);
     return ready;
   }

@@ -41,6 +41,11 @@ export class ConversationFollower {
 
   constructor(private readonly options: FollowerOptions) {}
 
+  /** The last read failed. */
+  get isFailing(): boolean {
+    return this.failures > 0;
+  }
+
   /** Reads the log soon. Returns at once. */
   requestSync(): void {
     this.syncRequested = true;

@@ -65,6 +65,12 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     );
   }
 
+  /** What this process follows, by how the last read of each log went. */
+  counts(): { reading: number; failing: number } {
+    const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
+    return { reading: this.followed.size - failing, failing };
+  }
+
   /** Releases all leases, so that another process begins at once. */
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;

@@ -3,28 +3,39 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
+import { type Instrument, Metrics, type NoLabels } from '../../../metrics/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { EventRepository } from './event.repository.js';
 import type { ObservedState } from './observed-state.js';
-import { type StorableEvent, toStorable, toStub } from './storable-event.js';
+import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
 
 /** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes some 10 ms. */
 const CHUNK_BYTES = 2 * 1024 * 1024;
 /** Large events take a while each, so others have their turn in between. */
 const TURN_MS = 5;
+const LAG_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** Stores events of agent servers' logs. Whoever calls it, and however often, each event is stored once. */
 @Injectable()
 export class EventStore {
   private readonly logger = new Logger(EventStore.name);
+  private readonly lag: Instrument<NoLabels>;
 
   constructor(
     private readonly events: EventRepository,
     private readonly conversations: FollowedConversationRepository,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
-  ) {}
+    metrics: Metrics,
+  ) {
+    this.lag = metrics.addHistogram({
+      name: 'slipway_event_lag_seconds',
+      help: 'Time from an event in a sandbox until it was stored, of the newest of those that were stored together',
+      labels: {},
+      buckets: LAG_SECONDS,
+    });
+  }
 
   /**
    * Stores consecutive events of a log, without those that are known.
@@ -98,12 +109,21 @@ export class EventStore {
       return false;
     }
     if (appended.events.length > 0) {
+      this.noteLag(appended.events);
       this.updates.emitStored(conversationId, appended.events);
     }
     if (appended.state) {
       this.updates.emitState(conversationId, appended.state);
     }
     return true;
+  }
+
+  /** The time is what a sandbox says: none, or one in the future, says nothing. */
+  private noteLag(events: readonly AgentEvent[]): void {
+    const seconds = (this.clock.now() - Date.parse(toInstant(events.at(-1)?.timestamp ?? '') ?? '')) / 1000;
+    if (seconds >= 0) {
+      this.lag.record({}, seconds);
+    }
   }
 }
 

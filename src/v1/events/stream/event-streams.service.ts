@@ -55,6 +55,10 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly notifications: DatabaseNotifications,
   ) {}
 
+  get openCount(): number {
+    return [...this.audiences.values()].reduce((count, { streams }) => count + streams.size, 0);
+  }
+
   onApplicationBootstrap(): void {
     this.notifications.listen(
       EVENTS_CHANNEL,

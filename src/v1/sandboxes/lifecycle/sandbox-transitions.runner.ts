@@ -7,6 +7,7 @@ import { errorType, type Span, type SpanStart, tracedFrom } from '../../../commo
 import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
+import { SandboxMetrics } from '../sandbox.metrics.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
 
@@ -28,6 +29,7 @@ export class SandboxTransitionsRunner {
     private readonly starter: SandboxStarter,
     private readonly events: SandboxEvents,
     private readonly clock: Clock,
+    private readonly metrics: SandboxMetrics,
   ) {}
 
   /**
@@ -62,6 +64,9 @@ export class SandboxTransitionsRunner {
   private async start(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
     const { id, leaseOwner } = sandbox;
     const generation = sandbox.generation + 1;
+    const kind = sandbox.generation === 0 ? 'start' : 'resume';
+    // The request changed the row; where a worker took the start over from another one, its time counts too.
+    const requestedAt = sandbox.updatedAt.getTime();
     const progress = this.progressWriter(sandbox);
     try {
       const [{ address, ports, detail }] = await Promise.all([
@@ -81,6 +86,7 @@ export class SandboxTransitionsRunner {
         { leaseOwner: leaseOwner ?? '' },
       );
       if (running) {
+        this.metrics.started(kind, this.clock.now() - requestedAt);
         this.logger.log('sandbox started', { sandbox_id: id, generation });
         await this.events.emitRunning(id);
       }
@@ -90,6 +96,7 @@ export class SandboxTransitionsRunner {
         throw error;
       }
       span?.fail(error.name);
+      this.metrics.startFailed(kind);
       await this.fail(sandbox, error.message);
       // A program that did not answer in time may still run.
       await this.stopLeftOver(sandbox);

@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { UpstreamError } from '../common/http/upstream-error.js';
+import { type Instrument, Metrics } from '../metrics/metrics.js';
+
+/** How a request to a git server ended. */
+const OUTCOMES = [
+  'ok',
+  'not_found',
+  'unauthorized',
+  'rate_limited',
+  'client_error',
+  'server_error',
+  // Without a usable response; the reasons of UpstreamError.
+  'timeout',
+  'network',
+  'too_large',
+  'refused',
+  'redirect',
+  'malformed',
+] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+/** Hosts that no entry of the configuration allows: whatever users wrote must not become a label. */
+const OTHER = 'other';
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 8, 12];
+
+/** Counts the requests to git servers and to their identity provider, by hosts of the configuration. */
+@Injectable()
+export class ProviderMetrics {
+  private readonly requests: Instrument<{ host: readonly string[]; outcome: typeof OUTCOMES }>;
+  private readonly durations: Instrument<{ host: readonly string[] }>;
+
+  constructor(
+    metrics: Metrics,
+    private readonly hosts: HostAllowlist,
+  ) {
+    const names = [...hosts.names, OTHER];
+    this.requests = metrics.addCounter({
+      name: 'slipway_provider_requests_total',
+      help: 'Requests to git servers by their host (as the configuration names it) and by how they ended',
+      labels: { host: names, outcome: OUTCOMES },
+    });
+    this.durations = metrics.addHistogram({
+      name: 'slipway_provider_request_seconds',
+      help: 'How long requests to git servers took, whatever became of them',
+      labels: { host: names },
+      buckets: SECONDS,
+    });
+  }
+
+  /** Runs a request and counts it. */
+  async measure(address: string | URL, send: () => Promise<Response>): Promise<Response> {
+    const begunAt = performance.now();
+    let outcome: Outcome = 'network';
+    try {
+      const response = await send();
+      outcome = outcomeOf(response);
+      return response;
+    } catch (error) {
+      outcome = error instanceof UpstreamError ? error.reason : 'network';
+      throw error;
+    } finally {
+      const host = (URL.canParse(String(address)) && this.hosts.nameOf(new URL(address))) || OTHER;
+      this.requests.record({ host, outcome });
+      this.durations.record({ host }, (performance.now() - begunAt) / 1000);
+    }
+  }
+}
+
+/** GitHub says 403 where a limit is exhausted. */
+function outcomeOf({ status, headers }: Response): Outcome {
+  if (status < 400) {
+    return 'ok';
+  }
+  if (status >= 500) {
+    return 'server_error';
+  }
+  const isExhausted = headers.get('x-ratelimit-remaining') === '0' || headers.has('retry-after');
+  if (status === 429 || (status === 403 && isExhausted)) {
+    return 'rate_limited';
+  }
+  if (status === 401 || status === 403) {
+    return 'unauthorized';
+  }
+  return status === 404 ? 'not_found' : 'client_error';
+}

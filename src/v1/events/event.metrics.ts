@@ -1,0 +1,44 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Metrics } from '../../metrics/metrics.js';
+import { FollowersService } from './follow/followers.service.js';
+import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { EventStreamsService } from './stream/event-streams.service.js';
+
+/** Shows which conversations are followed, and how many clients have a stream open. */
+@Injectable()
+export class EventMetrics implements OnModuleInit {
+  constructor(
+    private readonly metrics: Metrics,
+    private readonly conversations: FollowedConversationRepository,
+    private readonly followers: FollowersService,
+    private readonly streams: EventStreamsService,
+  ) {}
+
+  onModuleInit(): void {
+    this.metrics.addGauge({
+      name: 'slipway_event_followers',
+      help: 'Conversations whose events this replica copies from agent servers, by how the last read went',
+      label: 'state',
+      read: async () => {
+        const { reading, failing } = this.followers.counts();
+        return new Map([
+          ['reading', reading],
+          ['failing', failing],
+        ]);
+      },
+    });
+    this.metrics.addSamples({
+      name: 'slipway_event_streams',
+      help: 'Open streams of events to clients',
+      labels: [],
+      read: async () => [{ labels: {}, value: this.streams.openCount }],
+    });
+    this.metrics.addSamples({
+      name: 'slipway_conversations_unfollowed',
+      help: 'Conversations in running sandboxes whose events no replica copies',
+      scope: 'database',
+      labels: [],
+      read: async () => [{ labels: {}, value: await this.conversations.countUnfollowed() }],
+    });
+  }
+}
