@@ -47,6 +47,8 @@ export interface ProviderCall {
   deadlineAt: number;
   /** Set where the stored secret can rotate (a Keycloak refresh token): stores its successor. */
   replaceToken?: (token: string) => Promise<void>;
+  /** Set with `replaceToken`: what is stored now; null: nothing. Another replica may have stored a successor. */
+  storedToken?: () => Promise<string | null>;
 }
 
 /** `unknown` counts as "no" in classification, and shortens how long the work is kept. */

@@ -38,6 +38,12 @@ export class ProviderCalls {
     let current = token;
     return {
       ...this.within(milliseconds),
+      storedToken: async () => {
+        const stored = await this.tokens.list(userId);
+        const found = stored.find((credential) => credential.provider === provider)?.token ?? null;
+        current = found ?? current;
+        return found;
+      },
       replaceToken: async (successor) => {
         await this.tokens.replaceToken(userId, provider, current, successor);
         onReplaced?.(successor);

@@ -1,17 +1,25 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { type FakeRealm, keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
-import type { FakeServer } from '../fakes/fake-server.js';
+import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 const TASKS = '/api/user/suggested-tasks';
 
+interface ReplicaOptions {
+  kind?: string;
+  host?: string | null;
+  /** Of the first replica. */
+  databaseUrl?: string;
+}
+
 describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
   let hosts: GitHosts;
   let keycloak: FakeServer;
   let app: TestApp;
+  let beforeAnswer: (asked: FakeRequest) => Promise<void>;
 
   afterEach(async () => {
     await app.close();
@@ -24,9 +32,17 @@ describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
   ): Promise<FakeRealm> => {
     hosts = await startGitHosts();
     const realm = sampleRealm(hosts.worlds[kind].token);
-    keycloak = await startFakeKeycloak(realm);
-    const host = ssoHost(hosts);
-    app = await createTestApp({
+    beforeAnswer = () => Promise.resolve();
+    keycloak = await startFakeKeycloak(realm, { gate: (asked) => beforeAnswer(asked) });
+    app = await replica(realm, { kind, host: ssoHost(hosts) });
+    return realm;
+  };
+
+  const replica = (
+    realm: FakeRealm,
+    { kind = 'github', host = null, databaseUrl }: ReplicaOptions = {},
+  ): Promise<TestApp> => {
+    const environment = {
       ...hosts.environment,
       ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
       ENTERPRISE_SSO_ALIAS: realm.alias,
@@ -34,8 +50,8 @@ describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
       ENTERPRISE_SSO_CLIENT_ID: realm.clientId,
       ENTERPRISE_SSO_CLIENT_SECRET: realm.clientSecret,
       ...(host !== null && { ENTERPRISE_SSO_HOST: host }),
-    });
-    return realm;
+    };
+    return createTestApp(environment, databaseUrl);
   };
 
   it.each<['github' | 'gitlab', string, (hosts: GitHosts) => string | null]>([
@@ -88,6 +104,31 @@ describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
 
       expect(second.text).toBe(first.text);
       expect(hosts.github.requests).toEqual([]);
+      expect((await client.stored()).map(({ token }) => token)).toEqual(realm.refreshTokens);
+    });
+
+    it('works in two replicas that exchange it at the same time', async () => {
+      const { client, realm } = await storeRotating();
+      const second = await replica(realm, { databaseUrl: app.databaseUrl });
+      second.clock.advance(AFTER_BROKER_TOKEN_MS);
+      const exchanges = Promise.withResolvers<void>();
+      let waiting = 0;
+      beforeAnswer = async ({ path }) => {
+        if (path.endsWith('/openid-connect/token')) {
+          waiting += 1;
+          if (waiting === 2) {
+            exchanges.resolve();
+          }
+          await exchanges.promise;
+        }
+      };
+      const answers = await Promise.all(
+        [app, second].map(({ url }) => request(url).get(TASKS).set(app.user.headers)),
+      );
+      await second.close();
+
+      expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+      expect(answers[1]?.body).toEqual(answers[0]?.body);
       expect((await client.stored()).map(({ token }) => token)).toEqual(realm.refreshTokens);
     });
 

@@ -24,8 +24,12 @@ import type {
 } from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { EnterpriseSsoClient } from './enterprise-sso.client.js';
-import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
+import { type GitServerToken, isRefreshToken, type KeycloakTokens } from './enterprise-sso.mapper.js';
 import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
+
+/** How long the successor of a token is waited for that another replica has exchanged. */
+const SUCCESSOR_LOOKS = 5;
+const SUCCESSOR_PAUSE_MS = 100;
 
 export interface EnterpriseSsoOptions {
   /** Realm address, `https://sso.example.com/realms/main`. */
@@ -231,14 +235,45 @@ export class EnterpriseSsoProvider extends GitProvider {
     if (!isRefreshToken(stored)) {
       return this.broker.readGitServerToken(stored);
     }
-    const refreshToken = this.cache.successorOf(this.scope, stored)?.token ?? stored;
-    const tokens = await this.broker.exchangeRefreshToken(refreshToken);
+    const known = this.cache.successorOf(this.scope, stored)?.token ?? stored;
+    const { refreshToken, tokens } = await this.exchange(known, call);
     if (tokens.refreshToken !== null && tokens.refreshToken !== refreshToken) {
       this.cache.noteRotation(this.scope, stored, refreshToken, tokens.refreshToken);
       // Before anything else can fail: the old token may be worthless now.
       await this.storeSuccessor(stored, call);
     }
     return this.broker.readGitServerToken(tokens.accessToken);
+  }
+
+  /** Of two replicas that exchange a rotating token at the same time, the second one finds its successor in the database. */
+  private async exchange(
+    known: string,
+    call: ProviderCall,
+  ): Promise<{ refreshToken: string; tokens: KeycloakTokens }> {
+    try {
+      return { refreshToken: known, tokens: await this.broker.exchangeRefreshToken(known) };
+    } catch (error) {
+      const refreshToken = isUnauthorized(error) ? await this.storedElsewhere(known, call) : null;
+      if (refreshToken === null) {
+        throw error;
+      }
+      return { refreshToken, tokens: await this.broker.exchangeRefreshToken(refreshToken) };
+    }
+  }
+
+  /** What another replica has stored in the place of a token, which it does right after its exchange; null: nothing. */
+  private async storedElsewhere(
+    known: string,
+    { storedToken, signal }: ProviderCall,
+  ): Promise<string | null> {
+    for (let look = 0; storedToken !== undefined && look < SUCCESSOR_LOOKS; look += 1) {
+      const stored = await storedToken();
+      if (stored !== known) {
+        return stored;
+      }
+      await this.timing.delay(SUCCESSOR_PAUSE_MS, signal);
+    }
+    return null;
   }
 
   private async storeSuccessor(stored: string, call: ProviderCall): Promise<void> {
