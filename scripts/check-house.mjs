@@ -35,6 +35,7 @@ const TABLE_OWNERS = {
   provider_tokens: 'git-providers',
   sandboxes: 'v1/sandboxes',
   sandbox_hosts: 'v1/sandboxes',
+  orphaned_sandboxes: 'v1/sandboxes',
   app_conversations: 'v1/app-conversations',
   app_conversation_start_tasks: 'v1/app-conversations',
   removed_conversations: 'v1/app-conversations',

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
+import { AgentConfig } from './agent-config.js';
 import {
-  AgentConfig,
   AppConfig,
   DatabaseConfig,
   GeneralConfig,

@@ -29,6 +29,8 @@ import { SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
 import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
+import { OrphanedSandbox } from './orphaned-sandbox.entity.js';
+import { OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { RunningSandboxQueries } from './running-sandbox.queries.js';
 import { SandboxActivityRepository } from './sandbox-activity.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
@@ -52,7 +54,7 @@ import { UserOverrides } from './user-overrides.js';
 /** Sandboxes: rows say what should be, and workers make it so. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Sandbox, SandboxHost]),
+    TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox]),
     AgentServersModule,
     SandboxSpecsModule,
     IdempotencyModule,
@@ -94,6 +96,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxLeaseRepository,
     SandboxActivityRepository,
     SandboxHostRepository,
+    OrphanedSandboxRepository,
     ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,

@@ -3,7 +3,8 @@ import type { AgentSpec, StartConversationRequest } from '../../../agent-protoco
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import type { JsonObject } from '../../../common/json-merge.js';
-import { type AgentConfig, AppConfig } from '../../../config/app-config.js';
+import type { AgentConfig } from '../../../config/agent-config.js';
+import { AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';

@@ -10,6 +10,7 @@ import { errorMessage, errorStack } from '../../../common/errors/error-message.j
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
+import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
@@ -51,6 +52,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly queries: SandboxLifecycleQueries,
     private readonly sandboxes: SandboxRepository,
     private readonly leases: SandboxLeaseRepository,
+    private readonly orphans: OrphanedSandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly diagnosis: ExitDiagnosis,
     private readonly events: SandboxEvents,
@@ -202,6 +204,10 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
       return;
     }
     try {
+      // Another replica may have stopped it since it was listed.
+      if ((await this.backend.inspect(id)).state !== 'running') {
+        return;
+      }
       await this.backend.pause(id);
       this.logger.warn('left-over sandbox stopped: its row says that it does not run', { sandbox_id: id });
     } finally {
@@ -210,15 +216,16 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   }
 
   private async removeOrphan(id: string): Promise<void> {
-    if ((await this.sandboxes.read(id)) !== null) {
+    if ((await this.sandboxes.read(id)) !== null || !(await this.orphans.claim(id))) {
       return;
     }
-    await this.auditOrphan(id);
     try {
+      await this.auditOrphan(id);
       await this.backend.remove(id);
       this.auditedOrphans.delete(id);
       this.logger.log('orphaned sandbox removed', { sandbox_id: id });
     } catch (error) {
+      await this.orphans.release(id);
       // The backend's sweeps go on with the files, and log them.
       if (!(error instanceof SandboxFilesLeftError)) {
         throw error;
