@@ -11,8 +11,8 @@ import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add
 import { AddResultsAndMetadata1764700000000 } from './migrations/1764700000000-add-results-and-metadata.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
 import { AddAuditEntries1765000000000 } from './migrations/1765000000000-add-audit-entries.js';
-import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
 import { AddOrphanedSandboxes1765200000000 } from './migrations/1765200000000-add-orphaned-sandboxes.js';
+import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -29,6 +29,6 @@ export const MIGRATIONS = [
   AddResultsAndMetadata1764700000000,
   AddAgentsOfConversations1764900000000,
   AddAuditEntries1765000000000,
-  AddTracesOfSandboxes1765500000000,
   AddOrphanedSandboxes1765200000000,
+  AddTracesOfSandboxes1765500000000,
 ];
