@@ -1,3 +1,3 @@
 import { runBuilt } from './lib/run-built.mjs';
 
-await runBuilt('cli/keys.js');
+await runBuilt('service/keys.js');

@@ -19,5 +19,5 @@ if (flag !== undefined && (flag !== '--install' || target === undefined)) {
   const { runBuilt } = await import('./lib/run-built.mjs');
   const cache = fileURLToPath(new URL('../node_modules/.cache/slipway-web-app', import.meta.url));
   process.env['WEB_APP_FOLDER'] ||= installWebApp(cache);
-  await runBuilt('main.js');
+  await runBuilt('service/main.js');
 }

@@ -1,7 +1,7 @@
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
 import { operatorHosts } from './git-providers/operator-hosts.js';
-import { reportStartFailure } from './program/start-service.js';
+import { reportStartFailure } from './program/report-start-failure.js';
 
 try {
   const config = loadConfig();

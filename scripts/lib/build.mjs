@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const at = (...parts) => path.join(root, ...parts);
 
-const entry = at('dist/main.js');
+const entry = at('dist/service/main.js');
 /** Where Node keeps the compiled form of what it loads. */
 export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
@@ -14,7 +14,7 @@ const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package
   at(name),
 );
 
-/** Compiles the sources with the local TypeScript and bundles the agent server; false when that fails (it has said why). */
+/** Compiles the sources with the local TypeScript and bundles the programs; false when that fails (it has said why). */
 export function build() {
   const startedAt = new Date();
   if (!existsSync(entry)) {
@@ -34,7 +34,7 @@ export function build() {
   if (status !== 0) {
     return false;
   }
-  const bundler = spawnSync(process.execPath, [at('scripts/bundle-agent-server.mjs')], {
+  const bundler = spawnSync(process.execPath, [at('scripts/bundle.mjs')], {
     stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (bundler.status !== 0) {

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
+import { productFolder } from '../common/product.js';
 import { buildOpenApiDocument, openApiText } from '../common/openapi/openapi-document.js';
 import { parseConfig } from '../config/load-config.js';
 import { DatabaseAddresses } from '../database/database-addresses.js';
@@ -10,7 +11,7 @@ import { DatabaseAddresses } from '../database/database-addresses.js';
  * The program behind `npm run openapi`, which writes the committed `openapi.json`, and `npm run openapi:check`
  * (`--check`), which fails when that file is not what the code says.
  */
-const file = path.join(import.meta.dirname, '..', '..', 'openapi.json');
+const file = path.join(productFolder(), 'openapi.json');
 const text = await currentText();
 if (!process.argv.includes('--check')) {
   await writeFile(file, text);

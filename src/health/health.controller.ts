@@ -8,7 +8,7 @@ import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-fa
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems } from '../common/openapi/problems.js';
 import { Draining } from './draining.js';
-import { serviceVersion } from '../common/service-version.js';
+import { productVersion } from '../common/product.js';
 
 @ApiSchema({ name: 'Health' })
 class HealthDto {
@@ -117,7 +117,7 @@ export class HealthController {
   serverInfo(): ServerInfoDto {
     return {
       title: 'Slipway',
-      version: serviceVersion(),
+      version: productVersion(),
       uptime: Math.floor(process.uptime()),
       instance_id: this.instanceId,
     };

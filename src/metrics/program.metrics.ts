@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { ERROR_CODES, type ErrorCode } from '../common/errors/domain-error.js';
-import { serviceVersion } from '../common/service-version.js';
+import { productVersion } from '../common/product.js';
 import { poolUse } from '../database/data-source-options.js';
 import { DurableJobs } from '../database/jobs/durable-jobs.js';
 import { type Instrument, Metrics } from './metrics.js';
@@ -31,7 +31,7 @@ export class ProgramMetrics implements OnModuleInit {
       name: 'slipway_build_info',
       help: 'Always 1; the version is a label',
       label: 'version',
-      read: async () => new Map([[serviceVersion(), 1]]),
+      read: async () => new Map([[productVersion(), 1]]),
     });
     this.metrics.addGauge({
       name: 'slipway_database_connections',

@@ -6,13 +6,10 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
-import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
 import { AppConfig } from '../config/app-config.js';
-import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
-import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { Draining } from '../health/draining.js';
@@ -111,18 +108,4 @@ async function createApp(
 function generatedKey(dataDir: string): string | null {
   const file = path.join(dataDir, 'api-key');
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
-}
-
-/** Ends the process, with one line for what an operator can mend and with the stack for everything else. */
-export function reportStartFailure(error: unknown): void {
-  const known =
-    error instanceof ConfigError || error instanceof EmbeddedPostgresError || isListenError(error);
-  const text = known ? errorMessage(error) : errorStack(error);
-  process.stderr.write(`slipway cannot start: ${text}\n`);
-  process.exit(1);
-}
-
-function isListenError(error: unknown): boolean {
-  const { code, syscall } = error as { code?: string; syscall?: string };
-  return syscall === 'listen' || ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(code ?? '');
 }

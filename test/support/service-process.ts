@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { jsonNumber, jsonText } from '../../src/common/json-access.js';
 
-const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.url));
 /** The one that `npm start` uses. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
 /** What a process needs of its surroundings; no variable of the service is among them. */
@@ -38,7 +38,7 @@ export interface ServiceProcessOptions {
 }
 
 /**
- * Starts `dist/main.js` and waits until it listens.
+ * Starts the built service (`dist/service/main.js`) and waits until it listens.
  *
  * @throws Error with the last lines that it printed when it ends before that
  */

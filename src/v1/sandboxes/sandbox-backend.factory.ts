@@ -2,13 +2,14 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
+import { productFolder } from '../../common/product.js';
 import { parseDestination } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
-const AGENT_SERVER = path.join(import.meta.dirname, '..', '..', '..', 'dist', 'bundle', 'agent-server');
+const AGENT_SERVER = path.join(productFolder(), 'dist', 'bundle', 'agent-server');
 /** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
 const MEBIBYTE = 1024 * 1024;

@@ -38,7 +38,7 @@ export const processesOfMachine: Attack = {
     // The numbers mean something else in another namespace: those of its own tool are not wanted.
     const { seen } = look.parse(await bob.nodeJson(LOOK_AND_KILL, ['[]']));
     const foreign = seen.filter((line) =>
-      ['postgres', 'dist/main.js', alice.sandboxId].some((word) => line.includes(word)),
+      ['postgres', 'dist/service/main.js', alice.sandboxId].some((word) => line.includes(word)),
     );
     const { killed } = look.parse(await bob.nodeJson(LOOK_AND_KILL, [JSON.stringify(targets)]));
     const isServiceAlive = (await world.pulse()) !== null;

@@ -151,7 +151,7 @@ const TABLES = `
   WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`;
 
 function allowedIn(command: string): readonly SecretKind[] {
-  if (/dist\/main\.js/.test(command)) {
+  if (/dist\/service\/main\.js/.test(command)) {
     return OF_SERVICE;
   }
   return /agent-server\/main\.js/.test(command) ? [] : OF_TOOLS;

@@ -1,0 +1,98 @@
+// Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
+// them takes longer than running them (docs/adr/0031, 0041).
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import remapping from '@jridgewell/remapping';
+import { rolldown } from 'rolldown';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = path.join(root, 'dist');
+const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
+
+/** Packages that find files of their own beside their code, or that few installations load. */
+const LEFT_OUT = ['swagger-ui-dist', 'dockerode', '@kubernetes/client-node'];
+
+/** Leaves out what is not installed: the frameworks try packages that one may add to them. */
+const optionalPackages = {
+  name: 'optional-packages',
+  async resolveId(id, importer, { isEntry, kind }) {
+    if (isEntry || /^[./]|^node:/.test(id)) {
+      return null;
+    }
+    if (LEFT_OUT.some((name) => id === name || id.startsWith(`${name}/`))) {
+      return { id, external: true };
+    }
+    const isInstalled = (await this.resolve(id, importer, { skipSelf: true, kind })) !== null;
+    return isInstalled ? null : { id, external: true };
+  },
+};
+
+/**
+ * @param {string} folder of `dist`
+ * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
+ * @param {object} options of the bundler
+ * @param {object} outputOptions likewise
+ */
+async function bundle(folder, input, options = {}, outputOptions = {}) {
+  const made = await rolldown({
+    cwd: root,
+    platform: 'node',
+    input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(dist, file)])),
+    // A warning that nobody reads is a bundle that fails where it runs.
+    onLog: (level, log) => {
+      if (level === 'warn') {
+        throw new Error(log.message);
+      }
+    },
+    ...options,
+  });
+  const target = path.join(dist, folder);
+  // Files of earlier builds stay: programs that still run may load theirs later.
+  const { output } = await made.write({
+    dir: target,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+    ...outputOptions,
+  });
+  await made.close();
+  for (const { fileName, map } of output) {
+    if (map) {
+      writeFileSync(path.join(target, `${fileName}.map`), sourceMap(map, path.join(target, fileName)));
+    }
+  }
+}
+
+/** Leads from the bundle to our TypeScript. The maps of packages would take 20 MB of memory in each process. */
+function sourceMap(map, file) {
+  const folder = path.dirname(file);
+  const traced = remapping(
+    { ...map, sources: map.sources.map((source) => path.resolve(folder, source)) },
+    (source, context) => {
+      if (context.depth > 1) {
+        return null;
+      }
+      return source.startsWith(dist) ? JSON.parse(readFileSync(`${source}.map`, 'utf8')) : NOTHING;
+    },
+    { excludeContent: true },
+  );
+  return JSON.stringify({
+    ...traced,
+    sources: traced.sources.map((source) => path.relative(folder, source)),
+  });
+}
+
+await bundle('bundle/agent-server', {
+  main: 'agent-server/main.js',
+  'relay.main': 'agent-server/relay.main.js',
+});
+// In an image nothing above it says that these are ES modules.
+writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "module" }\n');
+await bundle(
+  'service',
+  { main: 'main.js', keys: 'cli/keys.js' },
+  { plugins: [optionalPackages] },
+  // Swagger, TypeORM and log lines use the names of classes.
+  { keepNames: true, sourcemap: true },
+);

@@ -1,0 +1,59 @@
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { type ServiceProcess, startServiceProcess } from '../support/service-process.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+let folder: string;
+let service: ServiceProcess;
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'slipway-built-'));
+  // Under root PostgreSQL runs as another user, who has to get through.
+  await chmod(folder, 0o711);
+  service = await startServiceProcess({
+    cwd: folder,
+    environment: { DATA_DIR: path.join(folder, 'data'), SANDBOX_ISOLATION: 'none' },
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await service?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('answers with the committed document: bundling has renamed no class', async () => {
+  const { body } = await request(service.url).get('/openapi.json').expect(200);
+  const committed: unknown = JSON.parse(await readFile(path.join(ROOT, 'openapi.json'), 'utf8'));
+  expect({ ...body, servers: undefined }).toEqual({ ...(committed as object), servers: undefined });
+});
+
+it('knows its version, and serves the pages of the documentation', async () => {
+  const { version } = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const { body } = await request(service.url).get('/server_info').expect(200);
+  expect(body).toMatchObject({ version });
+  const { text } = await request(service.url).get('/docs/swagger-ui.css').expect(200);
+  expect(text).toContain('swagger-ui');
+});
+
+it('has maps that lead from its few files to our sources, and to nothing else', async () => {
+  const built = path.join(ROOT, 'dist', 'service');
+  const files = (await readdir(built, { recursive: true })).filter((file) => file.endsWith('.js.map'));
+  const sources = await Promise.all(
+    files.map(async (file) => {
+      const map = JSON.parse(await readFile(path.join(built, file), 'utf8')) as { sources: string[] };
+      return map.sources.map((source) =>
+        path.relative(ROOT, path.resolve(built, path.dirname(file), source)),
+      );
+    }),
+  );
+  const found = new Set(sources.flat());
+  expect(found).toContain(path.join('src', 'app.module.ts'));
+  expect([...found].filter((source) => !/^src\/.*\.ts$/.test(source))).toEqual([]);
+});
