@@ -44,7 +44,7 @@ export async function benchSettings(): Promise<Outcome[]> {
       });
       try {
         const keys = await createBenchUsers(databaseUrl, USERS);
-        const baseline = await startBaseline({
+        const baseline = await startBaseline('express-pg.ts', {
           DATABASE_URL: databaseUrl,
           DATABASE_POOL_SIZE: POOL_SIZE,
           ENCRYPTION_KEY: encryptionKey,

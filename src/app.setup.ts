@@ -5,7 +5,7 @@ import type {
   CorsOptions,
   CorsOptionsDelegate,
 } from '@nestjs/common/interfaces/external/cors-options.interface.js';
-import type { NextFunction, Request, Response } from 'express';
+import type { Request } from 'express';
 import helmet from 'helmet';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
@@ -15,6 +15,7 @@ import { ConnectionDrain } from './common/requests/connection-drain.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
+import type { Middleware } from './common/requests/middleware.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
@@ -24,6 +25,7 @@ import { Metrics } from './metrics/metrics.js';
 import { ProgramMetrics } from './metrics/program.metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { requestSpansMiddleware } from './telemetry/request-spans.middleware.js';
+import { AgentServerEntrance } from './v1/sandbox-proxy/agent-server.entrance.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
 import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
@@ -50,7 +52,7 @@ interface RequestHosts {
 
 /** Sets up everything between the socket and the controllers, for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
-  const { http, log, telemetry } = app.get(AppConfig);
+  const { http } = app.get(AppConfig);
   const server = app.getHttpServer();
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
@@ -63,29 +65,17 @@ export function configureApp(app: NestExpressApplication): void {
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
-  app.use(requestContextMiddleware);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
-  const unroutedName = (request: Request): string | null => {
-    if (ports.isFor(request)) {
-      return 'a port of a sandbox';
-    }
-    return agentServers.isFor(request) ? '/api/v1/sandboxes/:id/agent-server' : null;
-  };
-  if (telemetry !== null) {
-    app.use(requestSpansMiddleware(unroutedName));
-  }
-  if (http.metricsPort !== null || telemetry !== null) {
-    app.use(requestMetricsMiddleware(app.get(Metrics), unroutedName));
-  }
-  if (log.requests) {
-    app.use(requestLogMiddleware);
-  }
   const hosts = allowedHosts(app);
-  app.use((request: Request, _response: Response, next: NextFunction) => {
-    next(
-      hosts.accepts(request) ? undefined : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
-    );
-  });
+  const programMetrics = app.get(ProgramMetrics);
+  const problems = new ProblemFilter((code) => programMetrics.problemSent(code));
+  const first = firstSteps(app, hosts);
+  new AgentServerEntrance({
+    proxy: agentServers,
+    steps: [...first, securityHeadersMiddleware],
+    refuse: (error, request, response) => problems.respond(error, request, response),
+  }).attach(server, app.getHttpAdapter().getInstance());
+  first.forEach((step) => app.use(step));
   // To a browser these are other sites, to which the service's own headers do not apply.
   app.use(ports.middleware());
   app.use(securityHeadersMiddleware);
@@ -106,14 +96,39 @@ export function configureApp(app: NestExpressApplication): void {
   }
   new JsonBodyGuard().protect(app);
   app.useGlobalPipes(new InputValidationPipe());
-  const programMetrics = app.get(ProgramMetrics);
-  app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
+  app.useGlobalFilters(problems);
   SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {
     jsonDocumentUrl: 'openapi.json',
     raw: ['json'],
     customSiteTitle: 'Slipway API',
     swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
   });
+}
+
+/** What every request goes through first, whoever responds to it. */
+function firstSteps(app: NestExpressApplication, hosts: RequestHosts): Middleware[] {
+  const { http, log, telemetry } = app.get(AppConfig);
+  const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
+  const unroutedName = (request: IncomingMessage): string | null => {
+    if (ports.isFor(request)) {
+      return 'a port of a sandbox';
+    }
+    return agentServers.addressOf(request) === null ? null : '/api/v1/sandboxes/:id/agent-server';
+  };
+  const isMeasured = http.metricsPort !== null || telemetry !== null;
+  return [
+    requestContextMiddleware,
+    ...(telemetry === null ? [] : [requestSpansMiddleware(unroutedName)]),
+    ...(isMeasured ? [requestMetricsMiddleware(app.get(Metrics), unroutedName)] : []),
+    ...(log.requests ? [requestLogMiddleware] : []),
+    (request, _response, next) => {
+      next(
+        hosts.accepts(request)
+          ? undefined
+          : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
+      );
+    },
+  ];
 }
 
 /**

@@ -9,6 +9,8 @@ declare module 'autocannon' {
 
   interface LoadOptions {
     url: string;
+    /** Instead of host and port of the address. */
+    socketPath?: string;
     connections: number;
     /** Seconds. */
     duration: number;

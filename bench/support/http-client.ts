@@ -27,6 +27,8 @@ interface LoadOptions {
   /** Seconds. */
   duration: number;
   connections: number;
+  /** A Unix socket, instead of host and port of the address. */
+  socketPath?: string;
 }
 
 /** An event of a stream. */
@@ -107,13 +109,14 @@ export class HttpClient {
 export async function requestsPerSecond(
   url: string,
   requests: autocannon.LoadRequest[],
-  { duration, connections }: LoadOptions,
+  { duration, connections, socketPath }: LoadOptions,
 ): Promise<number> {
   let clients = 0;
   const result = await autocannon({
     url,
     connections,
     duration,
+    ...(socketPath !== undefined && { socketPath }),
     setupClient: (client) => {
       const start = Math.floor((clients * requests.length) / connections);
       clients += 1;

@@ -8,7 +8,7 @@ import { freePort } from './fixtures.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNNER = fileURLToPath(new URL('../../scripts/run-typescript.mjs', import.meta.url));
-const PROGRAM = fileURLToPath(new URL('../baseline/express-pg.ts', import.meta.url));
+const BASELINES = new URL('../baseline/', import.meta.url);
 const POLL_MS = 5;
 
 /** A service started by `npm start`. */
@@ -20,7 +20,7 @@ interface NpmStart {
   stop(): Promise<void>;
 }
 
-/** The hand-written baseline, as a process of its own. */
+/** A hand-written baseline, as a process of its own. */
 interface Baseline {
   pid: number;
   url: string;
@@ -77,9 +77,10 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** Starts the baseline and waits until it listens. */
-export async function startBaseline(environment: Record<string, string>): Promise<Baseline> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RUNNER, PROGRAM], {
+/** Starts a program of `baseline` and waits until it listens. */
+export async function startBaseline(name: string, environment: Record<string, string>): Promise<Baseline> {
+  const program = fileURLToPath(new URL(name, BASELINES));
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RUNNER, program], {
     env: { ...inheritedEnvironment(), ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -1,4 +1,5 @@
-import type { Request, RequestHandler } from 'express';
+import type { IncomingMessage } from 'node:http';
+import type { Middleware } from '../common/requests/middleware.js';
 import type { Metrics } from './metrics.js';
 
 /**
@@ -8,21 +9,22 @@ import type { Metrics } from './metrics.js';
  */
 export function requestMetricsMiddleware(
   metrics: Metrics,
-  unroutedName: (request: Request) => string | null,
-): RequestHandler {
+  unroutedName: (request: IncomingMessage) => string | null,
+): Middleware {
   return (request, response, next) => {
     const startedAt = performance.now();
     response.once('close', () => {
       const route = routePattern(request) ?? unroutedName(request) ?? 'none';
       const seconds = (performance.now() - startedAt) / 1000;
-      metrics.countRequest(request.method, route, response.statusCode, seconds);
+      metrics.countRequest(request.method ?? '', route, response.statusCode, seconds);
     });
     next();
   };
 }
 
 /** Express sets the route that it chose on the request. */
-export function routePattern({ route }: Request): string | null {
+export function routePattern(request: IncomingMessage): string | null {
+  const route: unknown = 'route' in request ? request.route : null;
   const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;
   return typeof pattern === 'string' ? pattern : null;
 }

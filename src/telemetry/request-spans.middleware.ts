@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { Request, RequestHandler } from 'express';
+import type { IncomingMessage } from 'node:http';
+import type { Middleware } from '../common/requests/middleware.js';
 import { currentRequest } from '../common/requests/request-context.js';
 import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-context.js';
 import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
 import { routePattern } from '../metrics/request-metrics.middleware.js';
 
 /** Probes come every few seconds, and nobody looks for them. */
-const PROBES = /^\/health(\/|$)/;
+const PROBES = /^\/health([/?]|$)/;
 const USER_HASH_LENGTH = 16;
 
 /**
@@ -15,14 +16,16 @@ const USER_HASH_LENGTH = 16;
  *
  * @param unroutedName names requests that are handled without a route; null for one without a name
  */
-export function requestSpansMiddleware(unroutedName: (request: Request) => string | null): RequestHandler {
+export function requestSpansMiddleware(
+  unroutedName: (request: IncomingMessage) => string | null,
+): Middleware {
   return (request, response, next) => {
     const tracer = currentTracer();
-    if (tracer === null || PROBES.test(request.path)) {
+    if (tracer === null || PROBES.test(request.url ?? '')) {
       next();
       return;
     }
-    const { method } = request;
+    const { method = '' } = request;
     const context = currentRequest();
     const given = request.headers[TRACEPARENT_HEADER];
     const span = tracer.start(

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { currentRequest } from '../requests/request-context.js';
@@ -31,8 +32,21 @@ export class ProblemFilter implements ExceptionFilter {
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const request = http.getRequest<Request>();
-    const response = http.getResponse<Response>();
-    const { status, body, headers } = this.toResponse(exception, request);
+    this.respond(exception, request, http.getResponse<Response>(), () => allowedMethods(request));
+  }
+
+  /**
+   * Responds to a request that went wrong, also where Express has no part in it.
+   *
+   * @param allowed the methods that routes have at its path
+   */
+  respond(
+    exception: unknown,
+    request: IncomingMessage,
+    response: ServerResponse,
+    allowed: () => string[] = () => [],
+  ): void {
+    const { status, body, headers } = this.toResponse(exception, request, allowed);
     if (response.headersSent) {
       response.destroy();
       return;
@@ -40,14 +54,22 @@ export class ProblemFilter implements ExceptionFilter {
     if (isProblem(body)) {
       this.onProblem(body.code);
     }
-    response.status(status);
-    response.set(headers ?? {});
-    response.set('Cache-Control', 'no-store');
-    response.type(isProblem(body) ? problemMediaType(request.get('accept')) : 'application/json');
-    response.send(JSON.stringify(body));
+    const type = isProblem(body) ? problemMediaType(request.headers.accept) : 'application/json';
+    const text = JSON.stringify(body);
+    response.writeHead(status, {
+      ...headers,
+      'Cache-Control': 'no-store',
+      'Content-Type': `${type}; charset=utf-8`,
+      'Content-Length': Buffer.byteLength(text),
+    });
+    response.end(text);
   }
 
-  private toResponse(exception: unknown, request: Request): ProblemResponse {
+  private toResponse(
+    exception: unknown,
+    { method = '' }: IncomingMessage,
+    allowed: () => string[],
+  ): ProblemResponse {
     const requestId = currentRequest()?.requestId ?? null;
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
@@ -60,7 +82,7 @@ export class ProblemFilter implements ExceptionFilter {
       return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
     }
     if (error instanceof HttpException) {
-      return httpException(error, request, requestId);
+      return httpException(error, { method, allowed }, requestId);
     }
     if (error instanceof URIError) {
       return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
@@ -134,11 +156,15 @@ function invalidJson(msg: string): ProblemResponse {
   return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
 }
 
-function httpException(error: HttpException, request: Request, requestId: string | null): ProblemResponse {
+function httpException(
+  error: HttpException,
+  { method, allowed }: { method: string; allowed: () => string[] },
+  requestId: string | null,
+): ProblemResponse {
   const status = error.getStatus();
   if (status === 404) {
-    const methods = allowedMethods(request);
-    if (methods.length > 0 && !methods.includes(request.method)) {
+    const methods = allowed();
+    if (methods.length > 0 && !methods.includes(method)) {
       const allow = methods.join(', ');
       return withStatus(problem(405, 'method_not_allowed', `This address answers to ${allow}.`, requestId), {
         Allow: allow,

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import type { NextFunction, Request, Response } from 'express';
+import type { Next } from './middleware.js';
 
 /** A UUID with its dashes: no id in one of our addresses is longer. */
 const MAX_ID_LENGTH = 36;
@@ -24,7 +25,11 @@ const storage = new AsyncLocalStorage<RequestContext>();
 const logger = new Logger('Request');
 
 /** Gives every request an id, the client's own if that is harmless text, and returns it in a header. */
-export function requestContextMiddleware(request: Request, response: Response, next: NextFunction): void {
+export function requestContextMiddleware(
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: Next,
+): void {
   const given = request.headers['x-request-id'];
   const context: RequestContext = {
     requestId: typeof given === 'string' && ACCEPTED_ID.test(given) ? given : randomUUID(),
@@ -35,10 +40,11 @@ export function requestContextMiddleware(request: Request, response: Response, n
 }
 
 /** Logs one line per request: method, path (never the query), status, duration. */
-export function requestLogMiddleware(request: Request, response: Response, next: NextFunction): void {
+export function requestLogMiddleware(request: IncomingMessage, response: ServerResponse, next: Next): void {
   const startedAt = performance.now();
   const { method } = request;
-  const path = loggedPath(request.originalUrl);
+  // Here, before any route has taken its prefix off.
+  const path = loggedPath(request.url ?? '');
   const write = (): void => {
     logger.log('request', {
       method,

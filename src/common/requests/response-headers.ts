@@ -1,4 +1,5 @@
-import type { NextFunction, Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Next } from './middleware.js';
 
 /**
  * Whether an `If-None-Match` header names this entity tag (RFC 9110 section 13.1.2; weak comparison). Other cache headers
@@ -22,7 +23,11 @@ const HEADERS = new Map([
 ]);
 
 /** Security headers of JSON responses. Helmet's full set is for pages, and costs more than some of the responses. */
-export function securityHeadersMiddleware(_request: Request, response: Response, next: NextFunction): void {
+export function securityHeadersMiddleware(
+  _request: IncomingMessage,
+  response: ServerResponse,
+  next: Next,
+): void {
   response.setHeaders(HEADERS);
   next();
 }

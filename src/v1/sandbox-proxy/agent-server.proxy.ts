@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
@@ -6,7 +6,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
 import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { isSameKey } from '../sandboxes/session-key.js';
+import { isKeyOfHash } from '../sandboxes/session-key.js';
 import { type AgentServerAddress, AgentServerAddresses } from './agent-server.addresses.js';
 import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
@@ -46,12 +46,12 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly activity: SandboxActivityRepository,
   ) {}
 
-  /** Whether a request is for an agent server. */
-  isFor(request: IncomingMessage): boolean {
-    return this.addresses.find(request) !== null;
+  /** What a request wants of an agent server; null: it is for somebody else. */
+  addressOf(request: IncomingMessage): AgentServerAddress | null {
+    return this.addresses.find(request);
   }
 
-  /** Middleware for plain requests; must precede anything that reads bodies. */
+  /** Middleware for the requests that `AgentServerEntrance` leaves; must precede anything that reads bodies. */
   middleware(): RequestHandler {
     // Express 5 passes a rejection on to the error handlers.
     return async (request: Request, response: Response, next: NextFunction) => {
@@ -87,16 +87,26 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     await this.forwarder.closeSockets();
   }
 
-  private async forward(request: Request, response: Response, address: AgentServerAddress): Promise<void> {
+  /**
+   * Forwards a plain request; resolves when it has been answered.
+   *
+   * @throws DomainError where that is not possible
+   */
+  async forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    address: AgentServerAddress,
+  ): Promise<void> {
     const { sandboxId } = address;
     const proxied = await this.authorize(request, address);
-    const { method } = request;
-    response.once('finish', () => {
+    if (!SAFE_METHODS.includes(request.method ?? '')) {
       // Reading does not keep a sandbox awake, nor does a client without its key.
-      if (!SAFE_METHODS.includes(method) && response.statusCode < 400) {
-        this.activity.touch(sandboxId);
-      }
-    });
+      response.once('finish', () => {
+        if (response.statusCode < 400) {
+          this.activity.touch(sandboxId);
+        }
+      });
+    }
     try {
       await this.forwarder.forwardRequest(request, response, proxied);
     } catch (error) {
@@ -116,8 +126,8 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
    */
   private async authorize(request: IncomingMessage, address: AgentServerAddress): Promise<ProxiedRequest> {
     const keys = presentedKeys(request, address.rest);
-    const isRight = ({ sandbox }: ConnectedSandbox): boolean =>
-      keys.every((key) => isSameKey(key, sandbox.sessionKey));
+    const isRight = ({ keyHash }: ConnectedSandbox): boolean =>
+      keys.every((key) => isKeyOfHash(key, keyHash));
     const known = keys.length === 0 ? null : await this.targets.find(address.sandboxId);
     // With another key than the last one known, the sandbox may have been resumed since.
     const found = known && isRight(known) ? known : await this.targets.findAnew(address.sandboxId);

@@ -2,10 +2,16 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { requireSandboxAddress, type SandboxAddress } from '../agent-servers/sandbox-address.js';
+import {
+  requestOrigin,
+  requireSandboxAddress,
+  type SandboxAddress,
+} from '../agent-servers/sandbox-address.js';
 import { connectToSocket } from '../agent-servers/sandbox-connection.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
+import { sessionKeyHash } from '../sandboxes/session-key.js';
+import { SandboxExchanges } from './sandbox-exchanges.js';
 
 /**
  * How old a row may be that a request with the sandbox's key is judged by: another replica may have paused the sandbox
@@ -20,6 +26,8 @@ const MAX_TARGETS = 1_000;
 /** A running agent server, and the connections to it that are kept for requests with its key. */
 export interface ConnectedSandbox {
   sandbox: RunningSandbox;
+  /** Of its session key, for `isKeyOfHash`. */
+  keyHash: Buffer;
   connections: SandboxConnections;
 }
 
@@ -33,6 +41,8 @@ export class SandboxMovedError extends Error {
 
 /** Keeps connections to one agent server in one start of its sandbox; its key is sent over no other. */
 export class SandboxConnections extends Agent {
+  /** For requests without a body. */
+  readonly exchanges: SandboxExchanges;
   readonly #address: SandboxAddress;
   readonly #isCurrent: () => Promise<boolean>;
 
@@ -41,6 +51,11 @@ export class SandboxConnections extends Agent {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS, timeout: IDLE_MS, scheduling: 'lifo' });
     this.#address = requireSandboxAddress(address);
     this.#isCurrent = isCurrent ?? (() => Promise.resolve(true));
+    this.exchanges = new SandboxExchanges({
+      origin: requestOrigin(this.#address),
+      open: () => this.open(),
+      idleMs: IDLE_MS,
+    });
   }
 
   override createConnection(
@@ -71,6 +86,7 @@ export class SandboxConnections extends Agent {
 
   /** Closes what nobody uses; requests that are under way go on. */
   closeIdle(): void {
+    this.exchanges.closeIdle();
     Object.values(this.freeSockets).forEach((sockets) => sockets?.forEach((socket) => socket.destroy()));
   }
 }
@@ -118,7 +134,8 @@ export class AgentServerTargets implements OnApplicationShutdown {
       return known;
     }
     this.forget(sandboxId);
-    const found = { sandbox, connections: new SandboxConnections(sandbox), readAt };
+    const connections = new SandboxConnections(sandbox);
+    const found = { sandbox, keyHash: sessionKeyHash(sandbox.sessionKey), connections, readAt };
     this.#known.set(sandboxId, found);
     this.#forgetOldest();
     return found;

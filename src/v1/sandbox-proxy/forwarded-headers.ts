@@ -1,7 +1,13 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http';
 
 /** Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js handles itself. */
-const HOP_BY_HOP = [
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'expect',
   'keep-alive',
@@ -12,20 +18,37 @@ const HOP_BY_HOP = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-];
+]);
 /** Headers that `Connection` cannot remove, because they give a message's length and destination. */
 const NEVER_HOP_BY_HOP = ['content-length', 'host'];
+/** What `Connection` says nearly always: no name of a header. */
+const PLAIN_CONNECTION: ReadonlySet<string> = new Set(['keep-alive', 'close']);
+const MIN_STATUS = 200;
+const MAX_STATUS = 599;
+
+/** Changes the headers of a message before they are sent. */
+export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
 /** Headers of a message that are forwarded: all but those for the connection that it came on. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  const named = (headers.connection ?? '').toLowerCase().split(',');
-  const dropped = new Set([
-    ...HOP_BY_HOP,
-    ...named.map((name) => name.trim()).filter((name) => !NEVER_HOP_BY_HOP.includes(name)),
-  ]);
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name, value]) => value !== undefined && !dropped.has(name)),
-  );
+  const named = namedByConnection(headers.connection);
+  const forwarded: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !HOP_BY_HOP.has(name) && named?.has(name) !== true) {
+      forwarded[name] = value;
+    }
+  }
+  return forwarded;
+}
+
+/** @param connection a program may have sent several, which are an array */
+function namedByConnection(connection: string | string[] | undefined): ReadonlySet<string> | null {
+  const text = String(connection ?? 'close').toLowerCase();
+  if (PLAIN_CONNECTION.has(text)) {
+    return null;
+  }
+  const names = text.split(',').map((name) => name.trim());
+  return new Set(names.filter((name) => !NEVER_HOP_BY_HOP.includes(name)));
 }
 
 /** Gives the body the same framing, so that the program reads as much as the service did. */
@@ -42,4 +65,36 @@ export function forwardedHeaders({ headers, socket }: IncomingMessage): Outgoing
     'x-forwarded-proto': headers['x-forwarded-proto'] ?? 'http',
     'x-forwarded-host': headers['x-forwarded-host'] ?? headers.host ?? '',
   };
+}
+
+/** @throws Error when it is not a valid status of a final response */
+export function responseStatus(status = 0): number {
+  if (status < MIN_STATUS || status > MAX_STATUS) {
+    throw new Error(`invalid status ${status}`);
+  }
+  return status;
+}
+
+/** @throws TypeError for headers that Node.js would refuse to send */
+export function responseHeaders(received: IncomingHttpHeaders, rewrite: HeaderRewrite): OutgoingHttpHeaders {
+  const headers = endToEndHeaders(received);
+  rewrite(headers);
+  for (const [name, value] of Object.entries(headers)) {
+    validateHeaderName(name);
+    for (const each of Array.isArray(value) ? value : [value]) {
+      validateHeaderValue(name, String(each));
+    }
+  }
+  return headers;
+}
+
+/** Names and values in turns. */
+export function flatHeaders(headers: OutgoingHttpHeaders): string[] {
+  const flat: string[] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      flat.push(name, String(each));
+    }
+  }
+  return flat;
 }

@@ -5,11 +5,15 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../../test/support/until.js';
+import { SandboxConnections } from './agent-server.targets.js';
 import { type ProxiedRequest, SandboxForwarder } from './sandbox-forwarder.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-describe('SandboxForwarder', () => {
+describe.each([
+  ['with a connection for each request', false],
+  ['with shared connections', true],
+])('SandboxForwarder, %s', (_connections, isShared) => {
   let forwarder: SandboxForwarder;
   let service: Server;
   let program: RawServer;
@@ -40,6 +44,7 @@ describe('SandboxForwarder', () => {
 
   afterEach(async () => {
     const closed = forwarder.closeSockets();
+    proxied.connections?.closeIdle();
     service.closeAllConnections();
     service.close();
     programs.forEach((socket) => socket.destroy());
@@ -66,8 +71,10 @@ describe('SandboxForwarder', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const nothing = (): void => undefined;
+    const target = `http://127.0.0.1:${portOf(server)}`;
     proxied = {
-      target: `http://127.0.0.1:${portOf(server)}`,
+      target,
+      ...(isShared && { connections: new SandboxConnections({ address: target }) }),
       path: '/',
       isProven: true,
       rewriteRequestHeaders: nothing,
@@ -129,6 +136,46 @@ describe('SandboxForwarder', () => {
     const text = await raw(get());
     expect(text).toContain('filename="\xc3\xa9"\r\n');
     expect(text).toContain('/caf\xe9\r\n');
+  });
+
+  it('does not forward interim responses', async () => {
+    await startProgram((socket) => socket.end(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`));
+    const text = await raw(get());
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text).not.toContain('103');
+  });
+
+  it('takes no more from a program than its client takes', async () => {
+    const size = 24_000_000;
+    const all = Buffer.alloc(size, 'x');
+    await startProgram((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`);
+      socket.write(all);
+    });
+    const client = connect(portOf(service), '127.0.0.1');
+    let length = 0;
+    client.write(get());
+    await once(client, 'readable');
+    // What the sockets in between hold is far less than the rest.
+    await until(() => (programs[0]?.bytesWritten ?? 0) > 0);
+    expect(programs[0]?.writableLength).toBeGreaterThan(size / 2);
+    client.on('data', (chunk: Buffer) => (length += chunk.length));
+    await once(client, 'close');
+    expect(length).toBeGreaterThan(size);
+  });
+
+  it('asks once more, and no oftener, where a kept connection ends with the next request', async () => {
+    await startProgram((socket, text) => {
+      if (text.match(/GET/g)?.length === 2) {
+        socket.destroy();
+      } else {
+        socket.write(OK);
+      }
+    });
+    for (let round = 0; round < 2; round += 1) {
+      expect(await raw(get())).toMatch(/^HTTP\/1\.1 200 /);
+    }
+    expect(received).toHaveLength(2);
   });
 
   it('breaks a response off that the program breaks off', async () => {

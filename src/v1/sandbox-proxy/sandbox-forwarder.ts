@@ -6,8 +6,6 @@ import {
   type RequestOptions,
   type ServerResponse,
   STATUS_CODES,
-  validateHeaderName,
-  validateHeaderValue,
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
@@ -20,11 +18,18 @@ import {
 } from '../agent-servers/sandbox-address.js';
 import { connectionOptions } from '../agent-servers/sandbox-connection.js';
 import type { SandboxConnections } from './agent-server.targets.js';
-import { endToEndHeaders, forwardedHeaders, framingHeaders } from './forwarded-headers.js';
+import {
+  endToEndHeaders,
+  flatHeaders,
+  forwardedHeaders,
+  framingHeaders,
+  type HeaderRewrite,
+  responseHeaders,
+  responseStatus,
+} from './forwarded-headers.js';
 import { JoinedSocket, type SocketEnd } from './joined-socket.js';
+import { RESPONSE_TIMEOUT_MS, ReusedConnectionError, type SandboxExchanges } from './sandbox-exchanges.js';
 
-/** Agent servers answer some requests only when the work is done: a large clone, a start. */
-const RESPONSE_TIMEOUT_MS = 15 * 60_000;
 /** Also bounds how late a client that left is noticed: its socket is not read during the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
 const REFUSED_LINGER_MS = 1_000;
@@ -34,8 +39,6 @@ const MAX_PER_PROGRAM = 256;
 const MAX_UNPROVEN = 64;
 /** Requests that may be sent twice. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
-const MIN_STATUS = 200;
-const MAX_STATUS = 599;
 
 /** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
@@ -46,9 +49,9 @@ export interface ProxiedRequest {
   /** Path and query as the program gets them. */
   path: string;
   /** Changes the headers that the program gets. */
-  rewriteRequestHeaders: (headers: OutgoingHttpHeaders) => void;
+  rewriteRequestHeaders: HeaderRewrite;
   /** Changes the headers that the client gets. */
-  rewriteResponseHeaders: (headers: OutgoingHttpHeaders) => void;
+  rewriteResponseHeaders: HeaderRewrite;
   /** Whether the caller has shown that the sandbox is theirs. */
   isProven: boolean;
   /** Called whenever the client sends something over a WebSocket. */
@@ -100,28 +103,12 @@ export class SandboxForwarder {
         { retryAfterSeconds: 1 },
       );
     }
-    let outgoing = openRequest(request, proxied, framingHeaders(request), RESPONSE_TIMEOUT_MS);
-    response.once('close', () => outgoing.destroy());
     try {
-      request.pipe(outgoing);
-      const { response: incoming, program } = await responseOf(outgoing).catch(async (error: unknown) => {
-        if (response.destroyed || !isRepeatable(request, outgoing)) {
-          throw error;
-        }
-        outgoing = openRequest(request, { ...proxied, isProven: false }, {}, RESPONSE_TIMEOUT_MS);
-        outgoing.end();
-        return await responseOf(outgoing);
-      });
-      if (program) {
-        program.socket.destroy();
-        throw new Error('it switched protocols without being asked');
+      if (proxied.connections && proxied.isProven && !mayHaveBody(request)) {
+        await exchange(request, response, proxied, proxied.connections.exchanges);
+      } else {
+        await forwardStream(request, response, proxied, framingHeaders(request));
       }
-      response.writeHead(statusOf(incoming), headersOf(incoming, proxied));
-      if (incoming.headers['content-length'] === undefined) {
-        // Sends the headers before the first event of a stream. (`flushHeaders` would encode them as UTF-8.)
-        response.write(Buffer.alloc(0));
-      }
-      await sendBody(incoming, response);
     } catch (cause) {
       if (response.headersSent) {
         // Half a response must not look complete.
@@ -129,11 +116,6 @@ export class SandboxForwarder {
       } else if (!response.destroyed) {
         throw new DomainError('bad_gateway', 'upstream_error', this.#unreachable, { cause });
       }
-    } finally {
-      outgoing.destroy();
-      // Drains what the program did not read, which precedes the next request on this connection.
-      request.unpipe(outgoing);
-      request.resume();
     }
   }
 
@@ -166,10 +148,16 @@ export class SandboxForwarder {
     try {
       const { response, program } = await responseOf(outgoing);
       if (program) {
-        socket.write(switchingProtocols({ ...headersOf(response, proxied), ...headers }), 'latin1');
+        socket.write(
+          switchingProtocols({
+            ...responseHeaders(response.headers, proxied.rewriteResponseHeaders),
+            ...headers,
+          }),
+          'latin1',
+        );
         this.#join({ socket, head }, program, proxied.onClientData);
       } else {
-        const status = statusOf(response);
+        const status = responseStatus(response.statusCode);
         outgoing.destroy();
         refuseUpgrade(socket, `${status} ${STATUS_CODES[status] ?? 'Refused'}`);
       }
@@ -241,6 +229,65 @@ export function refuseUpgrade(socket: Socket, status: string): void {
   socket.setTimeout(REFUSED_LINGER_MS, () => socket.destroy());
 }
 
+/** A request that is nothing but its head, over a connection that is shared. */
+async function exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  proxied: ProxiedRequest,
+  exchanges: SandboxExchanges,
+): Promise<void> {
+  const { method = '' } = request;
+  const headers = { ...endToEndHeaders(request.headers), ...forwardedHeaders(request) };
+  // The exchanges know their destination.
+  delete headers['host'];
+  proxied.rewriteRequestHeaders(headers);
+  try {
+    const head = { method, path: proxied.path, headers: flatHeaders(headers) };
+    await exchanges.send(head, response, proxied.rewriteResponseHeaders);
+  } catch (error) {
+    const isRepeatable = error instanceof ReusedConnectionError && SAFE_METHODS.includes(method);
+    if (!isRepeatable || response.destroyed) {
+      throw error;
+    }
+    // The program closed the connection just as the request was sent.
+    await forwardStream(request, response, { ...proxied, isProven: false }, {});
+  }
+}
+
+async function forwardStream(
+  request: IncomingMessage,
+  response: ServerResponse,
+  proxied: ProxiedRequest,
+  framing: OutgoingHttpHeaders,
+): Promise<void> {
+  const outgoing = openRequest(request, proxied, framing, RESPONSE_TIMEOUT_MS);
+  const end = (): unknown => outgoing.destroy();
+  response.once('close', end);
+  try {
+    request.pipe(outgoing);
+    const { response: incoming, program } = await responseOf(outgoing);
+    if (program) {
+      program.socket.destroy();
+      throw new Error('it switched protocols without being asked');
+    }
+    response.writeHead(
+      responseStatus(incoming.statusCode),
+      responseHeaders(incoming.headers, proxied.rewriteResponseHeaders),
+    );
+    if (incoming.headers['content-length'] === undefined) {
+      // Sends the headers before the first event of a stream. (`flushHeaders` would encode them as UTF-8.)
+      response.write(Buffer.alloc(0));
+    }
+    await sendBody(incoming, response);
+  } finally {
+    response.off('close', end);
+    outgoing.destroy();
+    // Drains what the program did not read, which precedes the next request on this connection.
+    request.unpipe(outgoing);
+    request.resume();
+  }
+}
+
 function openRequest(
   request: IncomingMessage,
   proxied: ProxiedRequest,
@@ -284,11 +331,6 @@ function connectionOf({ connections, isProven }: ProxiedRequest, address: Sandbo
       };
 }
 
-/** Whether a program may have closed a shared connection just as the request was sent, so that another one will do. */
-function isRepeatable(request: IncomingMessage, { reusedSocket }: ClientRequest): boolean {
-  return reusedSocket && SAFE_METHODS.includes(request.method ?? '') && !mayHaveBody(request);
-}
-
 async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<ProgramResponse>();
   outgoing.once('response', (response) => resolve({ response, program: null }));
@@ -316,30 +358,6 @@ async function sendBody(incoming: IncomingMessage, response: ServerResponse): Pr
   response.once('close', () => reject(new Error('the client has left')));
   incoming.pipe(response);
   await promise;
-}
-
-/** @throws Error when it is not a valid status of a final response */
-function statusOf({ statusCode = 0 }: IncomingMessage): number {
-  if (statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
-    throw new Error(`invalid status ${statusCode}`);
-  }
-  return statusCode;
-}
-
-/** @throws TypeError for headers that Node.js would refuse to send */
-function headersOf(
-  response: IncomingMessage,
-  { rewriteResponseHeaders }: ProxiedRequest,
-): OutgoingHttpHeaders {
-  const headers = endToEndHeaders(response.headers);
-  rewriteResponseHeaders(headers);
-  for (const [name, value] of Object.entries(headers)) {
-    validateHeaderName(name);
-    for (const each of [value].flat()) {
-      validateHeaderValue(name, String(each));
-    }
-  }
-  return headers;
 }
 
 function switchingProtocols(headers: OutgoingHttpHeaders): string {

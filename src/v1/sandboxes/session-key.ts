@@ -55,5 +55,10 @@ export function opensPorts(presented: string, sessionKey: string): boolean {
 
 /** Whether two keys are the same. Compares in constant time. */
 export function isSameKey(presented: string, key: string): boolean {
-  return timingSafeEqual(hash('sha256', presented, 'buffer'), hash('sha256', key, 'buffer'));
+  return isKeyOfHash(presented, sessionKeyHash(key));
+}
+
+/** Whether a key has this `sessionKeyHash`. Compares in constant time. */
+export function isKeyOfHash(presented: string, keyHash: Buffer): boolean {
+  return timingSafeEqual(sessionKeyHash(presented), keyHash);
 }

@@ -1,0 +1,28 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** Goes on, or ends with an error. */
+export type Next = (error?: unknown) => void;
+
+/** A step between socket and handler that needs nothing of Express, which takes it as well. */
+export type Middleware = (request: IncomingMessage, response: ServerResponse, next: Next) => void;
+
+/** Takes a request through the steps, in order; `done` follows the last one, or the first that ends with an error. */
+export function runMiddleware(
+  steps: readonly Middleware[],
+  request: IncomingMessage,
+  response: ServerResponse,
+  done: Next,
+): void {
+  const [step, ...others] = steps;
+  if (step === undefined) {
+    done();
+    return;
+  }
+  step(request, response, (error) => {
+    if (error === undefined) {
+      runMiddleware(others, request, response, done);
+    } else {
+      done(error);
+    }
+  });
+}
