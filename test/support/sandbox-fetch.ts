@@ -1,10 +1,22 @@
 import { Agent, fetch as fetchWith, type RequestInit, Response } from 'undici';
+import { connectToSandbox } from '../../src/v1/agent-servers/sandbox-connection.js';
 import { requestOrigin, requireSandboxAddress } from '../../src/v1/agent-servers/sandbox-address.js';
 
-/** Fetches from a program in a sandbox, whose address is `http://host:port` or `unix:/path`. */
+/** Fetches from a program in a sandbox, at an address that its backend reported. */
 export async function sandboxFetch(address: string, path: string, init: RequestInit = {}): Promise<Response> {
   const parsed = requireSandboxAddress(address);
-  const dispatcher = new Agent(parsed.kind === 'unix' ? { connect: { socketPath: parsed.socketPath } } : {});
+  const dispatcher = new Agent(
+    parsed.kind === 'tcp'
+      ? {}
+      : {
+          connect: (_options, connected) => {
+            connectToSandbox(parsed).then(
+              (socket) => connected(null, socket),
+              (error: Error) => connected(error, null),
+            );
+          },
+        },
+  );
   try {
     const response = await fetchWith(`${requestOrigin(parsed)}${path}`, { ...init, dispatcher });
     // Read while the connection is there.

@@ -7,7 +7,7 @@ import {
   requireSandboxAddress,
   type SandboxAddress,
 } from './sandbox-address.js';
-import { connectToSocket } from './sandbox-connection.js';
+import { connectToSandbox } from './sandbox-connection.js';
 
 type Library = typeof import('undici');
 
@@ -56,9 +56,7 @@ export class AgentServerConnections implements OnApplicationShutdown {
 
   #open(undici: Library, address: SandboxAddress, { isCurrent }: AgentServerTarget, name: string): Pool {
     const connect =
-      address.kind === 'unix'
-        ? socketConnector(address.socketPath)
-        : undici.buildConnector({ allowH2: false });
+      address.kind === 'tcp' ? undici.buildConnector({ allowH2: false }) : sandboxConnector(address);
     const pool = new undici.Pool(requestOrigin(address), {
       connections: CONNECTIONS_PER_SERVER,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -110,8 +108,8 @@ function guardedConnector(
   };
 }
 
-function socketConnector(socketPath: string): buildConnector.connector {
-  const toSocket = callbackify(() => connectToSocket(socketPath));
+function sandboxConnector(address: Exclude<SandboxAddress, { kind: 'tcp' }>): buildConnector.connector {
+  const toSocket = callbackify(() => connectToSandbox(address));
   return (_options, callback) => {
     toSocket((error: Error | null, socket) => {
       if (error) {

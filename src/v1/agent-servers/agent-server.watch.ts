@@ -42,7 +42,7 @@ export class AgentServerWatch {
     const address = requireSandboxAddress(target.address);
     const origin = requestOrigin(address).replace(/^http/, 'ws');
     this.socket = new WebSocket(`${origin}/sockets/events/${encodeURIComponent(conversationId)}`, {
-      ...(address.kind === 'unix' && connectionOptions(address)),
+      ...(address.kind !== 'tcp' && connectionOptions(address)),
       headers: { 'X-Session-API-Key': target.sessionKey },
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       maxPayload: MAX_FRAME_BYTES,

@@ -7,6 +7,7 @@ describe('parseSandboxAddress', () => {
     ['http://sandbox-host.internal:8000', { kind: 'tcp', origin: 'http://sandbox-host.internal:8000' }],
     ['http://[::1]:8000', { kind: 'tcp', origin: 'http://[::1]:8000' }],
     ['http://host:80', { kind: 'tcp', origin: 'http://host' }],
+    ['kube:agents/sbx-61:8000', { kind: 'pod', namespace: 'agents', pod: 'sbx-61', port: 8000 }],
     ['unix:/data/box/agent.sock', { kind: 'unix', socketPath: '/data/box/agent.sock' }],
     ['unix:/a b/ü.sock', { kind: 'unix', socketPath: '/a b/ü.sock' }],
   ])('%s', (text, expected) => {
@@ -26,6 +27,12 @@ describe('parseSandboxAddress', () => {
     'https://host:443',
     'file:///etc/passwd',
     'ws://host:80',
+    'kube:agents/sbx-61',
+    'kube:agents/sbx-61:0',
+    'kube:agents/sbx-61:65536',
+    'kube:agents/../secrets/x:8000',
+    'kube:Agents/sbx:8000',
+    'kube:agents/sbx-61:8000/path',
     'unix:',
     'unix:/',
     'unix:relative.sock',
@@ -45,6 +52,9 @@ describe('parseSandboxAddress', () => {
 
   it('names an origin that programs recognise as their own', () => {
     expect(requestOrigin({ kind: 'unix', socketPath: '/x.sock' })).toBe('http://localhost');
+    expect(requestOrigin({ kind: 'pod', namespace: 'a', pod: 'b', port: 8011 })).toBe(
+      'http://localhost:8011',
+    );
     expect(requestOrigin({ kind: 'tcp', origin: 'http://10.0.0.1:8000' })).toBe('http://10.0.0.1:8000');
   });
 });

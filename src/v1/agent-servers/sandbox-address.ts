@@ -1,6 +1,9 @@
 import path from 'node:path';
+import type { PodPort } from '../../common/kubernetes/pod-socket.js';
 
 const UNIX_PREFIX = 'unix:';
+const POD_FORM = /^kube:([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253}):([1-9]\d{0,4})$/;
+const MAX_PORT = 65_535;
 const TCP_FORM = /^http:\/\/(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}$/;
 
 /** Where a program in a sandbox is reached: its agent server, or what an agent started at a port. */
@@ -14,11 +17,13 @@ export type SandboxAddress =
       kind: 'unix';
       /** Absolute and without symbolic links: it names the socket itself. */
       socketPath: string;
-    };
+    }
+  /** Through the API server of a cluster. */
+  | ({ kind: 'pod' } & PodPort);
 
 /** A running agent server, and the key that it asks for. It belongs to one start of its sandbox. */
 export interface AgentServerTarget {
-  /** `http://host:port` or `unix:/absolute/path`, without a trailing slash. */
+  /** `http://host:port`, `unix:/absolute/path` or `kube:namespace/pod:port`, without a trailing slash. */
   address: string;
   sessionKey: string;
   /**
@@ -31,16 +36,23 @@ export interface AgentServerTarget {
 /** An address that a backend reported, and that is none. */
 export class SandboxAddressError extends Error {
   constructor() {
-    super('the address of the sandbox is invalid: expected http://host:port or unix:/absolute/path');
+    super(
+      'the address of the sandbox is invalid: expected http://host:port, unix:/absolute/path or kube:namespace/pod:port',
+    );
     this.name = 'SandboxAddressError';
   }
 }
 
-/** Parses the text that a backend reports and that rows keep; null when it has neither of the two forms. */
+/** Parses the text that a backend reports and that rows keep; null when it has none of the three forms. */
 export function parseSandboxAddress(text: string): SandboxAddress | null {
   if (text.startsWith(UNIX_PREFIX)) {
     const socketPath = text.slice(UNIX_PREFIX.length);
     return isPlainPath(socketPath) ? { kind: 'unix', socketPath } : null;
+  }
+  const [, namespace, pod, digits] = POD_FORM.exec(text) ?? [];
+  if (namespace !== undefined && pod !== undefined) {
+    const port = Number(digits);
+    return port > MAX_PORT ? null : { kind: 'pod', namespace, pod, port };
   }
   if (!TCP_FORM.test(text) || !URL.canParse(text)) {
     return null;
@@ -59,14 +71,21 @@ export function requireSandboxAddress(text: string): SandboxAddress {
   return address;
 }
 
-/** Whether only this machine can reach it, so that it is no address for clients. */
-export function isUnixAddress(text: string): boolean {
-  return text.startsWith(UNIX_PREFIX);
+/** Whether only the service can reach it, so that it is no address for clients. */
+export function isInternalAddress(text: string): boolean {
+  return text.startsWith(UNIX_PREFIX) || POD_FORM.test(text);
 }
 
 /** The origin that requests name: `Host`, and what programs in a sandbox believe to be their own address. */
 export function requestOrigin(address: SandboxAddress): string {
-  return address.kind === 'tcp' ? address.origin : 'http://localhost';
+  switch (address.kind) {
+    case 'tcp':
+      return address.origin;
+    case 'unix':
+      return 'http://localhost';
+    case 'pod':
+      return `http://localhost:${address.port}`;
+  }
 }
 
 function isPlainPath(text: string): boolean {

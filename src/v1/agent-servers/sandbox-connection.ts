@@ -6,6 +6,7 @@ import path from 'node:path';
 import { urlToHttpOptions } from 'node:url';
 import { callbackify } from 'node:util';
 import { errorMessage } from '../../common/errors/error-message.js';
+import type { PodPort } from '../../common/kubernetes/pod-socket.js';
 import type { SandboxAddress } from './sandbox-address.js';
 
 /** Opens the file itself, whatever its kind, without the right to read it (open(2)); Node.js does not name the flag. */
@@ -22,12 +23,21 @@ export class SandboxSocketError extends Error {
   }
 }
 
+type PodConnector = (port: PodPort) => Promise<Socket>;
+/** A process serves one cluster at most. */
+let podConnector: PodConnector | null = null;
+
+/** Says how pods are reached that have no address of their own for the service. */
+export function connectPodsWith(connector: PodConnector): void {
+  podConnector = connector;
+}
+
 /** Where `http.request` and WebSocket clients connect; each request gets a connection of its own. */
 export function connectionOptions(address: SandboxAddress): RequestOptions {
   if (address.kind === 'tcp') {
     return { ...urlToHttpOptions(new URL(address.origin)), agent: false };
   }
-  const toSocket = callbackify(() => connectToSocket(address.socketPath));
+  const toSocket = callbackify(() => connectToSandbox(address));
   return {
     host: 'localhost',
     createConnection: (_options, onCreate) => {
@@ -35,6 +45,23 @@ export function connectionOptions(address: SandboxAddress): RequestOptions {
       return undefined;
     },
   };
+}
+
+/**
+ * Opens a connection that is none of TCP.
+ *
+ * @throws Error unless the program accepts it
+ */
+export async function connectToSandbox(address: Exclude<SandboxAddress, { kind: 'tcp' }>): Promise<Socket> {
+  if (address.kind === 'unix') {
+    return await connectToSocket(address.socketPath);
+  }
+  if (podConnector === null) {
+    throw new Error(
+      'failed to connect to a pod: that needs SANDBOX_BACKEND=kubernetes and SANDBOX_REACH=proxy',
+    );
+  }
+  return await podConnector(address);
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   requireSandboxAddress,
   type SandboxAddress,
 } from '../agent-servers/sandbox-address.js';
-import { connectToSocket } from '../agent-servers/sandbox-connection.js';
+import { connectToSandbox } from '../agent-servers/sandbox-connection.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
@@ -79,9 +79,9 @@ export class SandboxConnections extends Agent {
       throw new SandboxMovedError();
     }
     const address = this.#address;
-    return address.kind === 'unix'
-      ? await connectToSocket(address.socketPath)
-      : connect(tcpOptions(address.origin)).setNoDelay(true);
+    return address.kind === 'tcp'
+      ? connect(tcpOptions(address.origin)).setNoDelay(true)
+      : await connectToSandbox(address);
   }
 
   /** Closes what nobody uses; requests that are under way go on. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { BASE62 } from '../../common/identifiers.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { isUnixAddress } from '../agent-servers/sandbox-address.js';
+import { isInternalAddress } from '../agent-servers/sandbox-address.js';
 import { portToken, TOKEN_PARAMETER } from './session-key.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -121,9 +121,9 @@ export class SandboxUrls {
     return parseHostLabel(this.labelOf(host) ?? '');
   }
 
-  /** Whether clients reach it where the service does. A Unix socket is no address for them. */
+  /** Whether clients reach it where the service does. A Unix socket is no address for them, nor is a pod behind the API server. */
   private isDirect(address: string): boolean {
-    return this.config.sandboxes.expose === 'direct' && !isUnixAddress(address);
+    return this.config.sandboxes.expose === 'direct' && !isInternalAddress(address);
   }
 
   /** The part of a `Host` header before the name that all ports are below. The port number of the header is ignored. */
