@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/agent-engine.js';
 import { DEFAULT_LIMITS } from './agent-server-options.js';
 import { parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
@@ -27,6 +28,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     await server.stop();
     return;
   }
+  await makeHome(process.env['HOME']);
   const options = {
     ...unnamed,
     ...(workspaceName && (await nameWorkspace(unnamed.workspace, workspaceName))),
@@ -46,6 +48,13 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   log('info', 'agent server stopping');
   await server.stop();
   log('info', 'agent server stopped');
+}
+
+/** In a pod the volume begins empty, whatever its image has at the same place. */
+async function makeHome(home: string | undefined): Promise<void> {
+  if (home) {
+    await mkdir(home, { recursive: true, mode: 0o700 });
+  }
 }
 
 async function readSessionKeys(): Promise<string[]> {

@@ -7,12 +7,12 @@ import {
   HttpConfig,
   LogConfig,
   OutboundConfig,
-  SandboxConfig,
   TrustConfig,
 } from './app-config.js';
 import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
 import { ConfigError } from './config.error.js';
 import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
+import { SandboxConfig } from './sandbox-config.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { readGroup, type Variable, variablesOf } from './variables.js';
 
@@ -155,9 +155,6 @@ function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
 }
 
 function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
-  if (variables['SANDBOX_BACKEND'] === 'kubernetes') {
-    throw new ConfigError('SANDBOX_BACKEND: kubernetes is not built yet; use process or docker');
-  }
   const sandboxes = readGroup(SandboxConfig, variables);
   sandboxes.environment = inherited(variables);
   // Null when absent, see the member.
@@ -172,6 +169,11 @@ function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
   if (sandboxes.expose === 'direct' && sandboxes.backend === 'process' && sandboxes.address === null) {
     throw new ConfigError(
       'SANDBOX_EXPOSE: direct needs SANDBOX_ADDRESS, since process sandboxes have only Unix sockets without it; or use ports',
+    );
+  }
+  if (sandboxes.expose === 'direct' && sandboxes.backend === 'kubernetes' && sandboxes.reach === 'proxy') {
+    throw new ConfigError(
+      'SANDBOX_EXPOSE: direct needs SANDBOX_REACH=pod, since clients do not reach pods through the API server; or use path',
     );
   }
   return sandboxes;

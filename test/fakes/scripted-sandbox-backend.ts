@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import {
   type PreparationLine,
   SandboxBackendError,
+  type SandboxBackendKind,
   SandboxBackend,
   type SandboxExit,
   type SandboxFacts,
@@ -59,7 +60,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   shortfalls: string[] = [];
 
   constructor(
-    readonly kind: 'process' | 'docker' = 'process',
+    readonly kind: SandboxBackendKind = 'process',
     readonly isolation: SandboxIsolation = 'bwrap',
   ) {
     super();

@@ -16,27 +16,52 @@ const MEBIBYTE = 1024 * 1024;
 /** Known to be public: no start has to resolve them. */
 const PUBLIC_HOSTS = /(^|\.)(github\.com|gitlab\.com|bitbucket\.org):443$/;
 
-/** Creates the backend that the operator chose. The other one is not even loaded. */
+/**
+ * Creates the backend that the operator chose. The others are not even loaded.
+ *
+ * @param callbackUrl how sandboxes reach the service, once it listens
+ */
 export async function createSandboxBackend(
   config: AppConfig,
   dataSource: DataSource,
   hostId: string,
+  callbackUrl: () => string,
 ): Promise<SandboxBackend> {
   const { sandboxes, dataDir } = config;
   const instanceId = sandboxes.instanceId ?? (await new ServiceStateRepository(dataSource).instanceId());
   if (sandboxes.backend === 'docker') {
     const { DockerSandboxBackend } = await import('./backends/docker/docker.backend.js');
-    const { DEFAULT_AGENT_IMAGE } = await import('./backends/docker/docker-options.js');
     return new DockerSandboxBackend({
       dockerHost: sandboxes.dockerHost,
       instanceId,
       listenAddress: sandboxes.address,
-      defaultImage: DEFAULT_AGENT_IMAGE,
+      defaultImage: sandboxes.image,
       network: sandboxes.dockerNetwork,
       pidsLimit: sandboxes.processes,
       ...SANDBOX_DEFAULTS,
       minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,
       sandboxBytes: sandboxes.diskMb * MEBIBYTE,
+      environment: sandboxes.environment,
+      graceSeconds: GRACE_SECONDS,
+    });
+  }
+  if (sandboxes.backend === 'kubernetes') {
+    const { KubernetesSandboxBackend } = await import('./backends/kubernetes/kubernetes.backend.js');
+    return new KubernetesSandboxBackend({
+      instanceId,
+      kubeconfig: sandboxes.kubeconfig,
+      namespace: sandboxes.namespace,
+      reach: sandboxes.reach,
+      defaultImage: sandboxes.image,
+      volumeSize: sandboxes.volumeSize,
+      storageClass: sandboxes.storageClass,
+      runtimeClass: sandboxes.runtimeClass,
+      serviceAccount: sandboxes.serviceAccount,
+      ...SANDBOX_DEFAULTS,
+      reachedFrom: sandboxes.reachedFrom,
+      allow: [...sandboxes.networkAllow, ...configuredDestinations(config)],
+      callbackUrl,
+      nodeWaitMs: sandboxes.nodeWaitSeconds * 1000,
       environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });

@@ -8,6 +8,7 @@ const FACTS: CallbackFacts = {
   port: 3000,
   dockerNetwork: null,
   ownHostname: '0123456789ab',
+  ownAddress: '10.0.0.9',
 };
 
 describe('callbackUrl', () => {
@@ -25,6 +26,10 @@ describe('callbackUrl', () => {
       { backend: 'docker' as const, dockerNetwork: 'net', configured: 'http://slipway:3000' },
       'http://slipway:3000',
     ],
+    [{ backend: 'kubernetes' as const, host: '0.0.0.0' }, 'http://10.0.0.9:3000'],
+    [{ backend: 'kubernetes' as const, host: '::', ownAddress: 'fd00::9' }, 'http://[fd00::9]:3000'],
+    [{ backend: 'kubernetes' as const, host: '::', ownAddress: null }, 'http://0123456789ab:3000'],
+    [{ backend: 'kubernetes' as const, host: '10.0.0.5' }, 'http://10.0.0.5:3000'],
   ])('%j: %s', (facts, expected) => {
     expect(callbackUrl({ ...FACTS, ...facts })).toBe(expected);
   });
@@ -35,6 +40,8 @@ describe('callbackProblem', () => {
     [{}, false],
     [{ backend: 'docker' as const }, true],
     [{ backend: 'docker' as const, host: 'localhost' }, true],
+    [{ backend: 'kubernetes' as const }, true],
+    [{ backend: 'kubernetes' as const, host: '0.0.0.0' }, false],
     [{ backend: 'docker' as const, host: '0.0.0.0' }, false],
     [{ backend: 'docker' as const, dockerNetwork: 'net' }, false],
     [{ backend: 'docker' as const, configured: 'http://10.0.0.5:3000' }, false],

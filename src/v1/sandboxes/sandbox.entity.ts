@@ -9,6 +9,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { User } from '../../auth/user.entity.js';
+import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import type { SandboxOverrides } from './user-overrides.js';
 
@@ -45,7 +46,7 @@ export class Sandbox {
   statusDetail: string | null;
 
   @Column('text')
-  backend: 'process' | 'docker';
+  backend: SandboxBackendKind;
 
   /** The host that runs it. */
   @Column('text', { name: 'host_id' })

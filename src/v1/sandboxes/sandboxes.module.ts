@@ -12,7 +12,7 @@ import { SandboxesController } from './api/sandboxes.controller.js';
 import { BackendMetrics } from './backend.metrics.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
-import { HostIdentity, loadHostId } from './host-identity.js';
+import { CLUSTER_HOST_ID, HostIdentity, loadHostId } from './host-identity.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -67,17 +67,23 @@ import { UserOverrides } from './user-overrides.js';
       provide: HostIdentity,
       inject: [AppConfig],
       useFactory: async ({ sandboxes, dataDir }: AppConfig): Promise<HostIdentity> =>
-        new HostIdentity(sandboxes.hostId ?? (await loadHostId(dataDir))),
+        new HostIdentity(
+          sandboxes.backend === 'kubernetes'
+            ? CLUSTER_HOST_ID
+            : (sandboxes.hostId ?? (await loadHostId(dataDir))),
+        ),
     },
     {
       provide: SandboxBackend,
-      inject: [AppConfig, getDataSourceToken(), HostIdentity, BackendMetrics],
+      inject: [AppConfig, getDataSourceToken(), HostIdentity, SandboxCallback, BackendMetrics],
       useFactory: async (
         config: AppConfig,
         dataSource: DataSource,
         { id }: HostIdentity,
+        callback: SandboxCallback,
         metrics: BackendMetrics,
-      ): Promise<SandboxBackend> => metrics.measured(await createSandboxBackend(config, dataSource, id)),
+      ): Promise<SandboxBackend> =>
+        metrics.measured(await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl)),
     },
     // What users do with sandboxes.
     SandboxesService,

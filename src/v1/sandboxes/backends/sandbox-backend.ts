@@ -16,6 +16,17 @@ export class SandboxFilesLeftError extends SandboxBackendError {
   }
 }
 
+/**
+ * What runs the sandboxes cannot be asked right now, so nothing is known about them. Whoever asked tries again later; a
+ * sandbox that runs goes on.
+ */
+export class SandboxBackendUnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SandboxBackendUnavailableError';
+  }
+}
+
 /** Where clients of OpenHands put files, without asking where an agent works. */
 export const SHARED_FOLDER = '/workspace';
 /** The folder that they assume an agent works in: every sandbox has it, or its agent server translates the path. */
@@ -84,6 +95,9 @@ export interface SandboxFacts {
   createdAt: number | null;
 }
 
+/** Where sandboxes run: on this machine, in an engine's containers, in a cluster's pods. */
+export type SandboxBackendKind = 'process' | 'docker' | 'kubernetes';
+
 /** What keeps sandboxes from each other, from the machine and from the service. */
 export type SandboxIsolation = 'none' | 'bwrap' | 'container';
 
@@ -127,7 +141,7 @@ export interface SandboxBackendOptions {
  * configuration.
  */
 export abstract class SandboxBackend {
-  abstract readonly kind: 'process' | 'docker';
+  abstract readonly kind: SandboxBackendKind;
 
   /** What `prepare()` found; before that, the weakest isolation to expect. */
   abstract readonly isolation: SandboxIsolation;
@@ -136,7 +150,8 @@ export abstract class SandboxBackend {
    * Checks that sandboxes can run here, before the service listens.
    *
    * @returns lines for the log (which isolation was found, what is missing)
-   * @throws SandboxBackendError with one line for the operator when they cannot
+   * @throws SandboxBackendError with one line for the operator when they cannot; SandboxBackendUnavailableError when that
+   *   cannot be found out now
    */
   abstract prepare(): Promise<PreparationLine[]>;
 
@@ -176,6 +191,15 @@ export abstract class SandboxBackend {
 
   /** The disk that holds the sandboxes; null when it cannot be seen from here. Cheap, because it is called often. */
   abstract disk(): Promise<DiskSpace | null>;
+
+  /**
+   * Calls the listener soon after sandboxes have changed, where the backend learns of that without being asked. An
+   * optimization only: whoever listens lists the sandboxes every now and then all the same.
+   */
+  onChange(_listener: () => void): void {}
+
+  /** Ends what the backend itself has open. Sandboxes run on. */
+  async disconnect(): Promise<void> {}
 
   /**
    * Does what nobody asks for: removes what earlier removals left, and ends what fills the disk. Called again and again while the service runs; long work

@@ -3,10 +3,16 @@ import {
   Injectable,
   Logger,
   type OnApplicationBootstrap,
+  type OnApplicationShutdown,
 } from '@nestjs/common';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { type PreparationLine, SandboxBackendError, SandboxBackend } from '../backends/sandbox-backend.js';
+import {
+  type PreparationLine,
+  SandboxBackend,
+  SandboxBackendError,
+  SandboxBackendUnavailableError,
+} from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
@@ -15,7 +21,9 @@ import { specsProblem } from './launch-plan.js';
  * with a Docker engine that is down, the next caller that needs the backend tries again.
  */
 @Injectable()
-export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class BackendReadiness
+  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
   private readonly logger = new Logger('Sandboxes');
   private preparing: Promise<void> | null = null;
 
@@ -27,7 +35,7 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
 
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
-      if (error instanceof SandboxBackendError) {
+      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
         this.logger.error(`sandboxes cannot run: ${error.message}`);
       } else {
         this.logger.error('failed to prepare the sandbox backend', errorStack(error));
@@ -41,7 +49,15 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
     await this.preparing?.catch(() => undefined);
   }
 
-  /** @throws SandboxBackendError when sandboxes cannot run here, with one line for the operator */
+  /** After the workers have stopped. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.backend.disconnect();
+  }
+
+  /**
+   * @throws SandboxBackendError when sandboxes cannot run here, with one line for the operator;
+   *   SandboxBackendUnavailableError when that cannot be found out now
+   */
   async ready(): Promise<void> {
     this.preparing ??= this.prepare();
     await this.preparing;
@@ -53,7 +69,7 @@ export class BackendReadiness implements OnApplicationBootstrap, BeforeApplicati
       await this.ready();
       return true;
     } catch (error) {
-      if (error instanceof SandboxBackendError) {
+      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
         return false;
       }
       throw error;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { builtInSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import type { SandboxBackendKind } from '../backends/sandbox-backend.js';
 import { specsProblem, toLaunch } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
@@ -14,7 +15,7 @@ it('names the specifications that only containers can have', () => {
   expect(specsProblem(CONTAINED, 'process')).toMatch(/no effect for a, b$/);
 });
 
-it.each<[string, SandboxSpec[], 'process' | 'docker']>([
+it.each<[string, SandboxSpec[], SandboxBackendKind]>([
   ['the built-in list', builtInSpecs(new Date(0)), 'process'],
   ['limits', LIMITED, 'process'],
   ['containers', CONTAINED, 'docker'],

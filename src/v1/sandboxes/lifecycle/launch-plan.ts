@@ -3,7 +3,11 @@ import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxBackendError, type SandboxLaunch } from '../backends/sandbox-backend.js';
+import {
+  SandboxBackendError,
+  type SandboxBackendKind,
+  type SandboxLaunch,
+} from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -72,7 +76,7 @@ type LaunchPlan = Pick<
 export function toLaunch(
   spec: SandboxSpec,
   overrides: SandboxOverrides | null,
-  backend: 'process' | 'docker',
+  backend: SandboxBackendKind,
 ): { launch: LaunchPlan; notes: string[] } {
   const plan: LaunchPlan = {
     program: spec.program,
@@ -115,7 +119,7 @@ export function toLaunch(
 }
 
 /** What of the specifications has no effect for process sandboxes, in one line for the log; null: nothing. */
-export function specsProblem(specs: readonly SandboxSpec[], backend: 'process' | 'docker'): string | null {
+export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBackendKind): string | null {
   const unmet = backend === 'process' ? specs.filter(asksForContainer) : [];
   return unmet.length === 0
     ? null

@@ -8,6 +8,7 @@ import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
   SandboxBackend,
   SandboxBackendError,
+  SandboxBackendUnavailableError,
   type SandboxFacts,
   type SandboxLaunch,
 } from '../backends/sandbox-backend.js';
@@ -109,19 +110,19 @@ export class SandboxStarter {
     onProgress: (progress: StartProgress) => void,
   ): Promise<StartedSandbox> {
     const { launch, notes, startTimeoutSeconds } = this.planner.plan(sandbox);
-    await this.readiness.ready();
     const shortfalls: string[] = [];
     const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
     try {
-      onProgress({ detail: null, deadlineAt: deadline.extend() });
+      await this.readiness.ready();
       const watched: SandboxLaunch = {
         ...launch,
         onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }),
         onShortfall: (sentence) => shortfalls.push(sentence),
       };
+      const begun = (): void => onProgress({ detail: null, deadlineAt: deadline.extend() });
       const sessionKey = await traced(
         () => ({ name: 'launch sandbox program' }),
-        () => this.launch(sandbox, watched, deadline.signal),
+        () => this.launch(sandbox, watched, deadline.signal, begun),
       );
       deadline.extend();
       const current = { id: launch.id, sessionKey };
@@ -133,16 +134,41 @@ export class SandboxStarter {
     } catch (error) {
       // A backend that was aborted may throw an error of its own; the cause is the deadline.
       signal.throwIfAborted();
+      if (error instanceof SandboxBackendUnavailableError) {
+        throw this.whileUnavailable(sandbox, error, onProgress);
+      }
       throw deadline.isOver && !(error instanceof SandboxBackendError) ? deadline.signal.reason : error;
     } finally {
       deadline.close();
     }
   }
 
-  /** @returns the session key that the program has */
-  private async launch(sandbox: Sandbox, launch: SandboxLaunch, signal: AbortSignal): Promise<string> {
+  /** The start goes on when the backend can be asked again, unless that takes as long as a start may. */
+  private whileUnavailable(
+    { deadlineAt }: Sandbox,
+    error: SandboxBackendUnavailableError,
+    onProgress: (progress: StartProgress) => void,
+  ): Error {
+    if (deadlineAt === null || this.clock.now() >= deadlineAt.getTime()) {
+      return new SandboxBackendError(error.message, { cause: error });
+    }
+    onProgress({ detail: error.message, deadlineAt: deadlineAt.getTime() });
+    return error;
+  }
+
+  /**
+   * @param begun called once the backend has answered: until then the deadline of the row counts
+   * @returns the session key that the program has
+   */
+  private async launch(
+    sandbox: Sandbox,
+    launch: SandboxLaunch,
+    signal: AbortSignal,
+    begun: () => void,
+  ): Promise<string> {
     const { id, generation } = sandbox;
     const { state } = await this.backend.inspect(id);
+    begun();
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }

@@ -22,6 +22,8 @@ import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
 const EVERY_MS = 2_000;
+/** Changes that the backend reports come in groups; short enough that each shows within a second. */
+const AFTER_CHANGE_MS = 100;
 /** Drift that takes long to repair: a program is stopped, or files are removed. */
 const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
@@ -45,6 +47,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   /** Orphans whose removal has left an entry, and goes on. */
   private readonly auditedOrphans = new Set<string>();
   private slowFailure: { reason: unknown } | null = null;
+  private soon: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly readiness: BackendReadiness,
@@ -63,6 +66,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
   async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
+    this.backend.onChange(() => this.reconcileSoon());
     if ((await this.queries.runningIds(this.host.id)).length > 0) {
       await this.loop.now();
       const ids = await this.queries.runningIds(this.host.id);
@@ -71,6 +75,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   }
 
   async beforeApplicationShutdown(): Promise<void> {
+    clearTimeout(this.soon);
     await this.loop.stop();
     await Promise.all(this.slowRepairs.values());
   }
@@ -79,6 +84,13 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   async reconcileNow(): Promise<void> {
     await this.loop.now();
     await Promise.all(this.slowRepairs.values());
+  }
+
+  private reconcileSoon(): void {
+    this.soon ??= setTimeout(() => {
+      this.soon = undefined;
+      void this.loop.now();
+    }, AFTER_CHANGE_MS).unref();
   }
 
   private async reconcile(): Promise<void> {

@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
 import { KeyedLimit } from '../../../../common/async.js';
+import {
+  AGENT_SERVER_COMMAND,
+  AGENT_SERVER_FOLDER,
+  INSTANCE_LABEL,
+  SANDBOX_LABEL,
+} from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { AGENT_SERVER_COMMAND, AGENT_SERVER_FOLDER } from './container-options.js';
-import { AGENT_FILES_LABEL, CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL } from './container.js';
+import { AGENT_FILES_LABEL, CREATED_LABEL } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
 import { findImage } from './images.js';

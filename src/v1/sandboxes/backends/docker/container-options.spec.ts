@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import type { SandboxLaunch } from '../sandbox-backend.js';
+import { AGENT_SERVER_COMMAND, sandboxLayout } from '../container-layout.js';
 import {
-  AGENT_SERVER_COMMAND,
   containerOptions,
   exposeImageVariables,
   mountAgentServer,
-  sandboxLayout,
   volumeOwner,
 } from './container-options.js';
 import { sandboxReach } from './container.js';

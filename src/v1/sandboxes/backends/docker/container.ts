@@ -1,13 +1,10 @@
 import { isIP, isIPv6 } from 'node:net';
 import type { ContainerInspectInfo } from 'dockerode';
 import { parseJson } from '../../../../common/json-access.js';
+import { AGENT_PORT, EVERY_ADDRESS, SANDBOX_LABEL } from '../container-layout.js';
 import { parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
 import type { DockerBackendOptions } from './docker-options.js';
 
-/** Which installation a container or volume belongs to. */
-export const INSTANCE_LABEL = 'slipway.instance';
-/** Which sandbox it is. */
-export const SANDBOX_LABEL = 'slipway.sandbox-id';
 /** Epoch milliseconds of the sandbox's first start; on its volume from then on, and on every container made for it. */
 export const CREATED_LABEL = 'slipway.created-at';
 /** The ports for programs that agents start, as JSON: numbers inside the container by name. Set on every container, or its image could set another one. */
@@ -17,9 +14,6 @@ export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** On volumes with the files of our agent server, and on the containers that fill them: the id of the image they come from. */
 export const AGENT_FILES_LABEL = 'slipway.agent-server-of';
 
-/** Where agent servers listen inside their containers. */
-export const AGENT_PORT = 8000;
-export const EVERY_ADDRESS = '0.0.0.0';
 const LOOPBACK = '127.0.0.1';
 
 /** States of a container that count as running. */

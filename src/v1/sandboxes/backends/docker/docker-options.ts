@@ -1,8 +1,5 @@
 import type { SandboxBackendOptions } from '../sandbox-backend.js';
 
-/** The image that `npm run image:agent-server` builds. It is never pulled: a registry could have anything under that name. */
-export const DEFAULT_AGENT_IMAGE = 'slipway-agent-server';
-
 /** Configuration of the docker backend. */
 export interface DockerBackendOptions extends SandboxBackendOptions {
   /** `unix:///path` or `tcp://host:port`; null: the engine's default socket. */

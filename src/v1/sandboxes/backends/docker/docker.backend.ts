@@ -2,6 +2,8 @@ import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '../../../../common/async.js';
+import { INSTANCE_LABEL, isBuiltHere, SANDBOX_LABEL, sandboxLayout } from '../container-layout.js';
+import { demultiplexLog, explainIncompatibleImage, lastLines } from '../container-log.js';
 import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
 import {
@@ -13,24 +15,14 @@ import {
   type SandboxLaunch,
 } from '../sandbox-backend.js';
 import { AgentServerVolumes } from './agent-server-volumes.js';
-import { demultiplexLog, explainIncompatibleImage, lastLines } from './container-log.js';
 import {
   containerOptions,
   exposeImageVariables,
   hasMountedAgentServer,
   mountAgentServer,
-  sandboxLayout,
   volumeOwner,
 } from './container-options.js';
-import {
-  containerFacts,
-  INSTANCE_LABEL,
-  isRunning,
-  SANDBOX_LABEL,
-  sandboxName,
-  type SandboxReach,
-  sandboxReach,
-} from './container.js';
+import { containerFacts, isRunning, sandboxName, type SandboxReach, sandboxReach } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import {
   callEngine,
@@ -108,7 +100,9 @@ export class DockerSandboxBackend extends SandboxBackend {
     await this.#guarded.thawAll();
     const image = await findImage(this.#docker, defaultImage);
     if (image === null) {
-      lines.push(`the image ${defaultImage} is missing: npm run image:agent-server -- --tag ${defaultImage}`);
+      lines.push(
+        `the image ${defaultImage} is missing: ${isBuiltHere(defaultImage) ? `npm run image:agent-server -- --tag ${defaultImage}` : 'the first start of a sandbox pulls it'}`,
+      );
     }
     lines.push(...(await this.#agentServers.removeStale(image?.id ?? null)));
     return lines.map((text) => ({ level: 'log', text }));
@@ -214,7 +208,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     await this.#requireSpace();
     const layout = sandboxLayout(launch, this.#options.defaultImage);
-    const isOurs = layout.image === this.#options.defaultImage;
+    const isOurs = layout.image === this.#options.defaultImage && isBuiltHere(layout.image);
     const onProgress = (line: string): void => launch.onProgress?.(line);
     const image = await ensureImage(this.#docker, { image: layout.image, isOurs }, onProgress, signal);
     const agentServer =

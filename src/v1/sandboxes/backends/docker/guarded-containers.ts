@@ -1,7 +1,8 @@
 import type Docker from 'dockerode';
 import { jsonList, jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import type { GuardedSandboxes } from '../disk-guard.js';
-import { INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './container.js';
+import { sandboxName } from './container.js';
 import { callEngine, nullOnStatus } from './engine.js';
 
 /** The engine goes through the files of all volumes. */

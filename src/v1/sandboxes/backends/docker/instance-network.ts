@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
 import { jsonAt } from '../../../../common/json-access.js';
+import { INSTANCE_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { INSTANCE_LABEL } from './container.js';
 import { callEngine, engineStatus, nullOnStatus } from './engine.js';
 
 /** How the bridges of all installations begin, so that a rule of a firewall can name them (`slw+`). */

@@ -1,7 +1,8 @@
 import type Docker from 'dockerode';
 import { jsonText } from '../../../../common/json-access.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { CREATED_LABEL, INSTANCE_LABEL, SANDBOX_LABEL, sandboxName } from './container.js';
+import { CREATED_LABEL, sandboxName } from './container.js';
 import { callEngine, nullOnStatus } from './engine.js';
 
 /** The files of sandboxes: one volume each, from the first start until the removal. */

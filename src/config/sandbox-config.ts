@@ -1,0 +1,236 @@
+import { parseDestination } from '../common/http/network-destination.js';
+import {
+  ChoiceVariable,
+  hasNamesBelow,
+  IntegerVariable,
+  ListVariable,
+  MatchingVariable,
+  PathVariable,
+  Satisfies,
+  SecondsVariable,
+  SwitchVariable,
+  TextVariable,
+  UrlVariable,
+} from './variables.js';
+
+/** What a container label, a queue's name and a folder can all hold. */
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const LABEL_EXPECTED = 'must be 1 to 63 letters, digits or . _ -, beginning with a letter or digit';
+
+/** RFC 1123, as Kubernetes asks for. */
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const DNS_LABEL_EXPECTED = 'must be 1 to 63 lower-case letters, digits or -, as names in Kubernetes are';
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
+const DNS_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
+/** A range of addresses, or a label of pods. */
+const POD_PEER = /^(?:[\da-f.:]+\/\d{1,3}|[A-Za-z0-9./_-]+=[A-Za-z0-9._-]+)$/;
+
+export class SandboxConfig {
+  @ChoiceVariable('SANDBOX_BACKEND', ['process', 'docker', 'kubernetes'], { default: 'process' })
+  backend: 'process' | 'docker' | 'kubernetes';
+
+  /** Image of our agent server, for docker and kubernetes. */
+  @MatchingVariable(
+    'SANDBOX_IMAGE',
+    /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/,
+    'must be the name of an image, such as registry.example.com/slipway-agent-server:1.0',
+    { default: 'slipway-agent-server' },
+  )
+  image: string;
+
+  /** Absolute path of the list of specifications; null: the built-in list. */
+  @PathVariable('SANDBOX_SPECS_FILE')
+  specsFile: string | null;
+
+  /** Of the process backend. */
+  @ChoiceVariable('SANDBOX_ISOLATION', ['auto', 'bwrap', 'none'], {
+    default: 'auto',
+  })
+  isolation: 'auto' | 'bwrap' | 'none';
+
+  /** Whether each process sandbox has a network of its own; `auto`: where that works. */
+  @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
+  network: 'auto' | 'isolated' | 'shared';
+
+  /** Ranges, hosts and ports that are not public and that process sandboxes reach from networks of their own. */
+  @ListVariable(
+    'SANDBOX_NETWORK_ALLOW',
+    Satisfies(
+      (entries) =>
+        Array.isArray(entries) && entries.every((entry) => parseDestination(String(entry)) !== null),
+      'must be a comma list of ranges (10.20.0.0/16), hosts (git.example.com) and ports of this machine (localhost:11434)',
+    ),
+  )
+  networkAllow: string[];
+
+  /** Several users may have process sandboxes that nothing separates. */
+  @SwitchVariable('ALLOW_UNSANDBOXED', false)
+  allowUnsandboxed: boolean;
+
+  /** Which machine's sandboxes this replica looks after; null: the id kept in `DATA_DIR`. */
+  @MatchingVariable('HOST_ID', LABEL, LABEL_EXPECTED)
+  hostId: string | null;
+
+  /** Value of the label that marks what this installation made; null: the id kept in the database. */
+  @MatchingVariable('INSTANCE_ID', LABEL, LABEL_EXPECTED)
+  instanceId: string | null;
+
+  /** How agent servers reach the service, without a trailing slash; null: derived. */
+  @UrlVariable('SANDBOX_CALLBACK_URL')
+  callbackUrl: string | null;
+
+  /** The network that the service and docker sandboxes share. */
+  @MatchingVariable('SANDBOX_DOCKER_NETWORK', /^[A-Za-z0-9][\w.-]*$/, 'must be the name of a Docker network')
+  dockerNetwork: string | null;
+
+  /** Host name or IP of this machine at which other hosts reach its sandboxes; null: loopback only. */
+  @MatchingVariable(
+    'SANDBOX_ADDRESS',
+    /^[A-Za-z0-9.:-]+$/,
+    'must be a host name or an IP address, without scheme and port',
+  )
+  address: string | null;
+
+  /**
+   * Where clients reach agent servers: at loopback ports that the service holds, at host names below `portsUrl`, below a
+   * path of the service, or at the addresses of the sandboxes themselves. Unless configured: `ports` where only this
+   * machine reaches the service, else `path`.
+   */
+  @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path', 'direct'], {
+    // Its name before there were ports and hosts.
+    convert: (text) => (text === 'proxy' ? 'path' : text),
+  })
+  expose: 'ports' | 'hosts' | 'path' | 'direct';
+
+  /**
+   * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`
+   * where `PUBLIC_URL` names this machine, else nowhere.
+   */
+  @UrlVariable(
+    'SANDBOX_PORTS_URL',
+    {},
+    Satisfies(
+      (address) => /^https?:\/\/[^/?#@]+$/.test(String(address)),
+      'must be scheme and host name (and port), without a path',
+    ),
+    Satisfies(
+      (address) => hasNamesBelow(String(address)),
+      'must have a host name that others can be below, and no IP address',
+    ),
+  )
+  portsUrl: string | null;
+
+  @MatchingVariable(
+    'DOCKER_HOST',
+    /^(unix|tcp|https?|npipe):\/\/./,
+    'must be the address of a Docker engine, such as unix:///var/run/docker.sock',
+  )
+  dockerHost: string | null;
+
+  /**
+   * Path of the file with the cluster and its credentials, or several paths as `kubectl` takes them; null: the service
+   * account of the service's own pod.
+   */
+  @TextVariable('KUBECONFIG')
+  kubeconfig: string | null;
+
+  /** Where sandboxes are in the cluster; null: the service's own namespace, else `slipway-sandboxes`. */
+  @MatchingVariable('SANDBOX_NAMESPACE', DNS_LABEL, DNS_LABEL_EXPECTED)
+  namespace: string | null;
+
+  /** How replicas reach pods: at their addresses, or through the API server. */
+  @ChoiceVariable('SANDBOX_REACH', ['pod', 'proxy'], { default: 'pod' })
+  reach: 'pod' | 'proxy';
+
+  /** Of the volume that keeps the files of one kubernetes sandbox. */
+  @MatchingVariable(
+    'SANDBOX_VOLUME_SIZE',
+    /^[1-9]\d*(Mi|Gi|Ti|M|G|T)$/,
+    'must be a size such as 10Gi or 500Mi',
+    { default: '10Gi' },
+  )
+  volumeSize: string;
+
+  /** Null: the cluster's default. */
+  @MatchingVariable('SANDBOX_STORAGE_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
+  storageClass: string | null;
+
+  /** What runs the containers of pods, such as gVisor; null: the cluster's default. */
+  @MatchingVariable('SANDBOX_RUNTIME_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
+  runtimeClass: string | null;
+
+  /** Names the secrets that images are pulled with; its token is in no pod. Null: the namespace's default. */
+  @MatchingVariable('SANDBOX_SERVICE_ACCOUNT', DNS_NAME, DNS_NAME_EXPECTED)
+  serviceAccount: string | null;
+
+  /** What may connect to pods: ranges, and labels of pods (`name=value`); empty: found out. */
+  @ListVariable(
+    'SANDBOX_REACHED_FROM',
+    Satisfies(
+      (entries) => Array.isArray(entries) && entries.every((entry) => POD_PEER.test(String(entry))),
+      'must be a comma list of ranges (10.20.0.0/16) and labels of pods (app.kubernetes.io/name=slipway)',
+    ),
+  )
+  reachedFrom: string[];
+
+  /** How long a pod may wait for a node before its sandbox becomes ERROR, seconds. */
+  @SecondsVariable('SANDBOX_NODE_WAIT_SECONDS', '4')
+  nodeWaitSeconds: number;
+
+  /** Sandboxes that one user may have running at a time. */
+  @IntegerVariable('MAX_RUNNING_SANDBOXES', {
+    default: '5',
+    minimum: 1,
+    maximum: 10_000,
+    message: 'must be a whole number from 1 to 10000',
+  })
+  maxRunning: number;
+
+  /** What happens when one more is requested: the longest idle one is paused, or the request is refused. */
+  @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
+  limitPolicy: 'pause_oldest_idle' | 'reject';
+
+  /** Seconds without activity after which a sandbox is paused; 0: never. */
+  @SecondsVariable('SANDBOX_IDLE_TIMEOUT_SECONDS', '1800', 'never pause')
+  idleTimeoutSeconds: number;
+
+  /** Seconds after which a sandbox that does not run is removed; 0: never. */
+  @SecondsVariable('SANDBOX_RETENTION_SECONDS', '0', 'keep them')
+  retentionSeconds: number;
+
+  /** Seconds that the start of a conversation waits for quota. */
+  @SecondsVariable('SANDBOX_WAIT_SECONDS', '600')
+  waitSeconds: number;
+
+  /** Age in seconds from which a sandbox of this installation without a row is removed. */
+  @SecondsVariable('SANDBOX_ORPHAN_GRACE_SECONDS', '60')
+  orphanGraceSeconds: number;
+
+  /** Processes and threads in one sandbox. */
+  @IntegerVariable('SANDBOX_PROCESSES', {
+    default: '512',
+    minimum: 32,
+    maximum: 1_000_000,
+    message: 'must be a whole number from 32 to 1000000',
+  })
+  processes: number;
+
+  /** What the files of one process sandbox may take, mebibytes; 0: any amount. */
+  @IntegerVariable('SANDBOX_DISK_MB', {
+    default: '10240',
+    minimum: 0,
+    message: 'must be a whole number of megabytes, 0 for no limit',
+  })
+  diskMb: number;
+
+  /** What sandboxes leave free on their disk, mebibytes. */
+  @IntegerVariable('SANDBOX_DISK_RESERVE_MB', {
+    default: '512',
+    minimum: 0,
+    message: 'must be a whole number of megabytes',
+  })
+  diskReserveMb: number;
+
+  /** Variables of the service itself that programs of process sandboxes need as well: paths, language, proxies, CAs. */
+  environment: Readonly<Record<string, string>>;
+}

@@ -1,0 +1,124 @@
+import path from 'node:path';
+import { PROJECT_FOLDER, SandboxBackendError, type SandboxLaunch, SHARED_FOLDER } from './sandbox-backend.js';
+
+// What a container of a sandbox looks like inside, whichever engine runs it.
+
+/** Whether an image of ours was built on its engine's own machine: a registry could have anything under a name without one. */
+export function isBuiltHere(image: string): boolean {
+  return !image.includes('/');
+}
+
+/** Which installation something belongs to. */
+export const INSTANCE_LABEL = 'slipway.instance';
+/** Which sandbox it is. */
+export const SANDBOX_LABEL = 'slipway.sandbox-id';
+
+/** Where agent servers listen inside their containers. */
+export const AGENT_PORT = 8000;
+export const EVERY_ADDRESS = '0.0.0.0';
+/** The user and group of the agent image; in other images this number is nobody's. */
+export const AGENT_USER = 10_001;
+
+/** Where our agent server and its Node.js are in images that have them, and where they are mounted in others. */
+export const AGENT_SERVER_FOLDER = '/opt/slipway';
+/** How our own image starts it (Dockerfile). */
+export const AGENT_SERVER_COMMAND = [
+  `${AGENT_SERVER_FOLDER}/bin/node`,
+  '--max-semi-space-size=2',
+  `${AGENT_SERVER_FOLDER}/agent-server/main.js`,
+  '--host',
+  EVERY_ADDRESS,
+  '--port',
+  String(AGENT_PORT),
+  '--secrets-stdin',
+];
+
+/** How an image is started. */
+export interface SandboxLayout {
+  image: string;
+  /** Where the sandbox's volume is mounted. */
+  folder: string;
+  /** Where it is mounted once more; null: nowhere. */
+  secondFolder: string | null;
+  /** Undefined: the image's own. */
+  args: string[] | undefined;
+  env: Record<string, string>;
+  /** Whether the session key is written to standard input. */
+  keyOnStdin: boolean;
+}
+
+/**
+ * The folders inside a container, and the arguments and variables of its agent server.
+ *
+ * Our own image gets its session key on standard input. A stock agent server (openhands.agent_server) reads it only from
+ * its environment, which its tools and anyone who may inspect the container can see.
+ *
+ * @throws SandboxBackendError when a container cannot run the program or use its working folder
+ */
+export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): SandboxLayout {
+  const { program } = launch;
+  switch (program.kind) {
+    case 'native': {
+      const folder = '/sandbox';
+      const args = [
+        [
+          '--workspace',
+          resolveInside(folder, launch.workingDir === PROJECT_FOLDER ? 'workspace' : launch.workingDir),
+        ],
+        ['--conversations-path', `${folder}/conversations`],
+        ['--bash-events-dir', `${folder}/bash_events`],
+      ].flat();
+      const env = {
+        ...launch.env,
+        HOME: `${folder}/home`,
+        SLIPWAY_WORKSPACE_NAME: `${path.posix.resolve(folder, path.basename(PROJECT_FOLDER))}:${PROJECT_FOLDER}`,
+        ...webhookVariables(launch),
+      };
+      const image = program.image ?? defaultImage;
+      return { image, folder, secondFolder: SHARED_FOLDER, args, env, keyOnStdin: true };
+    }
+    case 'image': {
+      const folder = SHARED_FOLDER;
+      const workspace = resolveInside(folder, launch.workingDir);
+      const args = program.args.map((arg) => arg.replaceAll('{port}', String(AGENT_PORT)));
+      const env = {
+        HOME: folder,
+        OH_ENABLE_VNC: '0',
+        OH_CONVERSATIONS_PATH: `${folder}/conversations`,
+        OH_BASH_EVENTS_DIR: `${folder}/bash_events`,
+        OH_WORKSPACE_PATH: workspace,
+        ...launch.env,
+        PORT: String(AGENT_PORT),
+        OH_SESSION_API_KEYS_0: launch.sessionKey,
+        ...webhookVariables(launch),
+      };
+      return {
+        image: program.image,
+        folder,
+        secondFolder: null,
+        args: args.length === 0 ? undefined : args,
+        env,
+        keyOnStdin: false,
+      };
+    }
+    case 'command':
+      throw new SandboxBackendError(
+        'this specification starts a command, which runs in process sandboxes only; in containers and pods it needs an image',
+      );
+  }
+}
+
+/** Only the volume is writable, and only the volume survives a pause. */
+function resolveInside(folder: string, workingDir: string): string {
+  const resolved = path.posix.resolve(folder, workingDir);
+  if (resolved !== folder && !resolved.startsWith(`${folder}/`)) {
+    throw new SandboxBackendError(
+      `the working folder ${workingDir} of this specification is not kept: it must be ${PROJECT_FOLDER}, relative or lie in ${folder}`,
+    );
+  }
+  return resolved;
+}
+
+function webhookVariables({ callbackUrl }: SandboxLaunch): Record<string, string> {
+  return callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: callbackUrl };
+}

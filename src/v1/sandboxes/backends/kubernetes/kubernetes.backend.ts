@@ -1,0 +1,310 @@
+import { KeyedLimit } from '../../../../common/async.js';
+import { ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { explainIncompatibleImage, lastLines } from '../container-log.js';
+import { sandboxLayout } from '../container-layout.js';
+import type { DiskSpace } from '../disk-space.js';
+import {
+  type PreparationLine,
+  SandboxBackend,
+  SandboxBackendError,
+  SandboxBackendUnavailableError,
+  type SandboxFacts,
+  type SandboxLaunch,
+} from '../sandbox-backend.js';
+import { callCluster, ClusterObjects } from './cluster-objects.js';
+import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes-options.js';
+import { InstancePolicy } from './network-policy.js';
+import { PodStart } from './pod-start.js';
+import { type ClusterSandbox, hasEnded, isReplaced, type PodReach, sandboxFacts } from './sandbox-facts.js';
+import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API } from './sandbox-manifest.js';
+
+const LOG_LINES = 50;
+const LOG_CHARACTERS = 4000;
+/** Of lines that may be of any length. */
+const LOG_BYTES = 256 * 1024;
+/** A label's value, as the cluster takes it. */
+const LABEL_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+/** A pod may take its grace time to end, and a volume some time to be given back. */
+const END_DEADLINE_MS = 90_000;
+const LOOK_AGAIN_MS = 1_000;
+/** For so long requests of a start are repeated; then its worker begins again. */
+const PATIENCE_MS = 20_000;
+const MAX_KEYS_LOST = 3;
+
+/**
+ * Sandboxes as objects of kubernetes-sigs/agent-sandbox, whose controller makes their pods. They belong to no machine: any
+ * replica works on any of them. The object and its volume are the sandbox; each start has a pod of its own.
+ */
+export class KubernetesSandboxBackend extends SandboxBackend {
+  readonly kind = 'kubernetes';
+  readonly isolation = 'container';
+  readonly #options: KubernetesBackendOptions;
+  readonly #api: ApiServer;
+  /** One operation at a time per sandbox. */
+  readonly #queue = new KeyedLimit(1);
+  readonly #listeners: (() => void)[] = [];
+  #objects: Promise<ClusterObjects> | null = null;
+
+  constructor(options: KubernetesBackendOptions) {
+    super();
+    this.#options = options;
+    this.#api = new ApiServer(options.kubeconfig);
+  }
+
+  override async prepare(): Promise<PreparationLine[]> {
+    const { instanceId, reach, defaultImage } = this.#options;
+    if (!LABEL_VALUE.test(instanceId)) {
+      throw new SandboxBackendError(
+        `INSTANCE_ID: ${instanceId} must end with a letter or digit, since it is the value of a label in Kubernetes`,
+      );
+    }
+    const objects = await this.#cluster();
+    await callCluster(
+      `the cluster has no ${SANDBOX_API}, or it may not be used (install kubernetes-sigs/agent-sandbox 0.5 or later)`,
+      () => this.#api.call(objects.sandboxesPath, { query: { limit: 1 } }),
+    );
+    objects.start();
+    const policy = new InstancePolicy(this.#api, objects.namespace, this.#options);
+    return [
+      {
+        level: 'log',
+        text: `sandboxes are pods in the namespace ${objects.namespace} of ${await this.#api.address()}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
+      },
+      ...(await policy.keep()),
+    ];
+  }
+
+  override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#queue.run(launch.id, () => this.#run(launch, signal, 'create'));
+  }
+
+  override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#queue.run(launch.id, () => this.#run(launch, signal, 'require'));
+  }
+
+  override async inspect(id: string): Promise<SandboxFacts> {
+    const { reach, found } = await this.#inspect(id);
+    return found === null
+      ? { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null }
+      : sandboxFacts(found, reach);
+  }
+
+  override async logTail(id: string): Promise<string> {
+    const { objects, found } = await this.#inspect(id);
+    if (!found?.pod) {
+      return '';
+    }
+    const { name, container } = found.pod;
+    const log = await callCluster('the output of the sandbox cannot be read', () =>
+      this.#readLog(`${objects.podsPath}/${name}/log`, container.name),
+    );
+    // What the node says about a program that it could not start.
+    const said =
+      container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
+    const text = lastLines(`${log}${said}`, LOG_CHARACTERS);
+    const explanation = hasEnded(found.pod) ? explainIncompatibleImage(text, 'of this sandbox') : null;
+    return explanation === null ? text : `${text}\n${explanation}\n`;
+  }
+
+  override async pause(id: string): Promise<void> {
+    await this.#queue.run(id, async () => {
+      const { objects, found } = await this.#inspect(id);
+      if (found !== null) {
+        await callCluster('the sandbox cannot be stopped', () => this.#suspend(objects, found));
+      }
+    });
+  }
+
+  override async remove(id: string): Promise<void> {
+    await this.#queue.run(id, async () => {
+      const { objects, found } = await this.#inspect(id);
+      if (found === null) {
+        return;
+      }
+      await callCluster('the sandbox cannot be removed', async () => {
+        // Its pod and its volume go first, so that nothing is left when the object is gone.
+        const body = { propagationPolicy: 'Foreground', preconditions: { uid: found.sandbox.uid } };
+        await this.#api.find(objects.path(id), { method: 'DELETE', body });
+        await this.#until(objects, id, (left) => left === null, 'its pod or its volume is still there');
+      });
+    });
+  }
+
+  override async list(): Promise<SandboxFacts[]> {
+    const objects = await this.#cluster();
+    const found = await callCluster('the sandboxes cannot be listed', () => objects.list());
+    const reach = this.#reach(objects);
+    return found.map((each) => sandboxFacts(each, reach));
+  }
+
+  /** Each volume is the cluster's, and as large as it was asked for. */
+  override async disk(): Promise<DiskSpace | null> {
+    return null;
+  }
+
+  override onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  override async disconnect(): Promise<void> {
+    const objects = await this.#objects?.catch(() => null);
+    await objects?.stop();
+    this.#api.close();
+  }
+
+  /** @param missing what to do when the cluster has no such sandbox */
+  async #run(launch: SandboxLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
+    signal.throwIfAborted();
+    const objects = await this.#cluster();
+    const { image } = sandboxLayout(launch, this.#options.defaultImage);
+    if (launch.network !== null) {
+      launch.onShortfall?.(
+        `The network ${launch.network} of the specification has no effect: pods have the cluster's.`,
+      );
+    }
+    const reach = this.#reach(objects);
+    const { nodeWaitMs } = this.#options;
+    await callCluster('the sandbox cannot be started', async () => {
+      await this.#ensureRunning(objects, launch, signal, missing);
+      for (let lost = 0; ; lost++) {
+        const start = new PodStart(launch, image, { api: this.#api, objects, reach, nodeWaitMs }, signal);
+        if ((await start.follow()) === 'over' || lost === MAX_KEYS_LOST) {
+          return;
+        }
+        await this.#ensureRunning(objects, launch, signal, 'require');
+      }
+    });
+  }
+
+  /** Creates the object, or has the controller start it again. */
+  async #ensureRunning(
+    objects: ClusterObjects,
+    launch: SandboxLaunch,
+    signal: AbortSignal,
+    missing: 'create' | 'require',
+  ): Promise<void> {
+    const { id } = launch;
+    const found = await objects.find(id, signal, PATIENCE_MS);
+    if (found === null || found.sandbox.isDeleting) {
+      if (missing === 'require') {
+        throw new SandboxBackendError(
+          'the files of this sandbox are gone: the cluster has no Sandbox of ours for it',
+        );
+      }
+      if (found !== null) {
+        await this.#until(objects, id, (left) => left === null, 'its predecessor is still there', signal);
+      }
+      await this.#create(objects, launch, signal);
+      return;
+    }
+    const isRunning =
+      found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasEnded(found.pod));
+    if (!isRunning) {
+      // The controller makes no other pod for one that has failed, unless the sandbox was suspended in between.
+      await this.#suspend(objects, found, signal);
+      await objects.patch(id, resumePatch(podTemplate(launch, this.#options)), signal, PATIENCE_MS);
+    }
+  }
+
+  async #create(objects: ClusterObjects, launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    try {
+      const body = sandboxManifest(launch, this.#options);
+      await this.#api.call(objects.sandboxesPath, { method: 'POST', body, signal, patienceMs: PATIENCE_MS });
+    } catch (error) {
+      // The same request may have arrived before, although its response did not.
+      if (!(error instanceof ApiServerError) || error.status !== 409 || error.reason !== 'AlreadyExists') {
+        throw error;
+      }
+      if ((await objects.find(launch.id, signal, PATIENCE_MS)) === null) {
+        throw new SandboxBackendError('the Sandbox with its name belongs to another installation', {
+          cause: error,
+        });
+      }
+    }
+  }
+
+  async #suspend(
+    objects: ClusterObjects,
+    { sandbox, pod }: ClusterSandbox,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    if (isSuspended({ sandbox, pod })) {
+      return;
+    }
+    if (sandbox.mode !== 'Suspended') {
+      await objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, signal);
+    }
+    await this.#until(objects, sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
+  }
+
+  /** @throws SandboxBackendUnavailableError when it takes too long */
+  async #until(
+    objects: ClusterObjects,
+    id: string,
+    isOver: (found: ClusterSandbox | null) => boolean,
+    problem: string,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const endsAt = performance.now() + END_DEADLINE_MS;
+    for (;;) {
+      const change = objects.nextChange(signal);
+      if (isOver(await objects.find(id, signal))) {
+        change.cancel();
+        return;
+      }
+      if (performance.now() > endsAt) {
+        throw new SandboxBackendUnavailableError(`${problem} after ${END_DEADLINE_MS / 1000} s`);
+      }
+      await change.within(LOOK_AGAIN_MS);
+    }
+  }
+
+  async #readLog(path: string, container: string): Promise<string> {
+    try {
+      return await this.#api.text(path, { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES });
+    } catch (error) {
+      // 400: the container has not started; 404: the pod is gone.
+      if (error instanceof ApiServerError && (error.status === 400 || error.status === 404)) {
+        return '';
+      }
+      throw error;
+    }
+  }
+
+  async #inspect(
+    id: string,
+  ): Promise<{ objects: ClusterObjects; reach: PodReach; found: ClusterSandbox | null }> {
+    const objects = await this.#cluster();
+    const found = await callCluster('the sandbox cannot be inspected', () => objects.find(id));
+    return { objects, reach: this.#reach(objects), found };
+  }
+
+  #reach({ namespace }: ClusterObjects): PodReach {
+    return { by: this.#options.reach, namespace };
+  }
+
+  async #cluster(): Promise<ClusterObjects> {
+    this.#objects ??= this.#openCluster();
+    try {
+      return await this.#objects;
+    } catch (error) {
+      this.#objects = null;
+      throw error;
+    }
+  }
+
+  async #openCluster(): Promise<ClusterObjects> {
+    const own =
+      this.#options.kubeconfig === null
+        ? await callCluster('sandboxes cannot run', () => this.#api.ownNamespace())
+        : null;
+    const namespace = this.#options.namespace ?? own ?? DEFAULT_NAMESPACE;
+    const objects = new ClusterObjects(this.#api, namespace, this.#options.instanceId);
+    objects.onChange(() => this.#listeners.forEach((listener) => listener()));
+    return objects;
+  }
+}
+
+function isSuspended(found: ClusterSandbox | null): boolean {
+  return found === null || (found.pod === null && found.sandbox.isSuspended);
+}

@@ -1,0 +1,223 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
+import type { V1NetworkPolicyPeer } from '@kubernetes/client-node';
+import { type ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { parseDestination } from '../../../../common/http/network-destination.js';
+import { jsonAt } from '../../../../common/json-access.js';
+import { INSTANCE_LABEL } from '../container-layout.js';
+import type { PreparationLine } from '../sandbox-backend.js';
+import { clusterFailure } from './cluster-objects.js';
+import type { KubernetesBackendOptions } from './kubernetes-options.js';
+
+/** What is not public: private, shared, link-local (metadata), loopback, documentation, multicast and reserved addresses. */
+const NOT_PUBLIC_V4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '224.0.0.0/3',
+];
+/** All that is public in IPv6 begins with 2 or 3. */
+const PUBLIC_V6 = '2000::/3';
+const DNS_PORT = 53;
+/** Labels that pods of one workload do not share, or that change with each roll-out. */
+const PASSING_LABELS =
+  /^(pod-template-hash|controller-revision-hash|statefulset\.kubernetes\.io\/.*|apps\.kubernetes\.io\/.*)$/;
+
+/** A peer with the port that it is for; null: all of its ports. */
+interface Destination {
+  peer: V1NetworkPolicyPeer;
+  port: number | null;
+}
+
+interface PolicyFacts {
+  instanceId: string;
+  /** What may connect to pods. */
+  sources: readonly V1NetworkPolicyPeer[];
+  /** What pods may connect to besides public addresses. */
+  destinations: readonly Destination[];
+}
+
+/**
+ * The rules of the network for the pods of an installation: in only from the service, out to public addresses, to name
+ * servers and to the service's webhooks. Whether a cluster enforces them is up to its network.
+ */
+export class InstancePolicy {
+  constructor(
+    private readonly api: ApiServer,
+    private readonly namespace: string,
+    private readonly options: KubernetesBackendOptions,
+  ) {}
+
+  /**
+   * Creates the policy, or makes it what it should be.
+   *
+   * @returns a line for the log when that fails: sandboxes run all the same
+   */
+  async keep(): Promise<PreparationLine[]> {
+    try {
+      const policy = networkPolicy(await this.#facts());
+      const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
+      const own = `${path}/${policy.metadata.name}`;
+      const found = await this.api.find(own);
+      if (found !== null) {
+        await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
+        return [];
+      }
+      await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
+        // Another replica was faster, with the same rules.
+        if (!(error instanceof ApiServerError) || error.status !== 409) {
+          throw error;
+        }
+      });
+      return [];
+    } catch (error) {
+      if (!(error instanceof ApiServerError)) {
+        throw error;
+      }
+      const hint =
+        error.status === 404
+          ? `create the namespace first: kubectl create namespace ${this.namespace}`
+          : `give the service's account get, create and patch on networkpolicies in ${this.namespace}, or apply a policy of your own`;
+      const failure = clusterFailure('the network of sandboxes is not restricted', error);
+      return [
+        { level: 'warn', text: `${failure instanceof Error ? failure.message : String(failure)}; ${hint}` },
+      ];
+    }
+  }
+
+  async #facts(): Promise<PolicyFacts> {
+    const { instanceId, reach, reachedFrom } = this.options;
+    const configured = reachedFrom.map((entry) => peerOf(entry));
+    // Through the API server, connections come from the pod's own node, which no policy keeps out.
+    const sources = configured.length > 0 ? configured : reach === 'proxy' ? [] : await this.#ownPeers();
+    const allowed = await Promise.all(this.options.allow.map(async (text) => await destinationsOf(text)));
+    const callback = new URL(this.options.callbackUrl());
+    const port = Number(callback.port || (callback.protocol === 'https:' ? 443 : 80));
+    const addresses = await addressesOf(callback.hostname.replace(/^\[|\]$/g, ''));
+    // A Service's address is replaced by that of a pod before a policy is asked, perhaps with another port.
+    const pods = sources.filter(({ podSelector }) => podSelector !== undefined);
+    return {
+      instanceId,
+      sources,
+      destinations: [
+        ...allowed.flat(),
+        ...addresses.map((address) => ({ peer: addressPeer(address), port: port || null })),
+        ...pods.map((peer) => ({ peer, port: null })),
+      ],
+    };
+  }
+
+  /** The pods of the service's own workload, or the addresses of this machine. */
+  async #ownPeers(): Promise<V1NetworkPolicyPeer[]> {
+    if (this.options.kubeconfig !== null) {
+      return ownAddresses().map(addressPeer);
+    }
+    const namespace = (await this.api.ownNamespace()) ?? this.namespace;
+    const pod = await this.api.find(`/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(hostname())}`);
+    const labels = Object.entries(jsonAt(pod, 'metadata', 'labels') ?? {}).flatMap(([name, value]) =>
+      typeof value === 'string' && !PASSING_LABELS.test(name) ? [[name, value] as const] : [],
+    );
+    return labels.length === 0
+      ? ownAddresses().map(addressPeer)
+      : [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+            podSelector: { matchLabels: Object.fromEntries(labels) },
+          },
+        ];
+  }
+}
+
+/** A policy as the API server reads it; the type of the library has other names for some members. */
+interface NetworkPolicy {
+  apiVersion: 'networking.k8s.io/v1';
+  kind: 'NetworkPolicy';
+  metadata: { name: string; labels: Record<string, string> };
+  spec: {
+    podSelector: { matchLabels: Record<string, string> };
+    policyTypes: ['Ingress', 'Egress'];
+    ingress: { from: V1NetworkPolicyPeer[] }[];
+    egress: { to?: V1NetworkPolicyPeer[]; ports?: { protocol: string; port: number }[] }[];
+  };
+}
+
+/** The policy as it should be. */
+export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts): NetworkPolicy {
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: {
+      name: `slipway-${instanceId.toLowerCase().replaceAll('_', '-')}`,
+      labels: { [INSTANCE_LABEL]: instanceId },
+    },
+    spec: {
+      podSelector: { matchLabels: { [INSTANCE_LABEL]: instanceId } },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: sources.length === 0 ? [] : [{ from: [...sources] }],
+      egress: [
+        { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: NOT_PUBLIC_V4 } }, { ipBlock: { cidr: PUBLIC_V6 } }] },
+        { ports: ['UDP', 'TCP'].map((protocol) => ({ protocol, port: DNS_PORT })) },
+        ...destinations.map(({ peer, port }) => ({
+          to: [peer],
+          ...(port !== null && { ports: [{ protocol: 'TCP', port }] }),
+        })),
+      ],
+    },
+  };
+}
+
+/** A range, or `label=value`: pods with the label in any namespace. */
+function peerOf(entry: string): V1NetworkPolicyPeer {
+  const [label = '', value] = entry.split('=', 2);
+  return value === undefined
+    ? { ipBlock: { cidr: entry } }
+    : { namespaceSelector: {}, podSelector: { matchLabels: { [label]: value } } };
+}
+
+function addressPeer(address: string): V1NetworkPolicyPeer {
+  return { ipBlock: { cidr: `${address}/${isIP(address) === 6 ? 128 : 32}` } };
+}
+
+/** Names are looked up now: a policy knows addresses only. One that does not resolve opens nothing. */
+async function destinationsOf(text: string): Promise<Destination[]> {
+  const destination = parseDestination(text);
+  if (destination === null) {
+    return [];
+  }
+  if (destination.kind === 'range') {
+    return [{ peer: { ipBlock: { cidr: destination.range } }, port: null }];
+  }
+  const { host, port } = destination;
+  return (await addressesOf(host)).map((address) => ({ peer: addressPeer(address), port }));
+}
+
+async function addressesOf(host: string): Promise<string[]> {
+  if (isIP(host) !== 0) {
+    return [host];
+  }
+  try {
+    return (await lookup(host, { all: true }))
+      .map(({ address }) => address)
+      .filter((address) => !isLoopback(address));
+  } catch {
+    return [];
+  }
+}
+
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
+    .map(({ address }) => address);
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.');
+}

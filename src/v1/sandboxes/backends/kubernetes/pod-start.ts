@@ -1,0 +1,338 @@
+import { request as httpRequest } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '../../../../common/json-access.js';
+import { AGENT_PORT } from '../container-layout.js';
+import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import type { ClusterObjects } from './cluster-objects.js';
+import type { ObservedPod } from './observed-objects.js';
+import { type ClusterSandbox, hasEnded, type PodReach, startProblem } from './sandbox-facts.js';
+import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
+import { writeToStandardInput } from './standard-input.js';
+
+/** Without a change that the watch reports, the cluster is asked after this time all the same. */
+const LOOK_AGAIN_MS = 2_000;
+/** A start that takes longer says why. */
+const SAY_WHY_MS = 2_000;
+const MIN_POLL_MS = 10;
+const POLL_GROWTH = 1.5;
+const ALIVE_TIMEOUT_MS = 2_000;
+const MAX_ALIVE_BYTES = 64 * 1024;
+/** The agent server says this soon after it has read its key. */
+const KEY_AGAIN_MS = 2_000;
+/** Events by which something that adds nodes says that it will. */
+const NODE_COMES = new Set(['TriggeredScaleUp', 'Nominated']);
+const MAX_EVENTS = 50;
+const MAX_EVENT_TEXT = 300;
+
+interface PodStartTools {
+  api: ApiServer;
+  objects: ClusterObjects;
+  reach: PodReach;
+  /** How long a pod may wait for a node. */
+  nodeWaitMs: number;
+}
+
+/** What `/alive` of an agent server says. */
+type Aliveness =
+  | 'silent'
+  /** It waits for its session key. */
+  | 'unassigned'
+  | 'assigned';
+
+/** How a start went on. */
+type StartOutcome =
+  | 'over'
+  /** The program has ended without its key, because writing it broke off: another pod has to start. */
+  | 'key-lost';
+
+/** Follows the pod of a sandbox from its creation until its program runs and has its session key. */
+export class PodStart {
+  readonly #startedAt = performance.now();
+  #unscheduledSince: number | null = null;
+  #said: string | null = null;
+  /** The pod that its key was written to, and when. */
+  #written: { uid: string; at: number } | null = null;
+  #writeFailed = false;
+
+  constructor(
+    private readonly launch: SandboxLaunch,
+    private readonly image: string,
+    private readonly tools: PodStartTools,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /**
+   * Waits until the program runs and has its key, or has ended: the cause of that is in the facts about the sandbox.
+   *
+   * @throws SandboxBackendError when it will not run; ApiServerError; the signal's reason
+   */
+  async follow(): Promise<StartOutcome> {
+    try {
+      for (;;) {
+        const change = this.tools.objects.nextChange(this.signal);
+        try {
+          const next = await this.#look();
+          if (typeof next === 'string') {
+            return next;
+          }
+          await change.within(next.pauseMs);
+        } finally {
+          change.cancel();
+        }
+      }
+    } catch (error) {
+      const { reason }: { reason: unknown } = this.signal;
+      throw this.signal.aborted && reason instanceof SandboxBackendError && this.#said !== null
+        ? new SandboxBackendError(`${reason.message} Last: ${this.#said}`, { cause: reason })
+        : error;
+    }
+  }
+
+  /** While the API server does not answer, the start waits: its deadline is the signal's. */
+  async #look(): Promise<StartOutcome | { pauseMs: number }> {
+    try {
+      const found = await this.tools.objects.find(this.launch.id, this.signal);
+      if (found === null) {
+        throw new SandboxBackendError('something else removed it while it started');
+      }
+      const pauseMs = await this.#advance(found);
+      if (pauseMs !== null) {
+        return { pauseMs };
+      }
+      return found.pod !== null && hasEnded(found.pod) && this.#writeFailed ? 'key-lost' : 'over';
+    } catch (error) {
+      if (!(error instanceof ApiServerError) || !error.isTemporary) {
+        throw error;
+      }
+      this.#say(`the Kubernetes API server does not answer (${error.message}); it is asked again`);
+      return { pauseMs: LOOK_AGAIN_MS };
+    }
+  }
+
+  /** @returns null when the start is over; else after how many milliseconds to look again, unless something changes before */
+  async #advance({ sandbox, pod }: ClusterSandbox): Promise<number | null> {
+    if (pod === null || pod.isDeleting) {
+      if (sandbox.problem !== null) {
+        this.#say(`the cluster cannot make its pod yet: ${sandbox.problem}`);
+      }
+      return LOOK_AGAIN_MS;
+    }
+    if (hasEnded(pod)) {
+      return null;
+    }
+    const problem = startProblem(pod, this.image);
+    if (problem !== null) {
+      throw new SandboxBackendError(problem);
+    }
+    if (pod.container.state !== 'running' || pod.container.name !== AGENT_CONTAINER || pod.ip === null) {
+      await this.#sayWhy(pod);
+      return LOOK_AGAIN_MS;
+    }
+    if (this.launch.program.kind !== 'native') {
+      await this.#mark(pod, sandbox.keyedPod);
+      return null;
+    }
+    return await this.#assign(pod, sandbox.keyedPod);
+  }
+
+  /** Gives the program its key, unless it has it. */
+  async #assign(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
+    await this.#mark(pod, keyedPod);
+    // Somebody who died may have written the key before.
+    const mayHaveKey = keyedPod === pod.uid;
+    if (mayHaveKey && (await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
+      return null;
+    }
+    const isDue = this.#written?.uid !== pod.uid || performance.now() - this.#written.at > KEY_AGAIN_MS;
+    if (isDue) {
+      await this.#write(pod);
+    }
+    return await this.#untilAssigned(pod);
+  }
+
+  /** Asks more often than the cluster reports anything; for a moment only, because the program may end meanwhile. */
+  async #untilAssigned(pod: ObservedPod): Promise<number | null> {
+    const endsAt = performance.now() + KEY_AGAIN_MS;
+    for (let pauseMs = MIN_POLL_MS; performance.now() < endsAt; pauseMs *= POLL_GROWTH) {
+      if ((await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
+        return null;
+      }
+      await delay(pauseMs, undefined, { signal: this.signal });
+      const known = this.tools.objects.knownPod(pod.name);
+      if (known !== null && known.uid === pod.uid && hasEnded(known)) {
+        return 0;
+      }
+    }
+    return 0;
+  }
+
+  /** From now on another pod is not this start's, whatever becomes of this process. */
+  async #mark({ uid }: ObservedPod, keyedPod: string | null): Promise<void> {
+    if (keyedPod !== uid) {
+      const body = { metadata: { annotations: { [POD_ANNOTATION]: uid } } };
+      await this.tools.objects.patch(this.launch.id, body, this.signal);
+    }
+  }
+
+  async #write({ name, uid }: ObservedPod): Promise<void> {
+    const { api, objects } = this.tools;
+    this.#written = { uid, at: performance.now() };
+    const line = JSON.stringify({ session_api_key: this.launch.sessionKey });
+    try {
+      await writeToStandardInput(api, objects.podsPath, name, line, this.signal);
+      this.#writeFailed = false;
+    } catch (error) {
+      if (!(error instanceof ApiServerError)) {
+        throw error;
+      }
+      if (!error.isTemporary && error.status !== 404) {
+        throw error;
+      }
+      // Whether it was written shows soon: the program has its key, waits for it, or has ended.
+      this.#writeFailed = true;
+    }
+  }
+
+  /** @throws SandboxBackendError when it has waited for a node for long enough */
+  async #sayWhy(pod: ObservedPod): Promise<void> {
+    const now = performance.now();
+    if (pod.unscheduled !== null) {
+      this.#unscheduledSince ??= now;
+      this.#say(`its pod waits for a node: ${pod.unscheduled}`);
+      const hasWaited = now - this.#unscheduledSince >= this.tools.nodeWaitMs;
+      if (hasWaited && !(await this.#events(pod)).some(({ reason }) => NODE_COMES.has(reason))) {
+        throw new SandboxBackendError(
+          `no node of the cluster can run its pod: ${pod.unscheduled} (smaller resources in the specification, or more nodes; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
+        );
+      }
+      return;
+    }
+    this.#unscheduledSince = null;
+    if (now - this.#startedAt >= SAY_WHY_MS) {
+      const line = progressOf(await this.#events(pod), this.image);
+      if (line !== null) {
+        this.#say(line);
+      }
+    }
+  }
+
+  #say(line: string): void {
+    if (line !== this.#said) {
+      this.#said = line;
+      this.launch.onProgress?.(line);
+    }
+  }
+
+  /** What the cluster reports about the pod; nothing where that may not be read. */
+  async #events({ uid }: ObservedPod): Promise<PodEvent[]> {
+    const { api, objects } = this.tools;
+    const query = { fieldSelector: `involvedObject.uid=${uid}`, limit: MAX_EVENTS };
+    try {
+      const list = await api.call(objects.eventsPath, { query, signal: this.signal });
+      return jsonList(list, 'items').map(readEvent);
+    } catch (error) {
+      if (error instanceof ApiServerError) {
+        return [];
+      }
+      throw error;
+    }
+  }
+}
+
+interface PodEvent {
+  reason: string;
+  message: string;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+function readEvent(event: unknown): PodEvent {
+  const time =
+    jsonText(event, 'lastTimestamp') ??
+    jsonText(event, 'eventTime') ??
+    jsonText(event, 'metadata', 'creationTimestamp');
+  return {
+    reason: jsonText(event, 'reason') ?? '',
+    message: jsonText(event, 'message') ?? '',
+    at: Date.parse(time ?? '') || 0,
+  };
+}
+
+/** What the last event says about a start that takes long; null: nothing that users understand. */
+export function progressOf(events: readonly PodEvent[], image: string): string | null {
+  const [last] = events.toSorted((one, other) => other.at - one.at);
+  if (last === undefined) {
+    return null;
+  }
+  if (last.reason === 'Pulling') {
+    return `the image ${image} is being pulled`;
+  }
+  return /^Failed(Mount|AttachVolume|CreatePodSandBox|Binding|Provisioning)/.test(last.reason)
+    ? `its pod cannot be started yet: ${last.message.slice(0, MAX_EVENT_TEXT)}`
+    : null;
+}
+
+/** Asks the agent server of a pod how far it is. */
+async function readAliveness(
+  { api, reach }: Pick<PodStartTools, 'api' | 'reach'>,
+  pod: ObservedPod,
+  signal: AbortSignal,
+): Promise<Aliveness> {
+  try {
+    const body = await getAlive(api, reach, pod, signal);
+    return jsonAt(parseJson(body), 'assigned') === false ? 'unassigned' : 'assigned';
+  } catch {
+    // It does not listen yet, or has ended.
+    signal.throwIfAborted();
+    return 'silent';
+  }
+}
+
+/** @throws Error for anything but a short response with status 200 */
+async function getAlive(
+  api: ApiServer,
+  reach: PodReach,
+  pod: ObservedPod,
+  signal: AbortSignal,
+): Promise<string> {
+  const { namespace, by } = reach;
+  const socket =
+    by === 'proxy' ? await connectToPod(api, { namespace, pod: pod.name, port: AGENT_PORT }) : null;
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const outgoing = httpRequest({
+    host: pod.ip,
+    port: AGENT_PORT,
+    path: '/alive',
+    headers: { host: 'localhost', connection: 'close' },
+    agent: false,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(ALIVE_TIMEOUT_MS)]),
+    ...(socket && { createConnection: () => socket }),
+  });
+  outgoing.once('response', (response) => {
+    let body = '';
+    response.setEncoding('utf8');
+    response.on('data', (text: string) => {
+      body += text;
+      if (body.length > MAX_ALIVE_BYTES) {
+        outgoing.destroy(new Error('the response is too long'));
+      }
+    });
+    response.once('end', () => {
+      if (response.statusCode === 200) {
+        resolve(body);
+      } else {
+        reject(new Error(`status ${response.statusCode}`));
+      }
+    });
+    response.on('error', reject);
+  });
+  outgoing.on('error', reject);
+  outgoing.end();
+  try {
+    return await promise;
+  } finally {
+    socket?.destroy();
+  }
+}

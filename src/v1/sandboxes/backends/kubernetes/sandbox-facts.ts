@@ -1,0 +1,128 @@
+import { constants } from 'node:os';
+import { AGENT_PORT } from '../container-layout.js';
+import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from './observed-objects.js';
+
+/** 128 + SIGKILL, which the kernel sends when a container has used up its memory. */
+const KILLED_EXIT_CODE = 137;
+
+/** Reasons of a waiting container for which only somebody else's change helps. */
+const IMAGE_CAUSES = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'ErrImageNeverPull',
+  'InvalidImageName',
+  'ImageInspectError',
+  'RegistryUnavailable',
+  'SignatureValidationFailed',
+]);
+const CONTAINER_CAUSES = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+
+/** How a replica reaches pods. */
+export interface PodReach {
+  by: 'pod' | 'proxy';
+  namespace: string;
+}
+
+/** A sandbox as the cluster has it: its object, and the pod that belongs to it. */
+export interface ClusterSandbox {
+  sandbox: ObservedSandbox;
+  pod: ObservedPod | null;
+}
+
+/** Whether the program of a pod has ended. */
+export function hasEnded({ phase, container }: ObservedPod): boolean {
+  return phase === 'Succeeded' || phase === 'Failed' || container.state === 'terminated';
+}
+
+/** Whether the pod is another one than the one that has the key: something removed that, and the controller made this. */
+export function isReplaced({ sandbox, pod }: ClusterSandbox): boolean {
+  return sandbox.mode === 'Running' && sandbox.keyedPod !== null && sandbox.keyedPod !== pod?.uid;
+}
+
+/** What the port says about a sandbox. */
+export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFacts {
+  const { sandbox, pod } = found;
+  const { sandboxId: id, createdAt } = sandbox;
+  if (isReplaced(found)) {
+    return { ...stopped(id, createdAt), exit: exitOfReplaced() };
+  }
+  if (pod === null) {
+    // It is about to have one, or it is suspended.
+    const state = sandbox.mode === 'Running' && !sandbox.isDeleting ? 'running' : 'stopped';
+    return { ...stopped(id, createdAt), state };
+  }
+  if (hasEnded(pod)) {
+    return { ...stopped(id, createdAt), exit: exitOf(pod) };
+  }
+  return {
+    id,
+    state: 'running',
+    address: addressOf(pod, AGENT_PORT, reach),
+    ports: Object.fromEntries(
+      Object.entries(pod.ports).flatMap(([name, port]) => {
+        const address = addressOf(pod, port, reach);
+        return address === null ? [] : [[name, address]];
+      }),
+    ),
+    exit: null,
+    createdAt,
+  };
+}
+
+/** Where a port of a pod is reached; null while it has no address. */
+export function addressOf(
+  { name, ip }: ObservedPod,
+  port: number,
+  { by, namespace }: PodReach,
+): string | null {
+  if (ip === null) {
+    return null;
+  }
+  return by === 'proxy'
+    ? `kube:${namespace}/${name}:${port}`
+    : `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+}
+
+/** What will not come right by itself, as a sentence for the sandbox's owner; null: nothing. */
+export function startProblem({ container }: ObservedPod, image: string): string | null {
+  const { reason, message } = container;
+  if (container.state !== 'waiting' || reason === null) {
+    return null;
+  }
+  const said = [reason, message].filter(Boolean).join(': ');
+  if (IMAGE_CAUSES.has(reason)) {
+    return `the image ${image} cannot be pulled (${said}): is the name right, do the nodes have it, and may they pull it? SANDBOX_SERVICE_ACCOUNT names a service account with imagePullSecrets`;
+  }
+  return CONTAINER_CAUSES.has(reason) ? `the container cannot be started (${said})` : null;
+}
+
+function stopped(id: string, createdAt: number | null): SandboxFacts {
+  return { id, state: 'stopped', address: null, ports: {}, exit: null, createdAt };
+}
+
+function exitOfReplaced(): SandboxExit {
+  const cause =
+    'Its pod was removed by something else: an administrator, a drained node, or a node that was lost. Resuming starts it again; its files are kept.';
+  return { code: null, signal: null, outOfMemory: false, cause };
+}
+
+function exitOf({ container, endedBy }: ObservedPod): SandboxExit {
+  const exit = exitOfContainer(container);
+  return endedBy === null
+    ? exit
+    : {
+        ...exit,
+        cause: `The cluster ended its pod (${endedBy}). Resuming starts it again; its files are kept.`,
+      };
+}
+
+function exitOfContainer({ exitCode, signal, reason }: ObservedContainer): SandboxExit {
+  const name = Object.entries(constants.signals).find(([, number]) => number === signal)?.[0];
+  return {
+    code: exitCode,
+    signal: exitCode === null ? (name ?? null) : null,
+    // The kernel may also have killed a tool, and the agent server lived on.
+    outOfMemory: reason === 'OOMKilled' && (exitCode === null || exitCode === KILLED_EXIT_CODE),
+  };
+}

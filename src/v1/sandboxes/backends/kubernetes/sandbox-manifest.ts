@@ -1,0 +1,256 @@
+import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
+import { portVariables, proxyVariables } from '../launch-variables.js';
+import {
+  AGENT_PORT,
+  AGENT_SERVER_COMMAND,
+  AGENT_SERVER_FOLDER,
+  AGENT_USER,
+  EVERY_ADDRESS,
+  INSTANCE_LABEL,
+  SANDBOX_LABEL,
+  sandboxLayout,
+  type SandboxLayout,
+} from '../container-layout.js';
+import type { SandboxLaunch } from '../sandbox-backend.js';
+import type { KubernetesBackendOptions } from './kubernetes-options.js';
+
+export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
+/** The container with the agent server. */
+export const AGENT_CONTAINER = 'agent';
+/** Copies our agent server out of our image, for images without it. */
+export const COPY_CONTAINER = 'agent-server';
+/** The ports for programs that agents start, as JSON: numbers inside the pod by name. */
+export const PORTS_ANNOTATION = 'slipway.ports';
+/** The pod that was given its session key, by its uid; on the Sandbox from then until the next start. */
+export const POD_ANNOTATION = 'slipway.pod';
+
+const VOLUME = 'files';
+const TEMPORARY = 'tmp';
+/** Reads our agent server's files in our image, which the user of the agent must not be able to. */
+const COPY_USER = 10_002;
+/** Pods share their node: what they are promised is less than what they may use. */
+const PROMISED_CPU = 0.05;
+const PROMISED_MEMORY = 1 / 16;
+const MIN_MILLICPU = 10;
+const MEBIBYTES = 'Mi';
+
+type ManifestOptions = Pick<
+  KubernetesBackendOptions,
+  | 'instanceId'
+  | 'defaultImage'
+  | 'volumeSize'
+  | 'storageClass'
+  | 'runtimeClass'
+  | 'serviceAccount'
+  | 'cpu'
+  | 'memoryMb'
+  | 'environment'
+  | 'graceSeconds'
+>;
+
+/** A Sandbox of kubernetes-sigs/agent-sandbox: its members that are set here. */
+export interface SandboxManifest {
+  apiVersion: typeof SANDBOX_API;
+  kind: 'Sandbox';
+  metadata: ObjectMetadata & { name: string };
+  spec: {
+    operatingMode: 'Running';
+    podTemplate: PodTemplate;
+    /** Cannot be changed afterwards. */
+    volumeClaimTemplates: Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'>[];
+  };
+}
+
+interface ObjectMetadata {
+  labels: Record<string, string>;
+  annotations?: Record<string, string>;
+}
+
+export interface PodTemplate {
+  metadata: ObjectMetadata;
+  spec: Record<string, unknown>;
+}
+
+/**
+ * Name of a Sandbox and of its pod. Names have no upper case, and ids of base62 do: their bytes in hexadecimal digits tell
+ * them apart.
+ */
+export function sandboxObjectName(id: string): string {
+  return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
+}
+
+/** The objects of a sandbox carry these labels. */
+export function sandboxLabels(
+  { instanceId }: Pick<ManifestOptions, 'instanceId'>,
+  id: string,
+): Record<string, string> {
+  return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
+}
+
+/**
+ * The Sandbox of a first start.
+ *
+ * @throws SandboxBackendError when a pod cannot run the program or use its working folder
+ */
+export function sandboxManifest(launch: SandboxLaunch, options: ManifestOptions): SandboxManifest {
+  const labels = sandboxLabels(options, launch.id);
+  return {
+    apiVersion: SANDBOX_API,
+    kind: 'Sandbox',
+    metadata: { name: sandboxObjectName(launch.id), labels },
+    spec: {
+      operatingMode: 'Running',
+      podTemplate: podTemplate(launch, options),
+      volumeClaimTemplates: [volumeClaimTemplate(labels, options)],
+    },
+  };
+}
+
+/** The volume that keeps the files of a sandbox. */
+export function volumeClaimTemplate(
+  labels: Record<string, string>,
+  { volumeSize, storageClass }: Pick<ManifestOptions, 'volumeSize' | 'storageClass'>,
+): Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'> {
+  return {
+    metadata: { name: VOLUME, labels },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: volumeSize } },
+      ...(storageClass !== null && { storageClassName: storageClass }),
+    },
+  };
+}
+
+/**
+ * The pod of a sandbox, with no more rights than it needs: the pod security standard `restricted`, and a root that cannot
+ * be written.
+ *
+ * @throws SandboxBackendError when a pod cannot run the program or use its working folder
+ */
+export function podTemplate(launch: SandboxLaunch, options: ManifestOptions): PodTemplate {
+  const layout = sandboxLayout(launch, options.defaultImage);
+  // Whether an image has our agent server cannot be asked here, so ours is copied into each that is not our own.
+  const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
+  const memoryMb = launch.memoryMb ?? options.memoryMb;
+  const runtimeClass = launch.runtime ?? options.runtimeClass;
+  return {
+    metadata: {
+      labels: sandboxLabels(options, launch.id),
+      annotations: { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) },
+    },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: options.graceSeconds,
+      ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
+      ...(options.serviceAccount !== null && { serviceAccountName: options.serviceAccount }),
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: AGENT_USER,
+        runAsGroup: AGENT_USER,
+        fsGroup: AGENT_USER,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      ...(isCopied && { initContainers: [copyContainer(options)] }),
+      containers: [agentContainer(launch, layout, isCopied, options)],
+      volumes: [
+        // In memory, and counted as the sandbox's: it is bounded at once, where a folder of the node is measured now and then.
+        {
+          name: TEMPORARY,
+          emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
+        },
+        ...(isCopied ? [{ name: COPY_CONTAINER, emptyDir: {} }] : []),
+      ],
+    },
+  };
+}
+
+function agentContainer(
+  launch: SandboxLaunch,
+  layout: SandboxLayout,
+  isCopied: boolean,
+  options: ManifestOptions,
+): V1Container {
+  const env = {
+    ...proxyVariables(options.environment, launch, false),
+    ...layout.env,
+    ...portVariables(launch.ports, EVERY_ADDRESS),
+  };
+  const cpu = Math.round((launch.cpu ?? options.cpu) * 1000);
+  const memoryMb = launch.memoryMb ?? options.memoryMb;
+  const folders = [layout.folder, ...(layout.secondFolder === null ? [] : [layout.secondFolder])];
+  return {
+    name: AGENT_CONTAINER,
+    image: layout.image,
+    imagePullPolicy: 'IfNotPresent',
+    ...(isCopied && { command: AGENT_SERVER_COMMAND }),
+    ...(layout.args && { args: layout.args.map(literal) }),
+    env: Object.entries(env).map(([name, value]) => ({ name, value: literal(value) })),
+    workingDir: layout.folder,
+    ...(layout.keyOnStdin && { stdin: true, stdinOnce: true }),
+    ports: [AGENT_PORT, ...Object.values(launch.ports)].map((containerPort) => ({ containerPort })),
+    readinessProbe: { httpGet: { path: '/alive', port: AGENT_PORT }, periodSeconds: 1, timeoutSeconds: 2 },
+    resources: {
+      limits: { cpu: `${cpu}m`, memory: `${memoryMb}${MEBIBYTES}` },
+      requests: {
+        cpu: `${Math.max(Math.round(cpu * PROMISED_CPU), MIN_MILLICPU)}m`,
+        memory: `${Math.ceil(memoryMb * PROMISED_MEMORY)}${MEBIBYTES}`,
+      },
+    },
+    securityContext: restrictedContext(),
+    volumeMounts: [
+      ...folders.map((mountPath) => ({ name: VOLUME, mountPath })),
+      { name: TEMPORARY, mountPath: '/tmp' },
+      ...(isCopied ? [{ name: COPY_CONTAINER, mountPath: AGENT_SERVER_FOLDER, readOnly: true }] : []),
+    ],
+  };
+}
+
+/** Owned by a user of its own, so that the agent's user can start the copied Node.js and not read it. */
+function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>): V1Container {
+  const target = '/copy';
+  const script = [
+    `cp -R ${AGENT_SERVER_FOLDER}/. ${target}/`,
+    `chmod 0711 ${target}/bin/node`,
+    `chmod -R go-w ${target}/*`,
+  ].join(' && ');
+  return {
+    name: COPY_CONTAINER,
+    image: defaultImage,
+    imagePullPolicy: 'IfNotPresent',
+    command: ['sh', '-c', script],
+    resources: { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } },
+    securityContext: restrictedContext({ runAsUser: COPY_USER, runAsGroup: COPY_USER }),
+    volumeMounts: [{ name: COPY_CONTAINER, mountPath: target }],
+  };
+}
+
+function restrictedContext(
+  user: { runAsUser: number; runAsGroup: number } | null = null,
+): NonNullable<V1Container['securityContext']> {
+  return {
+    ...user,
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    privileged: false,
+    readOnlyRootFilesystem: true,
+    runAsNonRoot: true,
+  };
+}
+
+/** Kubernetes replaces `$(NAME)` in variables and arguments, and takes `$$` for a dollar sign. */
+function literal(value: string): string {
+  return value.replaceAll('$', () => '$$');
+}
+
+/** What a resume changes: a merge patch, which keeps the members of objects that it does not name. */
+export function resumePatch(template: PodTemplate): object {
+  const { runtimeClassName = null, serviceAccountName = null, initContainers = null } = template.spec;
+  const spec = { ...template.spec, runtimeClassName, serviceAccountName, initContainers };
+  return {
+    metadata: { annotations: { [POD_ANNOTATION]: null } },
+    spec: { operatingMode: 'Running', podTemplate: { ...template, spec } },
+  };
+}

@@ -1,0 +1,53 @@
+import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { AGENT_CONTAINER } from './sandbox-manifest.js';
+
+/** The fifth version can close the standard input. */
+const PROTOCOL = 'v5.channel.k8s.io';
+const STDIN = 0;
+const STATUS = 3;
+const CLOSE = 255;
+const WRITE_TIMEOUT_MS = 10_000;
+
+/**
+ * Writes a line to the standard input of a pod's agent server and closes it.
+ *
+ * @param pods path of the pods of the namespace
+ * @throws ApiServerError; the signal's reason
+ */
+export async function writeToStandardInput(
+  api: ApiServer,
+  pods: string,
+  pod: string,
+  line: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const query = { container: AGENT_CONTAINER, stdin: true, stdout: false, stderr: false };
+  const socket = await api.webSocket(`${pods}/${encodeURIComponent(pod)}/attach`, [PROTOCOL], query, signal);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(
+    () => reject(new ApiServerError('the attach timed out', null, null)),
+    WRITE_TIMEOUT_MS,
+  );
+  const abort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+  signal.addEventListener('abort', abort, { once: true });
+  socket.on('error', (error) => reject(new ApiServerError(error.message, null, null)));
+  // The end of the attach: the container has read its input, or it has ended.
+  socket.once('close', () => resolve());
+  socket.on('message', (data) => {
+    const frame = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
+    if (frame[0] === STATUS) {
+      resolve();
+    }
+  });
+  socket.resume();
+  socket.send(Buffer.concat([Buffer.of(STDIN), Buffer.from(`${line}\n`)]));
+  socket.send(Buffer.of(CLOSE, STDIN));
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+    socket.terminate();
+  }
+}
