@@ -77,10 +77,8 @@ function sourceMap(map, file) {
     },
     { excludeContent: true },
   );
-  return JSON.stringify({
-    ...traced,
-    sources: traced.sources.map((source) => path.relative(folder, source)),
-  });
+  traced.sources = traced.sources.map((source) => path.relative(folder, source));
+  return JSON.stringify(traced);
 }
 
 await bundle('bundle/agent-server', {
