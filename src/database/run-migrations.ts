@@ -31,6 +31,15 @@ export async function runMigrations(address: DatabaseAddress | string): Promise<
   }
 }
 
+/** Names of this version's migrations that a database does not have. */
+export async function missingMigrations(dataSource: DataSource): Promise<string[]> {
+  const rows = await dataSource.query<{ name: string }[]>('SELECT name FROM schema_migrations');
+  const applied = new Set(rows.map(({ name }) => name));
+  return dataSource.migrations
+    .map((migration) => migration.name ?? migration.constructor.name)
+    .filter((name) => !applied.has(name));
+}
+
 async function connect(address: DatabaseAddress | string): Promise<DataSource> {
   try {
     return await new DataSource(dataSourceOptions(address, 2)).initialize();

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { Controller, Get, Header } from '@nestjs/common';
+import { Controller, Get, Header, Req } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import type { Request } from 'express';
+import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { Public } from '../auth/auth.decorators.js';
-import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-failure.js';
+import { presentedKey } from '../auth/auth.guard.js';
+import { isDatabaseAway } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems } from '../common/openapi/problems.js';
-import { Draining } from './draining.js';
 import { productVersion } from '../common/product.js';
+import { ReadinessDto, toPartDtos } from './readiness.dto.js';
+import { type PartReport, Readiness } from './readiness.js';
 
 @ApiSchema({ name: 'Health' })
 class HealthDto {
@@ -47,8 +49,8 @@ export class HealthController {
   private readonly instanceId = randomUUID();
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly draining: Draining,
+    private readonly readiness: Readiness,
+    private readonly keys: ApiKeyVerifier,
   ) {}
 
   @Get('health/live')
@@ -62,13 +64,34 @@ export class HealthController {
   @Get('health/ready')
   @ApiOperation({
     operationId: 'ready_health_ready_get',
-    summary: 'The process answers, reaches its database and is not about to stop',
+    summary: 'Whether this replica is ready for requests, and how each part that it needs is doing',
   })
-  @ApiOkResponse({ type: HealthDto, description: 'It does' })
-  @ApiOpenProblems(503)
-  async ready(): Promise<HealthDto> {
-    await this.requireReady();
-    return { status: 'ok' };
+  @ApiOkResponse({ type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' })
+  @ApiOpenProblems({
+    status: 503,
+    description: 'A part is missing without which requests fail; `parts` is the same list as in the 200',
+    extensions: {
+      parts: [
+        {
+          name: 'database',
+          status: 'failed',
+          required: true,
+          advice: 'The database cannot be reached at the moment; try again.',
+        },
+      ],
+    },
+  })
+  async ready(@Req() request: Request): Promise<ReadinessDto> {
+    const [reports, isAdministrator] = await Promise.all([
+      this.readiness.report(),
+      this.isAdministrator(request),
+    ]);
+    const parts = toPartDtos(reports, isAdministrator);
+    const failed = firstFailed(reports);
+    if (failed !== null) {
+      throw notReady(failed, { parts });
+    }
+    return { status: reports.every(({ status }) => status === 'ok') ? 'ok' : 'degraded', parts };
   }
 
   @Get('health')
@@ -87,7 +110,7 @@ export class HealthController {
   @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiOperation({
     operationId: 'ready_ready_get',
-    summary: 'Same as /health/ready, in the form that clients of OpenHands know',
+    summary: 'Whether this replica is ready for requests, in the form that clients of OpenHands know',
   })
   @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
   @ApiOpenProblems(503)
@@ -124,16 +147,33 @@ export class HealthController {
   }
 
   private async requireReady(): Promise<void> {
-    if (this.draining.hasBegun) {
-      throw new DomainError('unavailable', 'unavailable', 'This replica is stopping; another one answers.', {
-        retryAfterSeconds: 1,
-      });
-    }
-    try {
-      await this.dataSource.query('SELECT 1');
-    } catch (error) {
-      const { code, detail, retryAfterSeconds } = DATABASE_PROBLEMS[databaseFailure(error) ?? 'unreachable'];
-      throw new DomainError('unavailable', code, detail, { cause: error, retryAfterSeconds });
+    const failed = firstFailed(await this.readiness.reportRequired());
+    if (failed !== null) {
+      throw notReady(failed);
     }
   }
+
+  /** Whether an administrator asks. A key that cannot be checked now is none. */
+  private async isAdministrator({ headers }: Request): Promise<boolean> {
+    const key = presentedKey(headers);
+    try {
+      return key !== null && (await this.keys.verify(key))?.isAdmin === true;
+    } catch (error) {
+      if (isDatabaseAway(error)) {
+        return false;
+      }
+      throw error;
+    }
+  }
+}
+
+function firstFailed(reports: readonly PartReport[]): PartReport | null {
+  return reports.find(({ required, status }) => required && status !== 'ok') ?? null;
+}
+
+function notReady({ advice }: PartReport, extensions: Record<string, unknown> = {}): DomainError {
+  return new DomainError('unavailable', 'unavailable', advice ?? 'This replica is not ready; try again.', {
+    retryAfterSeconds: 1,
+    extensions,
+  });
 }

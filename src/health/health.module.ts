@@ -1,6 +1,18 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../auth/auth.module.js';
+import { JobsModule } from '../database/jobs/jobs.module.js';
+import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { MetricsModule } from '../metrics/metrics.module.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
+import { ProgramParts } from './program-parts.js';
+import { Readiness } from './readiness.js';
 
-@Module({ controllers: [HealthController], providers: [Draining] })
+/** Whether this replica lives and is ready; features add parts of their own. */
+@Module({
+  imports: [AuthModule, DatabaseNotificationsModule, JobsModule, MetricsModule],
+  controllers: [HealthController],
+  providers: [Draining, ProgramParts, Readiness],
+  exports: [Readiness],
+})
 export class HealthModule {}

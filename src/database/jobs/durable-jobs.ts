@@ -48,6 +48,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     (error) => this.reportStartFailure(error),
   );
   private opening: Promise<PgBoss> | null = null;
+  private lastFailure: unknown = null;
   private stopping = false;
   private stopListening: (() => void) | null = null;
 
@@ -117,6 +118,11 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss.supervise();
   }
 
+  /** Why the tables of the jobs could not be used when that was last tried; null: they could, or nobody has tried. */
+  get failure(): unknown {
+    return this.lastFailure;
+  }
+
   /** What waits, is worked on and has failed in the queues of all hosts, by the kinds that this process knows. */
   async backlog(): Promise<JobBacklog[]> {
     const kinds = [...new Set([...this.handlers.values()].map(({ queue }) => queue.kind))];
@@ -174,9 +180,12 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   private async open(): Promise<PgBoss> {
     this.opening ??= this.openWithQueues();
     try {
-      return await this.opening;
+      const boss = await this.opening;
+      this.lastFailure = null;
+      return boss;
     } catch (error) {
       this.opening = null;
+      this.lastFailure = error;
       if (isDatabaseAway(error)) {
         throw error;
       }

@@ -62,6 +62,11 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     };
   }
 
+  /** Whether everything that is sent arrives; nothing has to while nobody listens. */
+  get isConnected(): boolean {
+    return this.client !== null || this.running === null;
+  }
+
   /**
    * Notifies all listeners of a channel, once the surrounding transaction is committed.
    *

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
+import { HealthModule } from '../../health/health.module.js';
 import { MetricsModule } from '../../metrics/metrics.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
@@ -56,6 +57,7 @@ import { UserOverrides } from './user-overrides.js';
   imports: [
     TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox]),
     AgentServersModule,
+    HealthModule,
     SandboxSpecsModule,
     IdempotencyModule,
     MetricsModule,

@@ -4,8 +4,10 @@ import {
   Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
+  type OnModuleInit,
 } from '@nestjs/common';
 import { errorStack } from '../../../common/errors/error-message.js';
+import { type PartState, Readiness } from '../../../health/readiness.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import {
   type PreparationLine,
@@ -16,13 +18,16 @@ import {
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
+/** An id of the right form that no sandbox has. */
+const NO_SANDBOX = '0'.repeat(22);
+
 /**
  * Prepares the backend once, while the service starts: only what needs the backend waits for it. When that fails, as
  * with a Docker engine that is down, the next caller that needs the backend tries again.
  */
 @Injectable()
 export class BackendReadiness
-  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+  implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
 {
   private readonly logger = new Logger('Sandboxes');
   private preparing: Promise<void> | null = null;
@@ -31,7 +36,12 @@ export class BackendReadiness
     private readonly backend: SandboxBackend,
     private readonly callback: SandboxCallback,
     private readonly specs: SandboxSpecs,
+    private readonly readiness: Readiness,
   ) {}
+
+  onModuleInit(): void {
+    this.readiness.addPart({ name: 'sandbox_backend', required: false, check: () => this.check() });
+  }
 
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
@@ -73,6 +83,25 @@ export class BackendReadiness
         return false;
       }
       throw error;
+    }
+  }
+
+  /**
+   * Asks the engine for a sandbox that does not exist, since one that was there at the start may be away now. Not
+   * required: lists, settings and events work without it, and all replicas use the same engine.
+   */
+  private async check(): Promise<PartState> {
+    try {
+      await this.ready();
+      await this.backend.inspect(NO_SANDBOX);
+      return { status: 'ok' };
+    } catch (cause) {
+      return {
+        status: 'failed',
+        advice:
+          'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.',
+        cause,
+      };
     }
   }
 

@@ -1,0 +1,108 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { DATABASE_PROBLEMS, databaseFailure, isDatabaseAway } from '../common/errors/database-failure.js';
+import { DurableJobs } from '../database/jobs/durable-jobs.js';
+import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
+import { missingMigrations } from '../database/run-migrations.js';
+import { Metrics } from '../metrics/metrics.js';
+import { Draining } from './draining.js';
+import { type PartState, Readiness } from './readiness.js';
+
+const DATABASE_AWAY: PartState = {
+  status: 'unknown',
+  advice: 'It cannot be checked while the database cannot be used.',
+};
+
+/** The parts of every replica, whatever features it has. */
+@Injectable()
+export class ProgramParts implements OnModuleInit {
+  constructor(
+    private readonly readiness: Readiness,
+    private readonly draining: Draining,
+    private readonly jobs: DurableJobs,
+    private readonly notifications: DatabaseNotifications,
+    private readonly metrics: Metrics,
+    @InjectDataSource() private readonly dataSource: DataSource,
+  ) {}
+
+  onModuleInit(): void {
+    const required = true;
+    this.readiness.addPart({ name: 'shutdown', required, check: async () => this.shutdown() });
+    this.readiness.addPart({ name: 'database', required, check: () => this.database() });
+    this.readiness.addPart({ name: 'migrations', required, check: () => this.migrations() });
+    this.readiness.addPart({ name: 'jobs', required: false, check: async () => this.jobStore() });
+    this.readiness.addPart({
+      name: 'notifications',
+      required: false,
+      check: async () => this.notificationConnection(),
+    });
+    this.metrics.addGauge({
+      name: 'slipway_ready',
+      help: '1 for each part of GET /health/ready that is ok, 0 for each that is not',
+      label: 'part',
+      read: async () =>
+        new Map((await this.readiness.report()).map(({ name, status }) => [name, status === 'ok' ? 1 : 0])),
+    });
+  }
+
+  private shutdown(): PartState {
+    return this.draining.hasBegun
+      ? { status: 'failed', advice: 'This replica is stopping; another one answers.' }
+      : { status: 'ok' };
+  }
+
+  private async database(): Promise<PartState> {
+    try {
+      await this.dataSource.query('SELECT 1');
+      return { status: 'ok' };
+    } catch (cause) {
+      const { detail } = DATABASE_PROBLEMS[databaseFailure(cause) ?? 'unreachable'];
+      return { status: 'failed', advice: detail, cause };
+    }
+  }
+
+  /** A database that a later version has migrated is fine: migrations add before they remove. */
+  private async migrations(): Promise<PartState> {
+    try {
+      const missing = await missingMigrations(this.dataSource);
+      return missing.length === 0
+        ? { status: 'ok' }
+        : {
+            status: 'failed',
+            advice: `The database lacks ${missing.length} migrations of this version, as after restoring an older backup. Restart this replica: it applies them when it starts.`,
+            cause: missing.join(', '),
+          };
+    } catch (error) {
+      if (isDatabaseAway(error)) {
+        return DATABASE_AWAY;
+      }
+      throw error;
+    }
+  }
+
+  private jobStore(): PartState {
+    const cause = this.jobs.failure;
+    if (cause === null) {
+      return { status: 'ok' };
+    }
+    return isDatabaseAway(cause)
+      ? DATABASE_AWAY
+      : {
+          status: 'failed',
+          advice:
+            'The job queue cannot be used: conversations cannot be started from this replica. It tries again every few seconds; its log says why it fails.',
+          cause,
+        };
+  }
+
+  private notificationConnection(): PartState {
+    return this.notifications.isConnected
+      ? { status: 'ok' }
+      : {
+          status: 'failed',
+          advice:
+            'The connection on which replicas hear of each other is down: streams and starts notice changes seconds later. It is opened again by itself; behind a pooler it needs DATABASE_DIRECT_URL.',
+        };
+  }
+}
