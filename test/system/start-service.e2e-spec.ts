@@ -133,6 +133,20 @@ describe('the service on its embedded database', () => {
     }
   });
 
+  it('says that it is not ready before it stops, and answers on', async () => {
+    const url = await start({ SHUTDOWN_DELAY_SECONDS: '5' });
+    const headers = { 'X-Session-API-Key': await firstKey() };
+    const stopped = running?.stop();
+
+    await request(url).get('/health/ready').expect(503);
+    await request(url).post('/api/settings').set(headers).send({ language: 'de' }).expect(200);
+    const { body } = await request(url).get('/api/settings').set(headers).expect(200);
+    expect(body).toMatchObject({ language: 'de' });
+    await stopped;
+    running = undefined;
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  });
+
   it('says who it is', async () => {
     const { body } = await request(await start())
       .get('/server_info')
