@@ -6,6 +6,8 @@ import { decodeOtlp } from './otlp-messages.js';
 export interface CollectedSpan {
   /** `service.name` of its resource. */
   service: string;
+  /** `service.instance.id`: which replica sent it. */
+  instance: string;
   traceId: string;
   spanId: string;
   /** Empty: none. */
@@ -76,11 +78,12 @@ export class FakeOtlpCollector {
 }
 
 function toSpans(resource: unknown): CollectedSpan[] {
-  const service = String(attributesOf(jsonAt(resource, 'resource'))['service.name']);
+  const about = attributesOf(jsonAt(resource, 'resource'));
   return jsonList(resource, 'scopeSpans')
     .flatMap((scope) => jsonList(scope, 'spans'))
     .map((span) => ({
-      service,
+      service: String(about['service.name']),
+      instance: String(about['service.instance.id']),
       traceId: jsonText(span, 'traceId') ?? '',
       spanId: jsonText(span, 'spanId') ?? '',
       parentId: jsonText(span, 'parentSpanId') ?? '',

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { runInRequestContext } from '../requests/request-context.js';
+import { setTracer, tracedFrom } from '../tracing/tracing.js';
 import { AppLogger } from './app-logger.js';
 
 describe('AppLogger', () => {
@@ -42,6 +43,29 @@ describe('AppLogger', () => {
         request_id: 'req-1',
         user_id: 'user-1',
       },
+    ]);
+  });
+
+  it('names the trace and the span that a line belongs to', async () => {
+    const context = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true };
+    const span = { context, traceparent: '', startedAt: 0, rename() {}, set() {}, fail() {}, end() {} };
+    setTracer({ start: () => span, record() {} });
+    try {
+      const logger = new AppLogger({ level: 'info', format: 'json' });
+      await tracedFrom(
+        null,
+        () => ({ name: 'work' }),
+        async () => logger.log('inside'),
+      );
+      logger.log('outside');
+    } finally {
+      setTracer(null);
+    }
+
+    const ids = { trace_id: context.traceId, span_id: context.spanId };
+    expect(parsed()).toEqual([
+      expect.objectContaining({ message: 'inside', ...ids }),
+      expect.not.objectContaining(ids),
     ]);
   });
 

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 /** What a service and its sandboxes are trusted with. The secret of webhooks is the session key. */
 export type SecretKind =
   | 'administrator key'
+  | 'collector key'
   | 'API key'
   | 'LLM key'
   | 'search key'

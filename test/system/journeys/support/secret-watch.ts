@@ -31,7 +31,7 @@ const DATABASE_FILES = ['postgres', 'postgres.log', 'postgres-binaries'];
 /** Variables of tools, and of tool servers that are programs. */
 const OF_TOOLS: readonly SecretKind[] = ['custom secret', 'git token', 'tool server key'];
 /** Variables of the service that its operator sets. */
-const OF_SERVICE: readonly SecretKind[] = ['administrator key'];
+const OF_SERVICE: readonly SecretKind[] = ['administrator key', 'collector key'];
 const SAMPLE_MS = 500;
 
 /** Looks for the secrets of a world wherever they must not be. */
