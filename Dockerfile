@@ -24,8 +24,9 @@ RUN apt-get update \
   && apt-get clean \
   && rm -rf /var/lib/apt/lists/*
 # Tools run as the same user as the agent server. A program that its user may not read makes processes whose memory and
-# environment that user may not read either; hence a Node.js of its own, beside the one that tools may use.
-RUN install -D -m 0711 "$(readlink -f "$(command -v node)")" /opt/slipway/bin/node \
+# environment that user may not read either; hence a Node.js of its own, beside the one that tools may use. Group 10002
+# reads it, to copy it into other images on Kubernetes.
+RUN install -D -m 0751 -g 10002 "$(readlink -f "$(command -v node)")" /opt/slipway/bin/node \
   && useradd --uid 10001 --no-create-home --home-dir /sandbox/home --shell /bin/bash agent \
   && install -d -m 0700 -o 10001 -g 10001 /sandbox /sandbox/home
 COPY --from=build /app/dist/bundle /opt/slipway

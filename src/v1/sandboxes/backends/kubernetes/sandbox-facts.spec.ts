@@ -1,0 +1,198 @@
+import { describe, expect, it } from '@jest/globals';
+import { readPod, readSandbox } from './observed-objects.js';
+import {
+  addressOf,
+  type ClusterSandbox,
+  hasEnded,
+  isReplaced,
+  sandboxFacts,
+  startProblem,
+} from './sandbox-facts.js';
+
+// The statuses are those of a real cluster: Kubernetes 1.36.3, agent-sandbox 0.5.6.
+
+const REACH = { by: 'pod', namespace: 'agents' } as const;
+const STARTED = Date.parse('2026-11-22T21:15:30Z');
+
+const SANDBOX = {
+  metadata: {
+    name: 'sbx-61',
+    uid: 'sandbox-uid',
+    generation: 3,
+    creationTimestamp: '2026-11-22T21:15:30Z',
+    labels: { 'slipway.instance': 'test', 'slipway.sandbox-id': 'a' },
+    annotations: { 'slipway.pod': 'pod-uid' },
+  },
+  spec: { operatingMode: 'Running' },
+  status: {
+    conditions: [
+      { type: 'Suspended', status: 'False', reason: 'NotSuspended', observedGeneration: 3 },
+      { type: 'Ready', status: 'True', reason: 'DependenciesReady', observedGeneration: 3 },
+    ],
+  },
+};
+
+const POD = {
+  metadata: {
+    name: 'sbx-61',
+    uid: 'pod-uid',
+    annotations: { 'slipway.ports': '{"WORKER_1":8011}' },
+    ownerReferences: [{ kind: 'Sandbox', name: 'sbx-61', uid: 'sandbox-uid', controller: true }],
+  },
+};
+
+const RUNNING = container({ running: { startedAt: '2026-11-22T21:15:31Z' } });
+
+function container(state: object) {
+  return { phase: 'Running', podIP: '10.231.0.37', containerStatuses: [{ name: 'agent', state }] };
+}
+
+function terminated(details: object) {
+  return { ...container({ terminated: details }), phase: 'Failed' };
+}
+
+function found(status: object | null, changes: object = {}): ClusterSandbox {
+  const sandbox = readSandbox({ ...SANDBOX, ...changes });
+  if (sandbox === null) {
+    throw new Error('the sample is no Sandbox of ours');
+  }
+  return { sandbox, pod: status && readPod({ ...POD, status }) };
+}
+
+describe('sandboxFacts', () => {
+  it('has the addresses of a program that runs', () => {
+    expect(sandboxFacts(found(RUNNING), REACH)).toEqual({
+      id: 'a',
+      state: 'running',
+      address: 'http://10.231.0.37:8000',
+      ports: { WORKER_1: 'http://10.231.0.37:8011' },
+      exit: null,
+      createdAt: STARTED,
+    });
+  });
+
+  it.each([
+    ['an exit', { exitCode: 3, reason: 'Error' }, { code: 3, signal: null, outOfMemory: false }],
+    [
+      'too much memory',
+      { exitCode: 137, reason: 'OOMKilled' },
+      { code: 137, signal: null, outOfMemory: true },
+    ],
+    [
+      'a tool killed for its memory',
+      { exitCode: 0, reason: 'OOMKilled' },
+      { code: 0, signal: null, outOfMemory: false },
+    ],
+    ['a signal', { signal: 9 }, { code: null, signal: 'SIGKILL', outOfMemory: false }],
+  ])('reports %s', (_, details, exit) => {
+    expect(sandboxFacts(found(terminated(details)), REACH)).toMatchObject({
+      state: 'stopped',
+      address: null,
+      ports: {},
+      exit,
+    });
+  });
+
+  it('says why the cluster ended a pod', () => {
+    const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
+    const { state, exit } = sandboxFacts(found(status), REACH);
+    expect(state).toBe('stopped');
+    expect(exit?.cause).toContain('Evicted: The node was low on resource: memory.');
+  });
+
+  it.each([
+    ['is gone', null],
+    ['was made anew', 'another-uid'],
+  ])('is stopped when the pod that has the key %s', (_, uid) => {
+    const one = found(RUNNING);
+    const other = { ...one, pod: uid === null || one.pod === null ? null : { ...one.pod, uid } };
+    expect(isReplaced(other)).toBe(true);
+    expect(sandboxFacts(other, REACH)).toMatchObject({ state: 'stopped', address: null });
+    expect(sandboxFacts(other, REACH).exit?.cause).toContain('removed by something else');
+  });
+
+  it.each([
+    ['is about to have its pod', 'running', { metadata: { ...SANDBOX.metadata, annotations: {} } }],
+    ['is suspended', 'stopped', { spec: { operatingMode: 'Suspended' } }],
+  ])('knows a sandbox that %s', (_, state, changes) => {
+    expect(sandboxFacts(found(null, changes), REACH)).toMatchObject({ state, address: null, exit: null });
+  });
+});
+
+describe('readSandbox', () => {
+  const suspendedAt = (observedGeneration: number) => ({
+    spec: { operatingMode: 'Suspended' },
+    status: {
+      conditions: [{ type: 'Suspended', status: 'True', reason: 'PodTerminated', observedGeneration }],
+    },
+  });
+
+  it('believes that it is suspended once the controller has seen the last change', () => {
+    expect(found(null, suspendedAt(3)).sandbox.isSuspended).toBe(true);
+    expect(found(null, suspendedAt(2)).sandbox.isSuspended).toBe(false);
+  });
+
+  it.each([{}, null, 'text', { metadata: { name: 'x', uid: 'y' } }])('none: %j', (object) => {
+    expect(readSandbox(object)).toBeNull();
+  });
+});
+
+describe('a start', () => {
+  const waiting = (reason: string, message?: string) =>
+    readPod({ ...POD, status: { ...container({ waiting: { reason, message } }), phase: 'Pending' } });
+
+  it.each([
+    [
+      'ErrImagePull',
+      'failed to resolve reference',
+      'the image agent:1 cannot be pulled (ErrImagePull: failed to resolve reference)',
+    ],
+    ['ErrImageNeverPull', undefined, 'the image agent:1 cannot be pulled (ErrImageNeverPull)'],
+    [
+      'CreateContainerConfigError',
+      'secret "x" not found',
+      'the container cannot be started (CreateContainerConfigError: secret "x" not found)',
+    ],
+  ])('fails at once: %s', (reason, message, expected) => {
+    const pod = waiting(reason, message);
+    expect(pod && startProblem(pod, 'agent:1')).toContain(expected);
+  });
+
+  it('waits while its container is created', () => {
+    const pod = waiting('ContainerCreating');
+    expect(pod && startProblem(pod, 'agent:1')).toBeNull();
+    expect(pod && hasEnded(pod)).toBe(false);
+  });
+
+  it('knows the text of the scheduler', () => {
+    const message = '0/1 nodes are available: 1 Insufficient memory.';
+    const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }];
+    expect(readPod({ ...POD, status: { phase: 'Pending', conditions } })?.unscheduled).toBe(message);
+  });
+
+  it('waits for the container that copies our agent server', () => {
+    const status = (state: object) => ({
+      ...RUNNING,
+      initContainerStatuses: [{ name: 'agent-server', state }],
+    });
+    expect(readPod({ ...POD, status: status({ running: {} }) })?.container.name).toBe('agent-server');
+    expect(readPod({ ...POD, status: status({ terminated: { exitCode: 1 } }) })?.container).toMatchObject({
+      name: 'agent-server',
+      state: 'terminated',
+      exitCode: 1,
+    });
+    expect(readPod({ ...POD, status: status({ terminated: { exitCode: 0 } }) })?.container.name).toBe(
+      'agent',
+    );
+  });
+});
+
+it.each([
+  ['pod', '10.0.0.9', 'http://10.0.0.9:8000'],
+  ['pod', 'fd00::9', 'http://[fd00::9]:8000'],
+  ['proxy', '10.0.0.9', 'kube:agents/sbx-61:8000'],
+  ['proxy', null, null],
+] as const)('reaches pods by %s at %s: %s', (by, ip, address) => {
+  const { pod } = found(RUNNING);
+  expect(pod && addressOf({ ...pod, ip }, 8000, { by, namespace: 'agents' })).toBe(address);
+});

@@ -1,0 +1,195 @@
+import { describe, expect, it } from '@jest/globals';
+import { randomBase62 } from '../../../../common/identifiers.js';
+import type { SandboxLaunch } from '../sandbox-backend.js';
+import { podTemplate, resumePatch, sandboxManifest, sandboxObjectName } from './sandbox-manifest.js';
+
+const OPTIONS = {
+  instanceId: 'test',
+  defaultImage: 'registry.example.com/agent:1',
+  volumeSize: '10Gi',
+  storageClass: null,
+  runtimeClass: null,
+  serviceAccount: null,
+  cpu: 2,
+  memoryMb: 4096,
+  environment: {},
+  graceSeconds: 10,
+};
+
+const LAUNCH: SandboxLaunch = {
+  id: 'AbCdEfGhIjKlMnOpQrStUv',
+  sessionKey: 'the-session-key',
+  program: { kind: 'native', image: null },
+  env: {},
+  workingDir: '/workspace/project',
+  cpu: null,
+  memoryMb: null,
+  runtime: null,
+  network: null,
+  ports: {},
+  callbackUrl: null,
+};
+
+function podOf(launch: Partial<SandboxLaunch> = {}, options: Partial<typeof OPTIONS> = {}) {
+  return podTemplate({ ...LAUNCH, ...launch }, { ...OPTIONS, ...options });
+}
+
+describe('sandboxObjectName', () => {
+  it('keeps ids apart that differ in case only', () => {
+    const ids = [
+      'aaaaaaaaaaaaaaaaaaaaaa',
+      'Aaaaaaaaaaaaaaaaaaaaaa',
+      ...Array.from({ length: 50 }, () => randomBase62(22)),
+    ];
+    const names = ids.map(sandboxObjectName);
+    expect(new Set(names).size).toBe(ids.length);
+    expect(names.every((name) => /^[a-z][a-z0-9-]{0,62}$/.test(name))).toBe(true);
+  });
+});
+
+describe('sandboxManifest', () => {
+  it('is a Sandbox of ours with a volume that outlives its pods', () => {
+    const labels = { 'slipway.instance': 'test', 'slipway.sandbox-id': LAUNCH.id };
+    expect(sandboxManifest(LAUNCH, { ...OPTIONS, storageClass: 'fast' })).toMatchObject({
+      apiVersion: 'agents.x-k8s.io/v1beta1',
+      kind: 'Sandbox',
+      metadata: { name: sandboxObjectName(LAUNCH.id), labels },
+      spec: {
+        operatingMode: 'Running',
+        podTemplate: { metadata: { labels } },
+        volumeClaimTemplates: [
+          {
+            metadata: { labels },
+            spec: { storageClassName: 'fast', resources: { requests: { storage: '10Gi' } } },
+          },
+        ],
+      },
+    });
+  });
+
+  it('has the session key of our own agent server nowhere', () => {
+    expect(JSON.stringify(sandboxManifest(LAUNCH, OPTIONS))).not.toContain(LAUNCH.sessionKey);
+  });
+
+  it('gives the stock agent server its key in the variable where it looks for it', () => {
+    const launch: SandboxLaunch = {
+      ...LAUNCH,
+      program: { kind: 'image', image: 'stock:1', args: [] },
+      workingDir: 'project',
+    };
+    expect(podTemplate(launch, OPTIONS).spec).toMatchObject({
+      containers: [
+        {
+          image: 'stock:1',
+          env: expect.arrayContaining([{ name: 'OH_SESSION_API_KEYS_0', value: LAUNCH.sessionKey }]),
+        },
+      ],
+    });
+    expect(JSON.stringify(podTemplate(launch, OPTIONS))).not.toContain('"stdin"');
+  });
+});
+
+describe('podTemplate', () => {
+  it('has no more rights than it needs', () => {
+    const { spec } = podOf();
+    expect(spec).toMatchObject({
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 10,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 10_001,
+        fsGroup: 10_001,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      containers: [
+        {
+          image: 'registry.example.com/agent:1',
+          imagePullPolicy: 'IfNotPresent',
+          stdin: true,
+          stdinOnce: true,
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ['ALL'] },
+            privileged: false,
+            readOnlyRootFilesystem: true,
+            runAsNonRoot: true,
+          },
+          readinessProbe: { httpGet: { path: '/alive', port: 8000 }, periodSeconds: 1 },
+        },
+      ],
+      volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '2048Mi' } }],
+    });
+    expect(spec).not.toHaveProperty('initContainers');
+    expect(spec).not.toHaveProperty('runtimeClassName');
+    expect(spec).not.toHaveProperty('serviceAccountName');
+  });
+
+  it.each([
+    [{}, { limits: { cpu: '2000m', memory: '4096Mi' }, requests: { cpu: '100m', memory: '256Mi' } }],
+    [
+      { cpu: 0.1, memoryMb: 100 },
+      { limits: { cpu: '100m', memory: '100Mi' }, requests: { cpu: '10m', memory: '7Mi' } },
+    ],
+  ])('limits %j', (launch, resources) => {
+    expect(podOf(launch).spec).toMatchObject({ containers: [{ resources }] });
+  });
+
+  it('takes the runtime of the specification before that of the service', () => {
+    expect(podOf({ runtime: 'kata' }, {}).spec).toMatchObject({ runtimeClassName: 'kata' });
+  });
+
+  it('copies our agent server into another image, for a user who may start it and not read it', () => {
+    const { spec } = podOf({ program: { kind: 'native', image: 'java:21' } });
+    expect(spec).toMatchObject({
+      initContainers: [
+        { image: 'registry.example.com/agent:1', securityContext: { runAsUser: 10_002, runAsNonRoot: true } },
+      ],
+      containers: [
+        {
+          image: 'java:21',
+          command: expect.arrayContaining(['/opt/slipway/bin/node', '--secrets-stdin']),
+          volumeMounts: expect.arrayContaining([
+            { name: 'agent-server', mountPath: '/opt/slipway', readOnly: true },
+          ]),
+        },
+      ],
+    });
+  });
+
+  it('passes values on as they are, references of Kubernetes included', () => {
+    const { spec } = podOf({ env: { PRICE: '$(HOME) $$1' }, ports: { WORKER_1: 8011 } });
+    expect(spec).toMatchObject({
+      containers: [
+        {
+          env: expect.arrayContaining([
+            { name: 'PRICE', value: '$$(HOME) $$$$1' },
+            { name: 'WORKER_1', value: '8011' },
+            { name: 'LISTEN_HOST', value: '0.0.0.0' },
+          ]),
+          ports: [{ containerPort: 8000 }, { containerPort: 8011 }],
+        },
+      ],
+    });
+  });
+
+  it('refuses a command, and a folder that is not kept', () => {
+    expect(() => podOf({ program: { kind: 'command', command: 'x', args: [] } })).toThrow(
+      'it needs an image',
+    );
+    expect(() => podOf({ workingDir: '/etc' })).toThrow('is not kept');
+  });
+});
+
+describe('resumePatch', () => {
+  it('takes back what an earlier start had and this one has not', () => {
+    expect(resumePatch(podOf())).toMatchObject({
+      metadata: { annotations: { 'slipway.pod': null } },
+      spec: {
+        operatingMode: 'Running',
+        podTemplate: { spec: { runtimeClassName: null, serviceAccountName: null, initContainers: null } },
+      },
+    });
+  });
+});

@@ -1,0 +1,230 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { KubernetesSandboxBackend } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes.backend.js';
+import { sandboxObjectName } from '../../src/v1/sandboxes/backends/kubernetes/sandbox-manifest.js';
+import {
+  SandboxBackendError,
+  SandboxBackendUnavailableError,
+  type SandboxLaunch,
+} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
+import { until } from '../support/until.js';
+
+const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/agents/sandboxes';
+const PODS = '/api/v1/namespaces/agents/pods';
+const SIGNAL = new AbortController().signal;
+
+const isCreate = (request: string) => request === `POST ${SANDBOXES}`;
+const isAny = (request: string) => !request.includes('?watch');
+
+describe('sandboxes on an API server with faults', () => {
+  let cluster: FakeKubernetes;
+  let folder: string;
+  let port: number;
+  let backend: KubernetesSandboxBackend;
+  let changes: number;
+
+  beforeEach(async () => {
+    cluster = new FakeKubernetes();
+    port = await cluster.listen();
+    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-faults-'));
+    const kubeconfig = path.join(folder, 'config');
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
+    backend = new KubernetesSandboxBackend({
+      instanceId: 'test',
+      kubeconfig,
+      namespace: 'agents',
+      reach: 'pod',
+      defaultImage: 'agent:1',
+      volumeSize: '1Gi',
+      storageClass: null,
+      runtimeClass: null,
+      serviceAccount: null,
+      cpu: 1,
+      memoryMb: 512,
+      reachedFrom: ['10.0.0.0/8'],
+      allow: [],
+      callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
+      nodeWaitMs: 0,
+      environment: {},
+      graceSeconds: 10,
+    });
+    changes = 0;
+    backend.onChange(() => {
+      changes += 1;
+    });
+    await backend.prepare();
+    await until(() => cluster.watching === 2);
+  });
+
+  afterEach(async () => {
+    await backend.disconnect();
+    await cluster.close();
+    await rm(folder, { recursive: true });
+  });
+
+  /** A stock agent server: its start needs no attach. */
+  function launch(): SandboxLaunch {
+    return {
+      id: randomBytes(11).toString('hex'),
+      sessionKey: 'key',
+      program: { kind: 'image', image: 'stock:1', args: [] },
+      env: {},
+      workingDir: 'project',
+      cpu: null,
+      memoryMb: null,
+      runtime: null,
+      network: null,
+      ports: {},
+      callbackUrl: null,
+    };
+  }
+
+  const listed = async () => (await backend.list()).map(({ id, state }) => `${id} ${state}`);
+  const objectsOf = (prefix: string) => [...cluster.objects.keys()].filter((key) => key.startsWith(prefix));
+
+  it.each([
+    ['is busy', { kind: 'status', status: 429, headers: { 'retry-after': '0' } }],
+    ['restarts', { kind: 'status', status: 503 }],
+    ['breaks off', { kind: 'reset' }],
+    ['creates it, and does not say so', { kind: 'lose-response' }],
+  ] as const)('starts one sandbox while the server %s', async (_, fault) => {
+    cluster.fail(isCreate, fault, 2);
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    expect(objectsOf(SANDBOXES)).toEqual([`${SANDBOXES}/${sandboxObjectName(one.id)}`]);
+    expect(await backend.inspect(one.id)).toMatchObject({
+      state: 'running',
+      address: 'http://127.0.0.9:8000',
+    });
+    await until(async () => (await listed()).includes(`${one.id} running`));
+  });
+
+  it('pauses, resumes and removes while each request fails once', async () => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    for (const step of ['pause', 'resume', 'remove'] as const) {
+      cluster.fail(isAny, { kind: 'status', status: 500 }, 3);
+      await (step === 'resume' ? backend.resume(one, SIGNAL) : backend[step](one.id));
+    }
+    expect(cluster.objects.size).toBe(1);
+    expect(objectsOf(SANDBOXES)).toEqual([]);
+  });
+
+  it('says what was refused, and tries no more', async () => {
+    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' });
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(/lacks a right, or a quota .* is used up/);
+    expect(cluster.requests.filter(isCreate)).toHaveLength(1);
+  });
+
+  it('leaves a Sandbox alone that belongs to another installation', async () => {
+    const one = launch();
+    const name = sandboxObjectName(one.id);
+    const labels = { 'slipway.instance': 'other', 'slipway.sandbox-id': one.id };
+    cluster.put(`${SANDBOXES}/${name}`, { metadata: { name, labels } });
+    await expect(backend.start(one, SIGNAL)).rejects.toThrow('belongs to another installation');
+    await backend.remove(one.id);
+    expect(objectsOf(SANDBOXES)).toHaveLength(1);
+  });
+
+  it('knows nothing while the server is away, and everything once it is back', async () => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    await until(async () => (await listed()).length === 1);
+    await cluster.close();
+    await until(async () =>
+      backend.list().then(
+        () => false,
+        () => true,
+      ),
+    );
+    await expect(backend.list()).rejects.toThrow(SandboxBackendUnavailableError);
+    await cluster.listen(port);
+    await until(async () =>
+      listed().then(
+        (found) => found.includes(`${one.id} running`),
+        () => false,
+      ),
+    );
+  });
+
+  it.each([
+    ['half an event', '{"type":"MODIFIED","object":{"meta\n'],
+    [
+      'the end of its history',
+      '{"type":"ERROR","object":{"code":410,"message":"too old","reason":"Expired"}}\n',
+    ],
+    ['nothing more', null],
+  ])('lists again after a watch that sent %s', async (_, text) => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    await until(async () => (await listed()).length === 1);
+    // What the watches miss, the list has.
+    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
+    const known = cluster.objects.get(pod);
+    const status = {
+      phase: 'Failed',
+      containerStatuses: [{ name: 'agent', state: { terminated: { exitCode: 3 } } }],
+    };
+    cluster.put(pod, { ...known, metadata: known?.metadata ?? {}, status }, true);
+    if (text === null) {
+      cluster.breakWatches();
+    } else {
+      cluster.sendToWatches(text);
+    }
+    await until(async () =>
+      listed().then(
+        (found) => found.includes(`${one.id} stopped`),
+        () => false,
+      ),
+    );
+  });
+
+  it('tells of a program that ends without being asked', async () => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    await until(async () => (await listed()).length === 1);
+    const before = changes;
+    cluster.remove(`${PODS}/${sandboxObjectName(one.id)}`);
+    await until(() => changes > before);
+    const [fact] = await backend.list();
+    expect(fact).toMatchObject({ state: 'stopped' });
+    expect(fact?.exit?.cause).toContain('removed by something else');
+  });
+
+  it.each([
+    [
+      'image',
+      { containerStatuses: [{ name: 'agent', state: { waiting: { reason: 'ErrImagePull' } } }] },
+      /stock:1 cannot be pulled/,
+    ],
+    [
+      'node',
+      { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] },
+      /no node of the cluster can run its pod: 0\/1 nodes are available/,
+    ],
+  ])('fails with the cause where there is no %s, and can be started again', async (_, status, cause) => {
+    const { podStatus } = cluster;
+    cluster.podStatus = { phase: 'Pending', ...status };
+    const one = launch();
+    const failure = await backend.start(one, SIGNAL).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(SandboxBackendError);
+    expect(String(failure)).toMatch(cause);
+    await backend.pause(one.id);
+    cluster.podStatus = podStatus;
+    await backend.start(one, SIGNAL);
+    expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+  });
+
+  it('gives up a start when its signal says so, and says what it waited for', async () => {
+    cluster.podStatus = { phase: 'Pending', conditions: [] };
+    const control = new AbortController();
+    const start = backend.start(launch(), control.signal);
+    await until(() => objectsOf(PODS).length === 1);
+    control.abort(new SandboxBackendError('The start took longer than 1 s.'));
+    await expect(start).rejects.toThrow('The start took longer than 1 s.');
+  });
+});
