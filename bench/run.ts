@@ -1,3 +1,4 @@
+import { benchAudit } from './audit.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
 import { benchPassThrough } from './pass-through.bench.js';
@@ -12,6 +13,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,
   settings: benchSettings,
+  audit: benchAudit,
   sandboxes: benchSandboxes,
   conversations: benchConversations,
   downloads: benchDownloads,

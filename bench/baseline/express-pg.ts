@@ -9,7 +9,7 @@ import {
   settingsBinding,
   type SettingsRow,
 } from '../../src/settings/settings-table.js';
-import { LOAD_SETTINGS, settingsUpsert } from '../../src/settings/settings.repository.js';
+import { LOAD_SETTINGS } from '../../src/settings/settings.repository.js';
 import { toStoredSettingsDto } from '../../src/settings/stored-settings.dto.js';
 
 /**
@@ -83,6 +83,14 @@ function encrypt(plaintext: string, binding: string): string {
   cipher.setAAD(Buffer.from(binding));
   const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
   return `bench.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`;
+}
+
+/** Without an audit entry, which the service appends as well. */
+function settingsUpsert(columns: readonly string[]): string {
+  const values = columns.map((_column, index) => `$${index + 2}`);
+  const updates = columns.map((column) => `${column} = excluded.${column}`);
+  return `INSERT INTO settings (${['user_id', ...columns].join(', ')}) VALUES (${['$1', ...values].join(', ')})
+    ON CONFLICT (user_id) DO UPDATE SET ${updates.join(', ')}, updated_at = now()`;
 }
 
 async function storeSettings(request: Request, response: Response): Promise<void> {

@@ -46,7 +46,7 @@ export class AuditRetentionWorker implements OnApplicationBootstrap, OnModuleDes
   private async removeOld(): Promise<void> {
     const { auditRetentionDays: days } = this.config.database;
     let removed = 0;
-    for (let batch: number | null = BATCH; batch === BATCH && !this.stopping;) {
+    for (let batch: number | null = days === 0 ? 0 : BATCH; batch === BATCH && !this.stopping;) {
       batch = await this.audit.prune(this.dataSource.manager, days, BATCH);
       removed += batch ?? 0;
     }

@@ -227,7 +227,7 @@ const PATH_DEPTH = 3;
 
 /** Dotted names of the members that differ. */
 function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
-  if (isDeepStrictEqual(before, after)) {
+  if (isDeepStrictEqual(before ?? {}, after ?? {})) {
     return [];
   }
   const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}));
@@ -241,7 +241,7 @@ function changedPaths(before: unknown, after: unknown, path: readonly string[] =
  * The statement that sets the columns ($3 and on) of a user's settings ($1) and leaves all others alone; columns that
  * a new row does not get have their defaults. It appends the audit entry ($2) too, unless nothing changes.
  */
-export function settingsUpsert(columns: readonly SettingsColumn[]): string {
+function settingsUpsert(columns: readonly SettingsColumn[]): string {
   const parameters = columns.map((_column, index) => `$${index + 3}`);
   // The count makes sure that the row is locked, and read, before it is written.
   const source = `SELECT ${['$1', ...parameters].join(', ')} FROM (SELECT count(*) FROM before) AS locked`;

@@ -1,0 +1,100 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { AUDIT_ACTION_NAMES } from '../../src/audit/audit-action.js';
+import { AuditClient } from '../support/audit-client.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { AUDITED_OPERATIONS, NOT_AUDITED } from './audited-operations.js';
+import { AuditedScene, PLANTED } from './audited-scene.js';
+
+/** Ids of the operations that may change something. */
+function changingOperations(): string[] {
+  const text = readFileSync(path.join(import.meta.dirname, '../../openapi.json'), 'utf8');
+  const { paths } = JSON.parse(text) as { paths: Record<string, Record<string, { operationId: string }>> };
+  return Object.values(paths).flatMap((operations) =>
+    Object.entries(operations).flatMap(([method, { operationId }]) =>
+      ['post', 'put', 'patch', 'delete'].includes(method) ? [operationId] : [],
+    ),
+  );
+}
+
+describe('operations that change something', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let audit: AuditClient;
+  let scene: AuditedScene;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
+    audit = new AuditClient(app);
+  });
+
+  beforeEach(async () => {
+    scene = await AuditedScene.make(app, hosts);
+  });
+
+  afterEach(async () => {
+    await scene.agent.close();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  it('are all listed in audited-operations.ts: as audited, or as not audited with the reason', () => {
+    const listed = [...Object.keys(AUDITED_OPERATIONS), ...Object.keys(NOT_AUDITED)];
+
+    expect(listed.toSorted()).toEqual(changingOperations().toSorted());
+  });
+
+  it.each(Object.keys(AUDITED_OPERATIONS))(
+    '%s leaves its entries, and changes nothing without',
+    async (name) => {
+      const operation = AUDITED_OPERATIONS[name];
+      const sent = operation?.request(scene, app.admin) ?? { method: 'POST', path: '/' };
+      const by = sent.as ?? scene.user;
+
+      const before = await scene.state();
+      const refused = await audit.whileFull(() => scene.send(sent));
+      expect([refused.status, refused.text]).toEqual([500, expect.any(String)]);
+      expect(await scene.state()).toEqual(before);
+      expect(await audit.find({ request_id: refused.id })).toEqual([]);
+
+      const { id, status, text } = await scene.send(operation?.request(scene, app.admin) ?? sent);
+      expect([200, 201, 204].includes(status) ? 'done' : text).toBe('done');
+      const entries = await audit.find({ request_id: id });
+      expect(entries.map(({ action }) => action).toSorted()).toEqual(operation?.actions.toSorted());
+      for (const entry of entries) {
+        expect(entry).toMatchObject({ request_id: id, client_address: '127.0.0.1' });
+        expect(entry.actor.kind).toBe(by === scene.user || by === app.admin ? 'user' : 'sandbox');
+        expect(entry.actor.user_id).toBe(by === app.admin ? app.admin.id : scene.user.id);
+        expect(entry.actor.key_id).toMatch(/^[0-9A-Za-z]+$/);
+      }
+    },
+  );
+
+  it('have actions that docs/operations.md lists, all and no others', () => {
+    const text = readFileSync(path.join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+    const [section = ''] = /^## Audit\n[^]*?^## /m.exec(text) ?? [];
+    const listed = [...section.matchAll(/^\| `([a-z_]+)` +\| (.*)$/gm)].flatMap(
+      ([, resource, actions = '']) =>
+        [...actions.matchAll(/`([a-z_]+)`/g)].map(([, action]) => `${resource}.${action}`),
+    );
+
+    expect(listed.toSorted()).toEqual(AUDIT_ACTION_NAMES.toSorted());
+  });
+
+  it('leave no value in the table', async () => {
+    const values = [...Object.values(PLANTED), ...Object.values(hosts.worlds).map(({ token }) => token)];
+    const [row] = await app.dataSource.query<{ text: string }[]>(
+      'SELECT string_agg(e::text, chr(10)) AS text FROM audit_entries e',
+    );
+    const text = row?.text ?? '';
+
+    expect(text).toContain('DEPLOY_TOKEN');
+    expect(values.filter((value) => text.includes(value))).toEqual([]);
+  });
+});

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import type { TestApp, TestUser } from '../support/create-test-app.js';
+import type { GitHosts } from '../support/git-hosts.js';
+
+/** Values that must be in no entry, by where they are stored. */
+export const PLANTED = {
+  secret: 'planted-secret-value',
+  newSecret: 'planted-secret-successor',
+  description: 'planted-secret-description',
+  llmKey: 'planted-llm-key',
+  searchKey: 'planted-search-key',
+  baseUrl: 'http://planted-base-url.example/v1',
+  profileKey: 'planted-profile-key',
+  mcpKey: 'planted-mcp-key',
+  mcpVariable: 'planted-mcp-variable',
+  webhookUrl: 'https://planted-webhook.example.com/path',
+  message: 'planted first message',
+  title: 'planted title of a conversation',
+} as const;
+
+const TABLES: Record<string, string> = {
+  users: 'id, email, is_admin FROM users',
+  api_keys: 'id, user_id, name, revoked_at FROM api_keys',
+  settings: '* FROM settings',
+  mcp_configs: '* FROM mcp_configs',
+  custom_secrets: '* FROM custom_secrets',
+  provider_tokens: '* FROM provider_tokens',
+  llm_profiles: '* FROM llm_profiles',
+  webhook_endpoints: '* FROM webhook_endpoints',
+  sandboxes: 'id, status FROM sandboxes WHERE user_id = $1',
+  conversations: '* FROM app_conversations WHERE user_id = $1',
+  starts: 'id FROM app_conversation_start_tasks WHERE user_id = $1',
+  entries: 'id FROM audit_entries WHERE owner_user_id = $1',
+};
+
+/** A user who has one of everything that can be changed. */
+export class AuditedScene {
+  private constructor(
+    private readonly app: TestApp,
+    readonly agent: FakeConversationServer,
+    readonly user: TestUser,
+    readonly other: TestUser,
+    readonly keyId: string,
+    readonly endpointId: string,
+    readonly sandboxId: string,
+    readonly pausedId: string,
+    readonly conversationId: string,
+    readonly sandboxKey: string,
+    readonly githubToken: string,
+  ) {}
+
+  static async make(app: TestApp, hosts: GitHosts): Promise<AuditedScene> {
+    const agent = await FakeConversationServer.start();
+    const rows = new ConversationRows(app);
+    const [user, other] = [await app.createUser(), await app.createUser()];
+    const issued = await app.app.get(ApiKeysService).issue(user.id, 'ci', null);
+    const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
+    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const { id } = await rows.conversation(user.id, {
+      sandboxId: sandbox.id,
+      llmModel: 'first',
+      selectedRepository: 'octo/app',
+      gitProvider: 'github',
+    });
+    agent.open(id);
+    const post = async (path: string, body: object): Promise<unknown> => {
+      const response = await fetch(`${app.url}${path}`, {
+        method: 'POST',
+        headers: { ...user.headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      if (!response.ok) {
+        throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      }
+      return response.json();
+    };
+    await post('/api/settings', { llm_model: 'openai/first', llm_api_key: PLANTED.llmKey, language: 'en' });
+    await post('/api/secrets', {
+      name: 'DEPLOY_TOKEN',
+      value: PLANTED.secret,
+      description: PLANTED.description,
+    });
+    await post('/api/v1/settings/profiles/fast', {
+      llm: { model: 'openai/fast', base_url: PLANTED.baseUrl, api_key: PLANTED.profileKey },
+    });
+    await post('/api/add-git-providers', hosts.tokens);
+    const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
+    const endpointId = (endpoint as { id: string }).id;
+    return new AuditedScene(
+      app,
+      agent,
+      user,
+      other,
+      issued.record.id,
+      endpointId,
+      sandbox.id,
+      paused.id,
+      id,
+      agent.key,
+      hosts.tokens.provider_tokens.github.token,
+    );
+  }
+
+  /** What is stored, and what agent servers were asked to do. */
+  async state(): Promise<Record<string, unknown>> {
+    const stored = await Promise.all(
+      Object.entries(TABLES).map(async ([name, columns]): Promise<[string, unknown]> => {
+        const text = `SELECT coalesce(json_agg(t ORDER BY t::text), '[]') AS rows FROM (SELECT ${columns}) AS t`;
+        const values = columns.includes('$1') ? [this.user.id] : [];
+        return [name, (await this.app.dataSource.query<{ rows: unknown }[]>(text, values))[0]?.rows];
+      }),
+    );
+    return { ...Object.fromEntries(stored), calls: [...this.agent.calls] };
+  }
+
+  /** @returns the id of the request, its status and its response as text */
+  async send(
+    { method, path, body, as = this.user }: SceneRequest,
+    id: string = randomUUID(),
+  ): Promise<{ id: string; status: number; text: string }> {
+    const response = await fetch(`${this.app.url}${path}`, {
+      method,
+      headers: {
+        ...as.headers,
+        'X-Request-Id': id,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return { id, status: response.status, text: await response.text() };
+  }
+}
+
+export interface SceneRequest {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  path: string;
+  body?: object;
+  /** The scene's user by default. */
+  as?: Pick<TestUser, 'headers'>;
+}
