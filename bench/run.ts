@@ -1,6 +1,7 @@
 import { benchAudit } from './audit.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
+import { benchKubernetes } from './kubernetes.bench.js';
 import { benchPassThrough } from './pass-through.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
@@ -15,6 +16,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   settings: benchSettings,
   audit: benchAudit,
   sandboxes: benchSandboxes,
+  kubernetes: benchKubernetes,
   conversations: benchConversations,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,

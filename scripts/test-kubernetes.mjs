@@ -1,5 +1,5 @@
 // Runs what needs a cluster: contracts, journeys, faults, rights and the deployment of deploy/kubernetes.
-// npm run test:kubernetes -- [parts of paths] [options of Jest]
+// npm run test:kubernetes -- [part of a path, such as kubernetes/faults]
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -51,13 +51,13 @@ function missing() {
 const problem = missing();
 if (problem === null) {
   const jest = path.join(ROOT, 'node_modules/jest/bin/jest.js');
-  const chosen = process.argv.slice(2);
+  const [part = PATHS] = process.argv.slice(2);
   const args = [
     ['--max-semi-space-size=32', '--disable-warning=ExperimentalWarning', jest],
-    ['--maxWorkers', WORKERS, '--testPathPatterns', PATHS],
+    ['--maxWorkers', WORKERS, '--testPathPatterns', part],
     ['--selectProjects', 'system'],
   ].flat();
-  const { status, error } = spawnSync(process.execPath, args.concat(chosen), {
+  const { status, error } = spawnSync(process.execPath, args, {
     cwd: ROOT,
     stdio: 'inherit',
     env: { ...process.env, SLIPWAY_TEST_KUBECONFIG: path.resolve(process.env['KUBECONFIG'] ?? '') },

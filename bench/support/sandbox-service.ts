@@ -201,9 +201,9 @@ export class SandboxStatuses {
 
   static async watch(database: Client): Promise<SandboxStatuses> {
     await database.query(
-      `CREATE FUNCTION bench_notify_status() RETURNS trigger LANGUAGE plpgsql AS
+      `CREATE OR REPLACE FUNCTION bench_notify_status() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_notify('${CHANNEL}', json_build_object('id', NEW.id, 'status', NEW.status)::text); RETURN NULL; END $$;
-       CREATE TRIGGER bench_notify_status AFTER UPDATE OF status ON sandboxes
+       CREATE OR REPLACE TRIGGER bench_notify_status AFTER UPDATE OF status ON sandboxes
          FOR EACH ROW EXECUTE FUNCTION bench_notify_status();
        LISTEN ${CHANNEL}`,
     );

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { NetworkingV1Api } from '@kubernetes/client-node';
-import { until } from '../support/until.js';
+import { Load } from '../rolling/load.js';
+import { Tally } from '../rolling/tally.js';
 import type { ApiClient } from '../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../system/journeys/support/journey-world.js';
 import {
@@ -31,6 +32,7 @@ describeInCluster('deploy/kubernetes, applied', () => {
       GITHUB_API_URL: journey.github.origin,
       GITHUB_CLONE_URL: journey.git.origin,
       RATE_LIMIT_PER_MINUTE: '0',
+      MAX_RUNNING_SANDBOXES: '20',
     });
     relay = await ServiceRelay.start(cluster, { namespace: trial.namespace, service: 'slipway', port: 3000 });
     journey.url = relay.url;
@@ -53,7 +55,7 @@ describeInCluster('deploy/kubernetes, applied', () => {
     const started = await fixFailingCheck(user, journey);
     expect(await podsOf(started.sandboxId)).toHaveLength(1);
     await pauseAndGoOn(user, started, podsOf);
-    await removeWhole(user, started, () => cluster.remains(trial.sandboxes));
+    await removeWhole(user, started, (id) => cluster.remains(trial.sandboxes, id));
   });
 
   it('lets nothing but its own pods into sandboxes', async () => {
@@ -72,14 +74,22 @@ describeInCluster('deploy/kubernetes, applied', () => {
     ]);
   });
 
-  it('replaces a replica that is killed, while the other one answers', async () => {
-    const [victim = ''] = await trial.pods();
-    await cluster.core.deleteNamespacedPod({
-      name: victim,
-      namespace: trial.namespace,
-      gracePeriodSeconds: 0,
+  it('loses no request when it is rolled out under load, and what was under way when a replica is killed', async () => {
+    const tally = new Tally();
+    const { adminKey, hub } = journey;
+    const load = await Load.prepare(
+      { url: relay.url, adminKey, settings: journey.modelSettings(), gitToken: hub.token },
+      tally,
+    );
+    const { problems, lines } = await load.during(async () => {
+      await trial.restart();
+      const [victim = ''] = await trial.pods();
+      await tally.duringKill(() => trial.kill(victim));
+      await trial.untilWhole();
     });
-    expect(await user.get('/api/settings')).toMatchObject({ git_user_name: 'Ada Byron' });
-    await until(async () => (await trial.replicas()) === 2 && !(await trial.pods()).includes(victim));
+    await load.close();
+
+    process.stdout.write(`${lines.join('\n')}\n`);
+    expect({ problems, lines }).toEqual({ problems: [], lines });
   });
 });

@@ -27,7 +27,7 @@ describeInCluster('journeys with sandboxes that are pods', () => {
     await world.close();
   });
 
-  const remains = () => world.cluster.remains(world.namespace);
+  const remains = (sandboxId: string) => world.cluster.remains(world.namespace, sandboxId);
 
   it('goes from a suggested task to its pull request, rests, goes on, and leaves nothing behind', async () => {
     const started = await fixFailingCheck(user, world.journey);
@@ -36,7 +36,7 @@ describeInCluster('journeys with sandboxes that are pods', () => {
     await pauseAndGoOn(user, started, (id) => world.pods(id));
 
     await removeWhole(user, started, remains);
-    await until(async () => (await world.journey.count('sandboxes')) === 0);
+    await until(async () => (await user.sandbox(started.sandboxId)) === null);
   });
 
   it('keeps the session key, model keys and tokens out of everything that the cluster stores', async () => {

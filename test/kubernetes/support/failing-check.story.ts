@@ -70,7 +70,7 @@ export async function pauseAndGoOn(
   await user.sandboxIn(sandboxId, 'RUNNING');
   expect(await podsOf(sandboxId)).toHaveLength(1);
   const stream = await user.stream(id, String(before));
-  await user.say(id, shell('cat app/add.sh'));
+  await user.say(id, shell('cat add.sh'));
   await until(() => hasFinished(stream));
   expect(stream.ids).toEqual(numbers(before + 1, before + stream.ids.length));
   expect(JSON.stringify(stream.events)).toContain('$1 + $2');
@@ -80,11 +80,11 @@ export async function pauseAndGoOn(
 /** Deletes the conversation, and waits until nothing of it and of its sandbox is left. */
 export async function removeWhole(
   user: ApiClient,
-  { id }: Started,
-  remains: () => Promise<string[]>,
+  { id, sandboxId }: Started,
+  remains: (sandboxId: string) => Promise<string[]>,
 ): Promise<void> {
   await user.remove(`/api/v1/app-conversations/${id}`);
-  await until(async () => (await remains()).length === 0);
+  await until(async () => (await remains(sandboxId)).length === 0);
   expect(await user.conversation(id)).toBeNull();
 }
 

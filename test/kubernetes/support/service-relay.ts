@@ -79,26 +79,43 @@ export class ServiceRelay {
   private pass(client: Socket): void {
     this.watch(client);
     this.turn += 1;
-    const endpoint = this.endpoints[this.turn % this.endpoints.length];
-    if (endpoint === undefined) {
-      client.resetAndDestroy();
-    } else if (this.cluster.reachesPods) {
-      const upstream = connect(this.port, endpoint.address);
-      this.watch(upstream);
-      client.on('close', () => upstream.destroy());
-      upstream.on('close', () => client.destroy());
-      client.pipe(upstream).pipe(client);
+    const first = this.turn % Math.max(this.endpoints.length, 1);
+    const inTurns = [...this.endpoints.slice(first), ...this.endpoints.slice(0, first)];
+    if (this.cluster.reachesPods) {
+      this.connect(client, inTurns);
     } else {
-      void this.forward(client, endpoint);
+      void this.forward(client, inTurns[0]);
     }
   }
 
-  private async forward(client: Socket, { pod }: Endpoint): Promise<void> {
+  /** To the first pod that takes the connection: one that was killed is known for a moment yet. */
+  private connect(client: Socket, [endpoint, ...others]: readonly Endpoint[]): void {
+    if (endpoint === undefined || client.destroyed) {
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect(this.port, endpoint.address);
+    const tryNext = () => this.connect(client, others);
+    this.watch(upstream);
+    upstream.once('error', tryNext);
+    upstream.once('connect', () => {
+      upstream.off('error', tryNext);
+      client.on('close', () => upstream.destroy());
+      upstream.on('close', () => client.destroy());
+      client.pipe(upstream).pipe(client);
+    });
+  }
+
+  private async forward(client: Socket, endpoint: Endpoint | undefined): Promise<void> {
+    if (endpoint === undefined) {
+      client.resetAndDestroy();
+      return;
+    }
     const forward = new PortForward(this.cluster.config);
     const failures = new PassThrough();
     failures.on('data', () => client.destroy());
     try {
-      await forward.portForward(this.namespace, pod, [this.port], client, failures, client);
+      await forward.portForward(this.namespace, endpoint.pod, [this.port], client, failures, client);
     } catch {
       client.destroy();
     }

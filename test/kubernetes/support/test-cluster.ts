@@ -14,7 +14,10 @@ import { parse } from 'yaml';
 import { ApiServerProxy } from './api-server-proxy.js';
 
 export const DEPLOY = path.join(import.meta.dirname, '../../../deploy/kubernetes');
-export const ROLE_FILE = path.join(DEPLOY, 'base/sandboxes/role.yaml');
+/** What a service may do with sandboxes, and what it needs besides from outside of the cluster. */
+export const ROLE_FILES = ['base/sandboxes/role.yaml', 'components/outside/role.yaml'].map((file) =>
+  path.join(DEPLOY, file),
+);
 /** `npm run test:kubernetes` sets it, once it has found a cluster. */
 export const CLUSTER = process.env['SLIPWAY_TEST_KUBECONFIG'] ?? '';
 /** The image of `npm run image:agent-server`, as nodes of the cluster know it. */
@@ -75,17 +78,7 @@ export class TestCluster {
     await this.core.createNamespace({ body: { metadata: { name: namespace, labels } } });
     this.namespaces.push(namespace);
     await this.core.createNamespacedServiceAccount({ namespace, body: { metadata: { name: ACCOUNT } } });
-    const rbac = this.config.makeApiClient(RbacAuthorizationV1Api);
-    const role: V1Role = parse(await readFile(ROLE_FILE, 'utf8'));
-    await rbac.createNamespacedRole({ namespace, body: role });
-    await rbac.createNamespacedRoleBinding({
-      namespace,
-      body: {
-        metadata: { name: ACCOUNT },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: role.metadata?.name ?? '' },
-        subjects: [{ kind: 'ServiceAccount', name: ACCOUNT, namespace }],
-      },
-    });
+    await Promise.all(ROLE_FILES.map((file) => this.grant(file, namespace)));
     const { status } = await this.core.createNamespacedServiceAccountToken({
       name: ACCOUNT,
       namespace,
@@ -106,15 +99,16 @@ export class TestCluster {
     return items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
   }
 
-  /** Names of all that a sandbox may consist of: its resource, pods, claims. */
-  async remains(namespace: string): Promise<string[]> {
+  /** Names of all that a sandbox consists of: its resource, pods, claims. */
+  async remains(namespace: string, sandboxId: string): Promise<string[]> {
+    const labelSelector = `slipway.sandbox-id=${sandboxId}`;
     const sandboxes: { items: { metadata: { name: string } }[] } =
-      await this.objects.listNamespacedCustomObject({
-        ...GROUP,
-        namespace,
-      });
-    const { items: pods } = await this.core.listNamespacedPod({ namespace });
-    const { items: claims } = await this.core.listNamespacedPersistentVolumeClaim({ namespace });
+      await this.objects.listNamespacedCustomObject({ ...GROUP, namespace, labelSelector });
+    const { items: pods } = await this.core.listNamespacedPod({ namespace, labelSelector });
+    const { items: claims } = await this.core.listNamespacedPersistentVolumeClaim({
+      namespace,
+      labelSelector,
+    });
     return [...sandboxes.items, ...pods, ...claims].map(({ metadata }) => metadata?.name ?? '');
   }
 
@@ -127,6 +121,22 @@ export class TestCluster {
   async close(): Promise<void> {
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
     await Promise.all(this.namespaces.map((name) => this.core.deleteNamespace({ name })));
+  }
+
+  /** Gives the account in a namespace the Role of a file. */
+  private async grant(file: string, namespace: string): Promise<void> {
+    const rbac = this.config.makeApiClient(RbacAuthorizationV1Api);
+    const { metadata, rules }: V1Role = parse(await readFile(file, 'utf8'));
+    const name = metadata?.name ?? '';
+    await rbac.createNamespacedRole({ namespace, body: { metadata: { name }, rules } });
+    await rbac.createNamespacedRoleBinding({
+      namespace,
+      body: {
+        metadata: { name },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+        subjects: [{ kind: 'ServiceAccount', name: ACCOUNT, namespace }],
+      },
+    });
   }
 
   private async address(): Promise<Parameters<typeof ApiServerProxy.start>[0]> {
@@ -144,7 +154,8 @@ function kubeconfigOf(server: string, namespace: string, token: string): object 
   return {
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: 'test', cluster: { server } }],
+    // Over HTTP there is no TLS to be verified, and the client asks for these words.
+    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
     users: [{ name: ACCOUNT, user: { token } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: ACCOUNT, namespace } }],
     'current-context': 'test',

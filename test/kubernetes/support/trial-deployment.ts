@@ -4,12 +4,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { AppsV1Api, CoreV1Api } from '@kubernetes/client-node';
+import { CoreV1Api } from '@kubernetes/client-node';
+import { until } from '../../support/until.js';
+import { ApiServerRelay } from './api-server-relay.js';
 import { CLUSTER, DEPLOY, type TestCluster } from './test-cluster.js';
 
 const run = promisify(execFile);
 const NAMESPACE = 'slipway-trial';
 const SANDBOXES = 'slipway-trial-sandboxes';
+/** In `base/service/deployment.yaml`. */
+const REPLICAS = 2;
 const ROLL_OUT_TIMEOUT = '120s';
 
 /** `deploy/kubernetes/overlays/trial`, applied as its README says. */
@@ -20,6 +24,7 @@ export class TrialDeployment {
   private constructor(
     private readonly cluster: TestCluster,
     private readonly folder: string,
+    private readonly apiServer: ApiServerRelay | null,
   ) {}
 
   /**
@@ -38,7 +43,7 @@ export class TrialDeployment {
       );
     }
     const folder = await mkdtemp(path.join(tmpdir(), 'overlay-'));
-    const trial = new TrialDeployment(cluster, folder);
+    const trial = new TrialDeployment(cluster, folder, await ApiServerRelay.startIfNeeded(cluster));
     try {
       await trial.applyAll(adminKey, environment);
       return trial;
@@ -55,25 +60,39 @@ export class TrialDeployment {
     return stdout;
   }
 
-  async untilRolledOut(): Promise<void> {
+  /** Replaces all replicas one by one, and waits until the last of the old ones has ended. */
+  async restart(): Promise<void> {
+    const before = await this.pods();
+    await this.kubectl('rollout', 'restart', 'deployment/slipway', '--namespace', NAMESPACE);
     await this.rollOut('slipway');
+    await until(async () => (await this.pods()).every((name) => !before.includes(name)));
   }
 
-  /** Pods of the service that have not been told to end. */
+  /** Ends a replica at once, without a word. */
+  async kill(name: string): Promise<void> {
+    const gone = ['--namespace', NAMESPACE, '--grace-period=0', '--force', '--wait=true'];
+    await this.kubectl('delete', 'pod', name, ...gone);
+  }
+
+  /** Waits for the replicas that there should be, and no others. */
+  async untilWhole(): Promise<void> {
+    await this.rollOut('slipway');
+    await until(async () => (await this.pods()).length === REPLICAS);
+  }
+
+  /** Pods of the service, those that are ending included. */
   async pods(): Promise<string[]> {
-    const pods = await this.cluster.pods(NAMESPACE, 'app.kubernetes.io/name=slipway');
-    return pods.map(({ metadata }) => metadata?.name ?? '');
-  }
-
-  async replicas(): Promise<number> {
-    const apps = this.cluster.config.makeApiClient(AppsV1Api);
-    const { status } = await apps.readNamespacedDeployment({ name: 'slipway', namespace: NAMESPACE });
-    return status?.readyReplicas ?? 0;
+    const { items } = await this.cluster.core.listNamespacedPod({
+      namespace: NAMESPACE,
+      labelSelector: 'app.kubernetes.io/name=slipway',
+    });
+    return items.map(({ metadata }) => metadata?.name ?? '');
   }
 
   async remove(): Promise<void> {
     const core = this.cluster.config.makeApiClient(CoreV1Api);
     await Promise.allSettled([SANDBOXES, NAMESPACE].map((name) => core.deleteNamespace({ name })));
+    await this.apiServer?.close();
     await rm(this.folder, { recursive: true, force: true });
   }
 
@@ -105,6 +124,7 @@ export class TrialDeployment {
   }
 
   private async writeOverlay(environment: Record<string, string>): Promise<void> {
+    const variables = { ...environment, ...this.apiServer?.environment };
     const overlay = {
       apiVersion: 'kustomize.config.k8s.io/v1beta1',
       kind: 'Kustomization',
@@ -114,9 +134,14 @@ export class TrialDeployment {
           name: 'slipway',
           namespace: NAMESPACE,
           behavior: 'merge',
-          literals: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+          literals: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
         },
       ],
+      ...(this.apiServer && {
+        patches: [
+          { target: { kind: 'Deployment', name: 'slipway' }, patch: JSON.stringify([this.apiServer.patch]) },
+        ],
+      }),
     };
     await writeFile(path.join(this.folder, 'kustomization.yaml'), JSON.stringify(overlay));
   }

@@ -1,0 +1,172 @@
+import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { jsonText } from '../src/common/json-access.js';
+import { BareSandbox, BenchNamespace } from './support/bare-sandbox.js';
+import { freePort } from './support/fixtures.js';
+import { residentMemoryMb } from './support/process-usage.js';
+import { median, type Outcome, print, spread } from './support/report.js';
+import { compareLives, SANDBOXES, timed } from './support/sandbox-lives.js';
+import {
+  removeSandboxes,
+  type SandboxService,
+  SandboxStatuses,
+  withSandboxService,
+} from './support/sandbox-service.js';
+
+const IMAGE = process.env['SLIPWAY_BENCH_KUBERNETES'] ?? 'slipway-agent-server:trial';
+const VOLUME_SIZE = '64Mi';
+const INSTANCE_ID = 'bench';
+const ROUNDS = 7;
+const MAX_RATIO = 1.3;
+const AT_ONCE = 50;
+const OBJECTS = 1000;
+const MAX_MEMORY_MB = 250;
+const MAX_NOTICE_MS = 1000;
+/** Lists and watches have settled. */
+const SETTLED_MS = 20_000;
+
+/**
+ * Sandboxes that are pods, against bare Sandboxes of the same image, in the cluster of KUBECONFIG. This machine has to be a
+ * node of it. SLIPWAY_BENCH_KUBERNETES names the image.
+ */
+export async function benchKubernetes(): Promise<Outcome[]> {
+  const kubeconfig = process.env['KUBECONFIG'] ?? '';
+  if (kubeconfig === '') {
+    print('  not measured (KUBECONFIG names no cluster)');
+    return [];
+  }
+  const namespace = await BenchNamespace.create();
+  try {
+    const port = await freePort();
+    const environment = {
+      SANDBOX_BACKEND: 'kubernetes',
+      KUBECONFIG: path.resolve(kubeconfig),
+      SANDBOX_NAMESPACE: namespace.name,
+      SANDBOX_IMAGE: IMAGE,
+      SANDBOX_VOLUME_SIZE: VOLUME_SIZE,
+      SANDBOX_CALLBACK_URL: `http://${await nodeAddress(namespace)}:${port}`,
+      HOST: '0.0.0.0',
+      PORT: String(port),
+      INSTANCE_ID,
+      MAX_RUNNING_SANDBOXES: String(AT_ONCE),
+      // The objects without rows stay.
+      SANDBOX_ORPHAN_GRACE_SECONDS: '86400',
+    };
+    return await withSandboxService(environment, async (service) => {
+      const bare = () => new BareSandbox(namespace, IMAGE, VOLUME_SIZE);
+      const lives = await compareLives(service, 'kubernetes', MAX_RATIO, bare, ROUNDS);
+      const statuses = await SandboxStatuses.watch(service.database);
+      return [
+        ...lives,
+        await noticeOutcome(service, statuses, namespace),
+        await atOnceOutcome(service, statuses),
+        await memoryOutcome(service, namespace),
+      ];
+    });
+  } finally {
+    await namespace.remove();
+  }
+}
+
+/** How long the row takes to say that a pod is gone. */
+async function noticeOutcome(
+  { clients: [client], database }: SandboxService,
+  statuses: SandboxStatuses,
+  namespace: BenchNamespace,
+): Promise<Outcome> {
+  const times: number[] = [];
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const id = await started(client);
+    await statuses.until(id, 'RUNNING');
+    const labelSelector = `slipway.sandbox-id=${id}`;
+    const { items } = await namespace.core.listNamespacedPod({ namespace: namespace.name, labelSelector });
+    const name = items[0]?.metadata?.name ?? '';
+    const seen = statuses.until(id, 'ERROR');
+    times.push(
+      await timed(async () => {
+        await namespace.core.deleteNamespacedPod({ name, namespace: namespace.name, gracePeriodSeconds: 0 });
+        await seen;
+      }),
+    );
+    await removeSandboxes(client, database);
+  }
+  print(`  a pod that is removed: noticed after ${spread(times, 0)} ms`);
+  return {
+    what: 'kubernetes: a pod is removed, until the row says so',
+    target: `<= ${MAX_NOTICE_MS} ms`,
+    measured: `${spread(times, 0)} ms`,
+    reached: median(times) <= MAX_NOTICE_MS,
+  };
+}
+
+async function atOnceOutcome(
+  { clients: [client], database }: SandboxService,
+  statuses: SandboxStatuses,
+): Promise<Outcome> {
+  let running = 0;
+  const ms = await timed(async () => {
+    const ids = await Promise.all(Array.from({ length: AT_ONCE }, () => started(client)));
+    const ends = await Promise.allSettled(ids.map((id) => statuses.until(id, 'RUNNING')));
+    running = ends.filter(({ status }) => status === 'fulfilled').length;
+  });
+  print(`  ${running} of ${AT_ONCE} started at once are RUNNING after ${(ms / 1000).toFixed(1)} s`);
+  await removeSandboxes(client, database);
+  return {
+    what: `kubernetes: sandboxes that are RUNNING of ${AT_ONCE} started at once`,
+    target: `= ${AT_ONCE}`,
+    measured: `${running}, after ${(ms / 1000).toFixed(1)} s`,
+    reached: running === AT_ONCE,
+  };
+}
+
+/** Suspended ones: what the service keeps of an object does not depend on its pod. */
+async function memoryOutcome({ pid }: SandboxService, namespace: BenchNamespace): Promise<Outcome> {
+  const before = residentMemoryMb(pid);
+  for (let made = 0; made < OBJECTS; made += 1) {
+    const id = `bench${String(made).padStart(17, '0')}`;
+    const labels = { 'slipway.instance': INSTANCE_ID, 'slipway.sandbox-id': id };
+    const name = `sbx-${Buffer.from(id).toString('hex')}`;
+    await namespace.create(suspended(name, labels));
+  }
+  await delay(SETTLED_MS);
+  const memory = residentMemoryMb(pid);
+  print(`  resident memory ${memory.toFixed(0)} MB with ${OBJECTS} objects, before ${before.toFixed(0)} MB`);
+  return {
+    what: `kubernetes: memory of the service with ${OBJECTS} Sandboxes`,
+    target: `<= ${MAX_MEMORY_MB} MB`,
+    measured: `${memory.toFixed(0)} MB (before ${before.toFixed(0)} MB)`,
+    reached: memory <= MAX_MEMORY_MB,
+  };
+}
+
+function suspended(name: string, labels: Record<string, string>): object {
+  const container = { name: 'agent', image: IMAGE, ports: [{ containerPort: 8000 }] };
+  return {
+    apiVersion: 'agents.x-k8s.io/v1beta1',
+    kind: 'Sandbox',
+    metadata: { name, labels },
+    spec: {
+      operatingMode: 'Suspended',
+      podTemplate: { metadata: { labels }, spec: { containers: [container] } },
+    },
+  };
+}
+
+async function started(client: SandboxService['clients'][0]): Promise<string> {
+  return jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
+}
+
+/** An address of this machine at which pods reach it. */
+async function nodeAddress({ core }: BenchNamespace): Promise<string> {
+  const own = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .map(({ address }) => address);
+  const { items } = await core.listNode();
+  const addresses = items.flatMap(({ status }) => (status?.addresses ?? []).map(({ address }) => address));
+  const shared = addresses.find((address) => own.includes(address));
+  if (shared === undefined) {
+    throw new Error('this machine is no node of the cluster, so it does not reach its pods');
+  }
+  return shared;
+}

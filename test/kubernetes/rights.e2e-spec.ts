@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { ascending } from '../../src/common/compare.js';
+import { until } from '../support/until.js';
+import { type ApiClient, text } from '../system/journeys/support/api-client.js';
+import { message, shell } from '../system/journeys/support/script.js';
+import { accessesOf, rightOf, rightsOfRole } from './support/api-access.js';
+import { describeInCluster } from './support/in-cluster.js';
+import { KubernetesWorld } from './support/kubernetes-world.js';
+import { ROLE_FILES } from './support/test-cluster.js';
+
+jest.setTimeout(180_000);
+
+describe('what the API server authorises', () => {
+  it.each([
+    ['GET', '/apis/a.x-k8s.io/v1beta1/namespaces/n/sandboxes', false, ['a.x-k8s.io sandboxes: list']],
+    ['GET', '/api/v1/namespaces/n/pods?watch=true&labelSelector=a', false, ['pods: watch']],
+    ['GET', '/api/v1/namespaces/n/pods/p/log?container=c', false, ['pods/log: get']],
+    [
+      'GET',
+      '/api/v1/namespaces/n/pods/p/attach?stdin=true',
+      true,
+      ['pods/attach: get', 'pods/attach: create'],
+    ],
+    ['PATCH', '/apis/a.x-k8s.io/v1beta1/namespaces/n/sandboxes/s', false, ['a.x-k8s.io sandboxes: patch']],
+    ['DELETE', '/api/v1/namespaces/n/pods', false, ['pods: deletecollection']],
+    ['GET', '/readyz', false, []],
+  ])('%s %s', (method, url, isUpgrade, rights) => {
+    expect(accessesOf(method, url, isUpgrade).map(rightOf)).toEqual(rights);
+  });
+});
+
+describeInCluster('the Role of deploy/kubernetes', () => {
+  let world: KubernetesWorld;
+  let user: ApiClient;
+
+  beforeAll(async () => {
+    world = await KubernetesWorld.open();
+    await world.start({ SANDBOX_REACH: 'proxy' });
+    user = await world.journey.createUser();
+  });
+
+  afterAll(async () => {
+    await world.close();
+  });
+
+  it('gives what whole lives of sandboxes need, and nothing else', async () => {
+    const { sandboxId, id } = await user.started(message(shell('echo lives')));
+    await user.conversationIn(id, 'finished');
+    await user.post(`/api/v1/sandboxes/${sandboxId}/pause`);
+    await user.sandboxIn(sandboxId, 'PAUSED');
+    await user.post(`/api/v1/sandboxes/${sandboxId}/resume`);
+    await user.sandboxIn(sandboxId, 'RUNNING');
+    // Its last words are read, and why it ended.
+    const killed = text(await user.sandbox(sandboxId), 'id');
+    await user.run(sandboxId, 'kill 1').catch(() => null);
+    await user.sandboxIn(killed, 'ERROR');
+    await user.remove(`/api/v1/sandboxes/${sandboxId}`);
+    await until(async () => (await world.cluster.remains(world.namespace, sandboxId)).length === 0);
+
+    const { requests } = world.access.proxy;
+    const inNamespace = requests.flatMap(({ accesses }) => accesses);
+    expect([...new Set(inNamespace.map(({ namespace }) => namespace))]).toEqual([world.namespace]);
+    const refused = requests.filter(({ status }) => status === 401 || status === 403);
+    expect(refused.flatMap(({ accesses }) => accesses.map(rightOf))).toEqual([]);
+
+    const given = await Promise.all(
+      ROLE_FILES.map(async (file) => rightsOfRole(await readFile(file, 'utf8'))),
+    );
+    const used = [...new Set(inNamespace.map(rightOf))];
+    expect(used.toSorted(ascending)).toEqual(given.flat().toSorted(ascending));
+  });
+});
