@@ -12,10 +12,11 @@ import { KubernetesWorld } from './support/kubernetes-world.js';
 jest.setTimeout(180_000);
 
 const SANDBOXES = '/api/v1/sandboxes';
+/** A module that takes more memory than its sandbox has. */
+const GREED = 'data:text/javascript,globalThis.eaten=Buffer.alloc(2**28,1)';
 const SPECS = [
   { id: 'slipway' },
-  // Less than any Node.js needs to load.
-  { id: 'tiny', resources: { cpu: 1, memory_mb: 20 } },
+  { id: 'tiny', resources: { cpu: 1, memory_mb: 64 }, env: { NODE_OPTIONS: `--import=${GREED}` } },
   { id: 'absent', image: 'localhost/slipway-test-absent:1', agent_server: 'slipway' },
   { id: 'huge', resources: { cpu: 10_000, memory_mb: 512 } },
 ];
