@@ -266,8 +266,8 @@ export class EnterpriseSsoProvider extends GitProvider {
     known: string,
     { storedToken, signal }: ProviderCall,
   ): Promise<string | null> {
-    for (let look = 0; storedToken !== undefined && look < SUCCESSOR_LOOKS; look += 1) {
-      const stored = await storedToken();
+    for (let look = 0; look < SUCCESSOR_LOOKS; look += 1) {
+      const stored = (await storedToken?.()) ?? null;
       if (stored !== known) {
         return stored;
       }
