@@ -31,6 +31,10 @@ describe('settingsChanges', () => {
       ],
     ],
     ['{"llm_api_key":" k "}', [['llm_api_key', ' k ']]],
+    ['{"search_api_key":"","language":"de","provider_tokens_set":{"github":null}}', [['language', 'de']]],
+    ['{"search_api_key":" ","provider_tokens_set":5}', []],
+    ['{"search_api_key":"s","provider_tokens_set":{}}', [['search_api_key', 's']]],
+    ['{"llm_api_key":"","provider_tokens_set":{}}', [['llm_api_key', null]]],
   ])('of %s', async (body, expected) => {
     const dto = await parseBody(SettingsDto, body);
     expect(dto instanceof SettingsDto && [...settingsChanges(dto)]).toEqual(expected);

@@ -16,6 +16,8 @@ interface Setting {
   nullKeeps?: boolean;
   /** Blank text clears it, since null keeps it. */
   blankClears?: boolean;
+  /** Blank text keeps it in a form that sends back what it was shown: that was blank, whatever is stored. */
+  formKeeps?: boolean;
 }
 
 type TableColumn = Exclude<keyof Settings, 'userId' | 'user' | 'details' | 'createdAt' | 'updatedAt'>;
@@ -43,14 +45,15 @@ export const SETTINGS = {
   sandbox_base_container_image: { kind: 'plain' },
   sandbox_runtime_container_image: { kind: 'plain' },
   mcp_config: { kind: 'elsewhere' },
-  search_api_key: { kind: 'key', nullKeeps: true, blankClears: true },
+  search_api_key: { kind: 'key', nullKeeps: true, blankClears: true, formKeeps: true },
   sandbox_api_key: { kind: 'key', nullKeeps: true, blankClears: true },
   max_budget_per_task: { kind: 'plain' },
   email: { kind: 'plain' },
   email_verified: { kind: 'plain' },
   git_user_name: { kind: 'plain' },
   git_user_email: { kind: 'plain' },
-} as const satisfies Record<keyof SettingsDto, Setting> & Record<TableColumn, Setting>;
+} as const satisfies Record<Exclude<keyof SettingsDto, 'provider_tokens_set'>, Setting> &
+  Record<TableColumn, Setting>;
 
 type SettingsMember = keyof typeof SETTINGS;
 type MembersOf<Kind extends Setting['kind']> = {
@@ -119,11 +122,15 @@ export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 export function settingsChanges(dto: SettingsDto): SettingsChanges {
   const changes = new Map<SettingsColumn, string | number | boolean | null>();
   for (const column of SETTINGS_COLUMNS) {
-    const { nullKeeps, blankClears }: Setting = SETTINGS[column];
+    const { nullKeeps, blankClears, formKeeps }: Setting = SETTINGS[column];
     const value = dto[column];
-    if (value !== undefined && !(value === null && nullKeeps === true)) {
-      const clears = blankClears === true && typeof value === 'string' && value.trim() === '';
-      changes.set(column, clears ? null : value);
+    const isBlank = typeof value === 'string' && value.trim() === '';
+    const isKept =
+      value === undefined ||
+      (value === null && nullKeeps === true) ||
+      (isBlank && formKeeps === true && dto.provider_tokens_set === true);
+    if (!isKept) {
+      changes.set(column, isBlank && blankClears === true ? null : value);
     }
   }
   return changes;

@@ -1,5 +1,6 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { addressProblem } from '../common/http/address-rules.js';
+import { documentedField } from '../common/validation/field.js';
 import { Nested, NestedMap } from '../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';
 import { Text } from '../common/validation/text-fields.js';
@@ -168,7 +169,7 @@ export class SettingsDto {
   @Text({
     nullable: true,
     secret: true,
-    description: `Key for web search. ${KEPT}`,
+    description: `Key for web search. ${KEPT} Beside provider_tokens_set, blank text keeps it too.`,
     example: 'search-key-example',
   })
   search_api_key?: string | null;
@@ -200,4 +201,15 @@ export class SettingsDto {
 
   @Text({ nullable: true, description: 'Author address of commits.', example: 'ada@example.com' })
   git_user_email?: string | null;
+
+  @documentedField(
+    {
+      description:
+        'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
+      example: { github: null },
+    },
+    { type: 'object', additionalProperties: true },
+    () => true,
+  )
+  provider_tokens_set?: true;
 }

@@ -53,6 +53,8 @@ const EMPTY_ECHO = {
   system_message_suffix: null,
   processors: null,
   llm_model: null,
+  llm_profile: null,
+  agent: null,
   agent_profile_id: null,
   selected_repository: null,
   selected_branch: null,

@@ -179,6 +179,14 @@ describe('settings', () => {
     expect(await client.stored()).toEqual({ ...INITIAL, ...EVERYTHING, llm_model: null, llm_base_url: null });
   });
 
+  it('keeps the search key in a form that sends back what it was shown', async () => {
+    await client.store({ ...EVERYTHING, ...KEYS });
+    const { provider_tokens_set: shown, ...others } = await client.stored();
+    await client.store({ ...others, provider_tokens_set: shown, search_api_key: '', language: 'de' });
+
+    expect(await client.stored()).toMatchObject({ language: 'de', search_api_key_set: true });
+  });
+
   it('loses nothing when requests overlap', async () => {
     const members = Object.entries({ ...EVERYTHING, ...KEYS });
     const server = { sse_servers: ['https://mcp.example.com'] };

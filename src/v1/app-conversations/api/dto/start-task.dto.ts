@@ -44,6 +44,12 @@ class StartRequestEchoDto {
   llm_model: string | null;
 
   @ApiProperty({ type: String, nullable: true, example: null })
+  llm_profile: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  agent: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
   agent_profile_id: unknown;
 
   @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
@@ -121,6 +127,8 @@ export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDt
     system_message_suffix: request.system_message_suffix,
     processors: request['processors'] ?? null,
     llm_model: request.llm_model,
+    llm_profile: request.llm_profile ?? null,
+    agent: request.agent ?? null,
     agent_profile_id: request['agent_profile_id'] ?? null,
     selected_repository: request.selected_repository,
     selected_branch: request.selected_branch,
