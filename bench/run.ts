@@ -2,6 +2,7 @@ import { benchAudit } from './audit.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
+import { benchListings } from './listings.bench.js';
 import { benchPassThrough } from './pass-through.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
@@ -18,6 +19,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   sandboxes: benchSandboxes,
   kubernetes: benchKubernetes,
   conversations: benchConversations,
+  listings: benchListings,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,
 };
