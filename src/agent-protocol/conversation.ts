@@ -251,6 +251,8 @@ export interface CredentialsRequest {
   max_iterations?: number;
   /** USD per conversation; null: no limit. */
   max_budget?: number | null;
+  /** USD per million tokens, by model, in the place of what was known: another model comes with its own. */
+  model_prices?: Record<string, { input: number; output: number }>;
   language?: string | null;
   outbound_allowlist?: string[] | null;
   /** How the conversation's agent is started, where that is not our own: what is on the disk decides nothing. */

@@ -74,6 +74,15 @@ describe('the model of a stored profile', () => {
     return JSON.parse(String((await agent.client.answers(id)).at(-1)));
   };
 
+  it('brings its price along', async () => {
+    await save('priced', { ...PROFILE, model: 'openai/gpt-4o' });
+    await change({ profile_name: 'priced' }).expect(200);
+    expect(Object.keys(Object(jsonAt(await settingsOfAgent(), 'modelPrices')))).toEqual(['openai/gpt-4o']);
+
+    await change({ profile_name: 'fast' }).expect(200);
+    expect(jsonAt(await settingsOfAgent(), 'modelPrices')).toEqual({});
+  });
+
   it('is what a running conversation goes on with, and gets its key from after a restart', async () => {
     expect((await change({ profile_name: 'fast' }).expect(200)).body).toEqual({ success: true });
 

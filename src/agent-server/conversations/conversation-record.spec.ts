@@ -18,6 +18,10 @@ it.each([
     { maxBudget: 0, maxIterations: 7 },
   ],
   [{ max_budget: null }, { maxBudget: null }],
+  [
+    { model_prices: { 'openai/b': { input: 3, output: 15 } } },
+    { modelPrices: { 'openai/b': { input: 3, output: 15 } } },
+  ],
   // Whatever decides where secrets are sent is in memory only.
   [
     { language: null, outbound_allowlist: ['a.example.com'], tavily_api_url: 'https://b.example.com' },

@@ -142,6 +142,7 @@ export function recordUpdate(
       agent: withModel(agent, update.llm_model),
     }),
     ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
+    ...(update.model_prices !== undefined && { modelPrices: update.model_prices }),
     ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
   };
 }

@@ -114,6 +114,7 @@ const agent = z.looseObject({
 });
 
 const maxBudget = z.number().nonnegative();
+const modelPrices = namedValues(z.string(), z.object({ input: z.number(), output: z.number() }));
 const maxIterations = z.number().int().positive();
 
 const extension = z.object({
@@ -121,7 +122,7 @@ const extension = z.object({
   language: z.string().nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
-  model_prices: namedValues(z.string(), z.object({ input: z.number(), output: z.number() })).optional(),
+  model_prices: modelPrices.optional(),
   git: gitAccessSchema.nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
   result_schema: namedValues(z.string(), z.unknown()).nullish(),
@@ -195,6 +196,7 @@ export const credentialsSchema = z.object({
   git: gitAccessSchema.nullish(),
   max_iterations: maxIterations.optional(),
   max_budget: maxBudget.nullish(),
+  model_prices: modelPrices.optional(),
   language: z.string().nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
   acp: z.object(acpMembers).nullish(),

@@ -6,6 +6,7 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { agentDialect, modelVerdict } from './agent-request/agent-settings.js';
+import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
@@ -19,6 +20,7 @@ export class ProfileSwitchService {
     private readonly conversations: ConversationRepository,
     private readonly specs: SandboxSpecs,
     private readonly addresses: OutboundAddresses,
+    private readonly catalogue: ModelCatalogue,
   ) {}
 
   /**
@@ -50,11 +52,14 @@ export class ProfileSwitchService {
         );
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
+      const { price } = await this.catalogue.facts(model);
       if (dialect === 'slipway') {
         await this.agentServers.giveCredentials(target, id, {
           llm_model: llm.model,
           llm_api_key: llm.api_key,
           llm_base_url: llm.base_url,
+          // Without its price the budget would not count what it costs.
+          model_prices: price ? { [model]: price } : {},
         });
       } else {
         // Stock servers keep the first model of a usage id, so each switch has one of its own.
