@@ -36,6 +36,7 @@ const TABLE_OWNERS = {
   sandboxes: 'v1/sandboxes',
   sandbox_hosts: 'v1/sandboxes',
   orphaned_sandboxes: 'v1/sandboxes',
+  warm_sandboxes: 'v1/sandboxes',
   app_conversations: 'v1/app-conversations',
   app_conversation_start_tasks: 'v1/app-conversations',
   removed_conversations: 'v1/app-conversations',

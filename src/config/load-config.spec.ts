@@ -181,6 +181,8 @@ describe('parseConfig', () => {
     ['MAX_RUNNING_SANDBOXES', '0'],
     ['MAX_CONVERSATIONS_PER_USER', '0'],
     ['SANDBOX_LIMIT_POLICY', 'queue'],
+    ['SANDBOX_WARM', '-1'],
+    ['SANDBOX_WARM', 'yes'],
     ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
     ['AUDIT_RETENTION_DAYS', '-1'],
     ['AUDIT_RETENTION_DAYS', '36501'],

@@ -190,6 +190,15 @@ export class SandboxConfig {
   @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
   limitPolicy: 'pause_oldest_idle' | 'reject';
 
+  /** Sandboxes of each specification that are started before anybody asks for one. */
+  @IntegerVariable('SANDBOX_WARM', {
+    default: '0',
+    minimum: 0,
+    maximum: 1_000,
+    message: 'must be a whole number from 0 to 1000',
+  })
+  warm: number;
+
   /** Seconds without activity after which a sandbox is paused; 0: never. */
   @SecondsVariable('SANDBOX_IDLE_TIMEOUT_SECONDS', '1800', 'never pause')
   idleTimeoutSeconds: number;

@@ -11,6 +11,7 @@ import { AddWebhookEndpoints1764600000000 } from './migrations/1764600000000-add
 import { AddResultsAndMetadata1764700000000 } from './migrations/1764700000000-add-results-and-metadata.js';
 import { AddAgentsOfConversations1764900000000 } from './migrations/1764900000000-add-agents-of-conversations.js';
 import { AddAuditEntries1765000000000 } from './migrations/1765000000000-add-audit-entries.js';
+import { CreateWarmSandboxes1765100000000 } from './migrations/1765100000000-create-warm-sandboxes.js';
 import { AddOrphanedSandboxes1765200000000 } from './migrations/1765200000000-add-orphaned-sandboxes.js';
 import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
 
@@ -29,6 +30,7 @@ export const MIGRATIONS = [
   AddResultsAndMetadata1764700000000,
   AddAgentsOfConversations1764900000000,
   AddAuditEntries1765000000000,
+  CreateWarmSandboxes1765100000000,
   AddOrphanedSandboxes1765200000000,
   AddTracesOfSandboxes1765500000000,
 ];

@@ -10,6 +10,7 @@ import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
 import { describeProjectFolder } from './sandbox-backend.project.contract.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+import { describeWarmStarts } from './sandbox-backend.warm.contract.js';
 
 const SIGNAL = new AbortController().signal;
 /** Every process that inherits the descriptor holds the lock until it ends. */
@@ -258,5 +259,8 @@ export function describeSandboxBackend(
 
     describeProjectFolder(() => harness, started, promised);
     describeSandboxIsolation(() => harness, started, promised);
+    if (promised.keepsWarm ?? true) {
+      describeWarmStarts(() => harness);
+    }
   });
 }

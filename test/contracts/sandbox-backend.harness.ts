@@ -22,6 +22,8 @@ export interface SandboxPromises {
   isolated: boolean;
   /** Whether the files of every sandbox have the same paths inside. */
   samePaths: boolean;
+  /** Whether it starts programs that wait for their keys (`SandboxBackend.warm`); by default it does. */
+  keepsWarm?: boolean;
   /** Milliseconds for one test. */
   timeoutMs: number;
 }

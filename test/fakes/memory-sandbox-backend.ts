@@ -1,8 +1,9 @@
+import { hash } from 'node:crypto';
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
-import { type RunningAgentServer, startAgentServer } from '../../src/agent-server/start-agent-server.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
+import { listenUnassigned, type RunningAgentServer } from '../../src/agent-server/start-agent-server.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
@@ -14,17 +15,24 @@ import {
   type SandboxExit,
   type SandboxFacts,
   type SandboxLaunch,
+  type WarmLaunch,
+  type WarmStarts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
 import { FakeEngine } from './fake-engine.js';
 
+/** Without a session key its server waits for one. */
+type MemoryLaunch = WarmLaunch & { sessionKey: string | null };
+
 interface MemorySandbox {
   folder: string;
   createdAt: number;
-  launches: SandboxLaunch[];
+  launches: MemoryLaunch[];
   engines: FakeEngine[];
   /** Null while it is stopped; without an address while it starts. */
   server: RunningAgentServer | 'starting' | null;
+  /** Gives the server its key; null: it has one. */
+  assign: ((launch: SandboxLaunch) => Promise<void>) | null;
   /** Of this machine, by name. */
   ports: Record<string, number>;
   exit: SandboxExit | null;
@@ -35,7 +43,7 @@ interface MemorySandbox {
 export class MemoryMachine {
   readonly sandboxes = new Map<string, MemorySandbox>();
   /** Called before a program starts: may wait, or throw to make the start fail. */
-  beforeStart: (launch: SandboxLaunch) => Promise<void> = async () => undefined;
+  beforeStart: (launch: MemoryLaunch) => Promise<void> = async () => undefined;
 
   /** Ends a sandbox's agent server abruptly. */
   async crash(id: string, exit: Partial<SandboxExit> = {}): Promise<void> {
@@ -63,6 +71,18 @@ export class MemoryMachine {
  */
 export class MemorySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
+  override readonly warm: WarmStarts = {
+    kind: 'starts',
+    fingerprint: async (template) =>
+      template.program.kind === 'native' ? hash('sha256', JSON.stringify(template)) : null,
+    start: async (launch, signal) => {
+      if (launch.program.kind !== 'native') {
+        throw new SandboxBackendError('This program cannot wait for its key.');
+      }
+      await this.#start({ ...launch, sessionKey: null }, signal);
+    },
+  };
+
   /** As the process backend reports it. */
   isolation: 'bwrap' | 'none' = 'bwrap';
 
@@ -75,6 +95,16 @@ export class MemorySandboxBackend extends SandboxBackend {
   }
 
   async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+    await this.#start(launch, signal);
+    const sandbox = this.machine.sandboxes.get(launch.id);
+    const assign = sandbox?.assign;
+    if (sandbox && assign) {
+      sandbox.assign = null;
+      await assign(launch);
+    }
+  }
+
+  async #start(launch: MemoryLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (!this.machine.sandboxes.has(launch.id)) {
       this.machine.sandboxes.set(launch.id, {
@@ -83,6 +113,7 @@ export class MemorySandboxBackend extends SandboxBackend {
         launches: [],
         engines: [],
         server: null,
+        assign: null,
         ports: {},
         exit: null,
         log: [],
@@ -143,7 +174,7 @@ export class MemorySandboxBackend extends SandboxBackend {
     return await diskSpace(tmpdir());
   }
 
-  async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+  async #run(launch: MemoryLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const sandbox = this.machine.sandboxes.get(launch.id);
     if (sandbox === undefined || sandbox.server !== null) {
@@ -151,6 +182,7 @@ export class MemorySandboxBackend extends SandboxBackend {
     }
     sandbox.server = 'starting';
     sandbox.exit = null;
+    sandbox.assign = null;
     sandbox.launches.push(launch);
     try {
       await this.machine.beforeStart(launch);
@@ -180,12 +212,24 @@ export class MemorySandboxBackend extends SandboxBackend {
   }
 }
 
-async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promise<RunningAgentServer> {
-  const { folder, engines } = sandbox;
+async function startServer(sandbox: MemorySandbox, launch: MemoryLaunch): Promise<RunningAgentServer> {
+  const { folder } = sandbox;
+  await mkdir(path.join(folder, 'shared'), { recursive: true });
+  const server = await listenUnassigned({ host: '127.0.0.1', port: 0, socket: null, relays: [] });
+  const assign = async (owned: MemoryLaunch): Promise<void> =>
+    await server.assign(serverOptions(sandbox, owned));
+  if (launch.sessionKey === null) {
+    sandbox.assign = assign;
+  } else {
+    await assign(launch);
+  }
+  return server;
+}
+
+function serverOptions({ folder, engines, ports }: MemorySandbox, launch: MemoryLaunch): AgentServerOptions {
   const workspace = path.join(folder, launch.workingDir);
   const shared = path.join(folder, 'shared');
-  await mkdir(shared, { recursive: true });
-  return await startAgentServer({
+  return {
     ...DEFAULT_LIMITS,
     host: '127.0.0.1',
     port: 0,
@@ -199,13 +243,13 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
       { name: '/workspace/project', folder: workspace },
       { name: '/workspace', folder: shared },
     ],
-    sessionKeys: [launch.sessionKey],
+    sessionKeys: launch.sessionKey === null ? [] : [launch.sessionKey],
     webhook: launch.callbackUrl === null ? null : { ...WEBHOOK_DEFAULTS, baseUrl: launch.callbackUrl },
     corsOrigins: [],
     environment: {
       ...toolEnvironment({ PATH: process.env['PATH'], HOME: workspace, TMPDIR: workspace }),
       ...launch.env,
-      ...portVariables(sandbox.ports, '127.0.0.1'),
+      ...portVariables(ports, '127.0.0.1'),
     },
     createEngine: async () => {
       const engine = new FakeEngine();
@@ -214,5 +258,5 @@ async function startServer(sandbox: MemorySandbox, launch: SandboxLaunch): Promi
     },
     toolWrapper: [],
     stopGraceMs: 100,
-  });
+  };
 }

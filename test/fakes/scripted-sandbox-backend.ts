@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -9,11 +10,14 @@ import {
   type SandboxFacts,
   type SandboxIsolation,
   type SandboxLaunch,
+  type WarmStarts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
 /** One sandbox of the fake machine. */
 export interface ScriptedBox {
   launch: SandboxLaunch;
+  /** It has its session key. */
+  assigned: boolean;
   server: Server | null;
   exit: SandboxExit | null;
   createdAt: number;
@@ -47,6 +51,16 @@ const DEFAULT_SCRIPT: Script = { failure: null, exit: null, unresponsive: false,
  */
 export class ScriptedSandboxBackend extends SandboxBackend {
   readonly boxes = new Map<string, ScriptedBox>();
+  override readonly warm: WarmStarts = {
+    kind: 'starts',
+    fingerprint: async (template) =>
+      template.program.kind === 'native' ? hash('sha256', JSON.stringify(template)) : null,
+    start: async (launch, signal) => {
+      this.calls.push(`warm ${launch.id}`);
+      await this.run({ ...launch, sessionKey: '' }, signal);
+    },
+  };
+
   /** Calls in order: `start ID`, `pause ID` … */
   readonly calls: string[] = [];
   script: Script = { ...DEFAULT_SCRIPT };
@@ -185,6 +199,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     }
     const box = this.boxes.get(launch.id) ?? {
       launch,
+      assigned: false,
       server: null,
       exit: null,
       createdAt,
@@ -195,6 +210,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     };
     this.boxes.set(launch.id, box);
     box.launch = launch;
+    box.assigned = launch.sessionKey !== '';
     if (exit !== null) {
       box.exit = exit;
       box.log = 'it is broken\n';
@@ -242,7 +258,7 @@ function respond(box: ScriptedBox, request: IncomingMessage, response: ServerRes
   const { pathname } = new URL(request.url ?? '/', 'http://fake');
   const authorized = request.headers['x-session-api-key'] === box.launch.sessionKey;
   const bodies: Record<string, unknown> = {
-    '/alive': { status: 'ok' },
+    '/alive': { status: 'ok', assigned: box.assigned },
     '/server_info': { uptime: 1, idle_time: box.idleSeconds },
     ...(authorized && {
       '/api/conversations/search': {

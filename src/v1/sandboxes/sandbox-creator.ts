@@ -8,12 +8,13 @@ import { HostIdentity } from './host-identity.js';
 import { pausedNotes } from './sandbox-quota.js';
 import { deadlineSeconds } from './sandbox-status.js';
 import { SandboxRepository } from './sandbox.repository.js';
-import { newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
+import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 import type { SandboxOverrides } from './user-overrides.js';
+import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 
 interface NewSandbox {
-  /** From `newSandboxId()`. */
-  id: string;
+  /** From `newSandboxId()`; null: that of a warm sandbox, where one is ready, else a new one. */
+  id: string | null;
   userId: string;
   spec: SandboxSpec;
   /** Null: the user's settings ask for nothing special. */
@@ -35,14 +36,18 @@ export class SandboxCreator {
     private readonly backend: SandboxBackend,
     private readonly cipher: SecretCipher,
     private readonly clock: Clock,
+    private readonly warm: WarmSandboxClaims,
   ) {}
 
   /**
    * Inserts a STARTING row in the caller's transaction, which has made room for it (`SandboxQuota.claim`). The caller
    * calls `SandboxWorkerSignal.wake` once it is committed.
+   *
+   * @returns its id
    */
-  async create(manager: EntityManager, sandbox: NewSandbox): Promise<void> {
-    const { id, userId, spec, overrides, keepAliveSeconds } = sandbox;
+  async create(manager: EntityManager, sandbox: NewSandbox): Promise<string> {
+    const { userId, spec, overrides, keepAliveSeconds, hostId = this.host.id } = sandbox;
+    const id = sandbox.id ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
     const now = this.clock.now();
     const after = (seconds: number): Date => new Date(now + seconds * 1000);
     const sessionKey = newSessionKey();
@@ -53,7 +58,7 @@ export class SandboxCreator {
       specId: spec.id,
       statusDetail: pausedNotes(sandbox.paused).join(' ') || null,
       backend: this.backend.kind,
-      hostId: sandbox.hostId ?? this.host.id,
+      hostId,
       sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(id)),
       sessionKeyHash: sessionKeyHash(sessionKey),
       overrides,
@@ -61,5 +66,6 @@ export class SandboxCreator {
       heldUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
     });
+    return id;
   }
 }

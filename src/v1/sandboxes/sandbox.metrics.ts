@@ -6,6 +6,7 @@ import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { SANDBOX_ROW_STATUSES } from './sandbox-status.js';
 import { type SandboxCount, SandboxQueries } from './sandbox.queries.js';
+import { WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 
 const START_KINDS = ['start', 'resume'] as const;
 type StartKind = (typeof START_KINDS)[number];
@@ -25,6 +26,7 @@ export class SandboxMetrics implements OnModuleInit {
     private readonly backend: SandboxBackend,
     private readonly sweeper: BackendSweeper,
     private readonly config: AppConfig,
+    private readonly warm: WarmSandboxRepository,
   ) {
     this.starts = metrics.addHistogram({
       name: 'slipway_sandbox_start_seconds',
@@ -51,6 +53,13 @@ export class SandboxMetrics implements OnModuleInit {
       scope: 'database',
       labels: ['status', 'backend'],
       read: async () => toSamples(await this.queries.counts(), this.config.sandboxes.backend),
+    });
+    this.metrics.addGauge({
+      name: 'slipway_warm_sandboxes',
+      help: 'Sandboxes of all hosts that are started, or being started, before anybody asks for one',
+      scope: 'database',
+      label: 'status',
+      read: () => this.warm.countByStatus(),
     });
     this.metrics.addGauge({
       name: 'slipway_sandbox_disk_bytes',

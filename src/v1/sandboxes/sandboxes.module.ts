@@ -14,6 +14,7 @@ import { BackendMetrics } from './backend.metrics.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
 import { CLUSTER_HOST_ID, HostIdentity, loadHostId } from './host-identity.js';
+import { AnswerWaiter } from './lifecycle/answer-waiter.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -51,11 +52,17 @@ import { SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
 import { UserOverrides } from './user-overrides.js';
+import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
+import { WarmSandbox } from './warm/warm-sandbox.entity.js';
+import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
+import { WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
+import { WarmTemplates } from './warm/warm-templates.js';
 
 /** Sandboxes: rows say what should be, and workers make it so. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox]),
+    TypeOrmModule.forFeature([Sandbox, SandboxHost, WarmSandbox]),
     AgentServersModule,
     HealthModule,
     SandboxSpecsModule,
@@ -105,6 +112,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxActivityRepository,
     SandboxHostRepository,
     OrphanedSandboxRepository,
+    WarmSandboxRepository,
     ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,
@@ -116,6 +124,7 @@ import { UserOverrides } from './user-overrides.js';
     SandboxWorkerSignal,
     SandboxTransitionsRunner,
     SandboxStarter,
+    AnswerWaiter,
     LaunchPlanner,
     SandboxReconciler,
     SandboxBreachService,
@@ -127,6 +136,10 @@ import { UserOverrides } from './user-overrides.js';
     HostRegistry,
     BackendReadiness,
     BackendSweeper,
+    // What is started before anybody asks for it.
+    WarmSandboxKeeper,
+    WarmSandboxClaims,
+    WarmTemplates,
   ],
   exports: [
     ExposedPortRepository,

@@ -11,7 +11,6 @@ import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
-import { newSandboxId } from './session-key.js';
 import { UserOverrides } from './user-overrides.js';
 
 const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
@@ -134,9 +133,8 @@ export class SandboxesService {
     const { resourceId } = await this.sandboxes.transaction((manager) =>
       this.idempotency.run(manager, userId, IDEMPOTENCY_SCOPE, idempotencyKey, requestHash, async () => {
         const paused = await this.quota.claimOrFail(manager, userId, evictable);
-        const id = newSandboxId();
-        await this.creator.create(manager, { id, userId, spec, overrides, keepAliveSeconds: 0, paused });
-        return id;
+        const wanted = { id: null, userId, spec, overrides, keepAliveSeconds: 0, paused };
+        return this.creator.create(manager, wanted);
       }),
     );
     this.worker.wake();

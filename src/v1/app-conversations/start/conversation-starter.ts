@@ -94,7 +94,7 @@ export class ConversationStarter {
   }
 
   /**
-   * Reads what the start needs, and chooses all ids.
+   * Reads what the start needs, and chooses all ids; a warm sandbox has its own.
    *
    * @throws InvalidInputError for what the user does not have
    */
@@ -129,14 +129,14 @@ export class ConversationStarter {
     if (resumes) {
       await this.quota.assertAvailable(manager, task.userId);
     }
-    const { sandboxMade, notes } = await this.createSandbox(manager, task, sandbox);
-    const stored = await this.tasks.insert(manager, { ...task, sandboxMade, notes });
+    const made = await this.createSandbox(manager, task, sandbox);
+    const stored = await this.tasks.insert(manager, { ...task, ...made });
     await this.audit.append(manager, {
       action: 'conversation.start',
       outcome: 'requested',
       resourceId: toHexId(conversationId),
       ownerId: task.userId,
-      details: { sandbox_id: task.sandboxId },
+      details: { sandbox_id: made.sandboxId },
     });
     await this.queue.send(manager, stored);
     return stored;
@@ -162,20 +162,21 @@ export class ConversationStarter {
 
   private async createSandbox(
     manager: EntityManager,
-    { sandboxId: id, userId, hostId }: StartPlan['task'],
+    { sandboxId, userId, hostId }: StartPlan['task'],
     plan: SandboxPlan | null,
-  ): Promise<Pick<StartTask, 'sandboxMade' | 'notes'>> {
+  ): Promise<Pick<StartTask, 'sandboxId' | 'sandboxMade' | 'notes'>> {
     if (plan === null) {
-      return { sandboxMade: true, notes: [] };
+      return { sandboxId, sandboxMade: true, notes: [] };
     }
-    const claim = await this.sandboxes.create(manager, { id, userId, hostId }, plan);
-    if (claim === 'busy') {
+    const created = await this.sandboxes.create(manager, { id: null, userId, hostId }, plan);
+    if (created === 'busy') {
       await this.quota.assertAvailable(manager, userId);
       // The task waits for quota; the workflow creates the sandbox then.
       await this.assertFewUnfinished(manager, userId);
-      return { sandboxMade: false, notes: plan.notes };
+      return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
-    return { sandboxMade: true, notes: [...plan.notes, ...pausedNotes(claim.paused)] };
+    const notes = [...plan.notes, ...pausedNotes(created.paused)];
+    return { sandboxId: created.id, sandboxMade: true, notes };
   }
 
   /** Counts under the lock of the user that the claim of quota took. */

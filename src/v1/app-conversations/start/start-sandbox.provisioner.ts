@@ -8,7 +8,7 @@ import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
 import { toLaunch } from '../../sandboxes/lifecycle/launch-plan.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
-import { pausedNotes, type QuotaClaim, quotaExceeded, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
+import { pausedNotes, quotaExceeded, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
 import type { Sandbox } from '../../sandboxes/sandbox.entity.js';
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
 import { type SandboxOverrides, UserOverrides } from '../../sandboxes/user-overrides.js';
@@ -27,6 +27,13 @@ export interface SandboxPlan {
   notes: string[];
   /** Sandboxes that could be paused to make room (`SandboxQuota.findEvictable`). */
   evictable: Sandbox[] | null;
+}
+
+/** A sandbox that has a row now. */
+interface CreatedSandbox {
+  id: string;
+  /** Sandboxes that were paused to make room for it. */
+  paused: readonly string[];
 }
 
 /** What came of an attempt to get a sandbox started. */
@@ -74,30 +81,25 @@ export class StartSandboxProvisioner {
    * Creates the row of a sandbox in the caller's transaction, if the user has quota. The caller calls
    * `SandboxWorkerSignal.wake` once that is committed.
    *
+   * @param id null: a warm sandbox will do
    * @throws DomainError forbidden when the user may have no sandboxes here
    */
   async create(
     manager: EntityManager,
-    { id, userId, hostId }: { id: string; userId: string; hostId: string },
+    { id, userId, hostId }: { id: string | null; userId: string; hostId: string },
     { spec, overrides, evictable }: SandboxPlan,
-  ): Promise<QuotaClaim> {
+  ): Promise<'busy' | CreatedSandbox> {
     const claim = await this.quota.claim(manager, userId, evictable, id);
-    if (claim !== 'busy') {
-      await this.creator.create(manager, {
-        id,
-        userId,
-        spec,
-        overrides,
-        hostId,
-        keepAliveSeconds: KEEP_ALIVE_SECONDS,
-        paused: claim.paused,
-      });
+    if (claim === 'busy') {
+      return claim;
     }
-    return claim;
+    const { paused } = claim;
+    const sandbox = { id, userId, spec, overrides, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, paused };
+    return { id: await this.creator.create(manager, sandbox), paused };
   }
 
   /**
-   * Creates the sandbox of a task that waited for quota.
+   * Creates the sandbox of a task that waited for quota, under the id that the task has had since.
    *
    * @throws StartFailure when the task has waited too long, may not wait, or its user may have no sandboxes
    */

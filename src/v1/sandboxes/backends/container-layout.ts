@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { PROJECT_FOLDER, SandboxBackendError, type SandboxLaunch, SHARED_FOLDER } from './sandbox-backend.js';
+import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER, type WarmLaunch } from './sandbox-backend.js';
 
 // What a container of a sandbox looks like inside, whichever engine runs it.
 
@@ -33,6 +33,9 @@ export const AGENT_SERVER_COMMAND = [
   '--secrets-stdin',
 ];
 
+/** A launch whose session key may come later: null until then. */
+export type ContainerLaunch = WarmLaunch & { sessionKey: string | null };
+
 /** How an image is started. */
 export interface SandboxLayout {
   image: string;
@@ -55,7 +58,7 @@ export interface SandboxLayout {
  *
  * @throws SandboxBackendError when a container cannot run the program or use its working folder
  */
-export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): SandboxLayout {
+export function sandboxLayout(launch: ContainerLaunch, defaultImage: string): SandboxLayout {
   const { program } = launch;
   switch (program.kind) {
     case 'native': {
@@ -78,6 +81,11 @@ export function sandboxLayout(launch: SandboxLaunch, defaultImage: string): Sand
       return { image, folder, secondFolder: SHARED_FOLDER, args, env, keyOnStdin: true };
     }
     case 'image': {
+      if (launch.sessionKey === null) {
+        throw new SandboxBackendError(
+          `the image ${program.image} reads its session key from a variable, so it cannot be started without one`,
+        );
+      }
       const folder = SHARED_FOLDER;
       const workspace = resolveInside(folder, launch.workingDir);
       const args = program.args.map((arg) => arg.replaceAll('{port}', String(AGENT_PORT)));
@@ -119,6 +127,6 @@ function resolveInside(folder: string, workingDir: string): string {
   return resolved;
 }
 
-function webhookVariables({ callbackUrl }: SandboxLaunch): Record<string, string> {
+function webhookVariables({ callbackUrl }: ContainerLaunch): Record<string, string> {
   return callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: callbackUrl };
 }

@@ -71,6 +71,26 @@ export interface SandboxLaunch {
   onShortfall?: (sentence: string) => void;
 }
 
+/** A launch that nobody has asked for yet: its program waits for its session key. */
+export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
+
+/** What the warm sandboxes of one specification have in common. */
+export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>;
+
+/** Starts programs that wait for their session keys. The service knows which ones there are, and hands each out once. */
+export interface WarmStarts {
+  kind: 'starts';
+  /**
+   * A name for what `start` would give now, image, limits and version of the agent server included: a warm sandbox of
+   * another name is outdated.
+   *
+   * @returns null when the program cannot wait for a key
+   */
+  fingerprint(template: WarmTemplate): Promise<string | null>;
+  /** As `SandboxBackend.start`, but the program serves nobody until `SandboxBackend.start` is called for its id. */
+  start(launch: WarmLaunch, signal: AbortSignal): Promise<void>;
+}
+
 /** How a program ended. */
 export interface SandboxExit {
   code: number | null;
@@ -146,6 +166,9 @@ export abstract class SandboxBackend {
   /** What `prepare()` found; before that, the weakest isolation to expect. */
   abstract readonly isolation: SandboxIsolation;
 
+  /** How sandboxes are kept warm here; null: they are not. */
+  readonly warm: WarmStarts | null = null;
+
   /**
    * Checks that sandboxes can run here, before the service listens.
    *
@@ -156,8 +179,8 @@ export abstract class SandboxBackend {
   abstract prepare(): Promise<PreparationLine[]>;
 
   /**
-   * Get-or-create by id: starts the program, or leaves it alone if it already runs. Returns as soon as it was started;
-   * whether it answers is for the caller to find out.
+   * Get-or-create by id: starts the program, or leaves it alone if it already runs. One that waits for its session key
+   * (`warm`) gets that of the launch. Returns as soon as it was started; whether it answers is for the caller to find out.
    *
    * @throws SandboxBackendError with a cause that a user can act on
    */

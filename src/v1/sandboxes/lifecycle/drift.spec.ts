@@ -27,6 +27,8 @@ const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
 describe('findDrift', () => {
   it.each([
     ['runs as it should', [row()], [fact()], []],
+    ['warm', [row({ status: 'WARM', address: null, ports: {} })], [fact()], []],
+    ['warm and stopped', [row({ status: 'WARM', address: null })], [fact({ state: 'stopped' })], []],
     ['listens elsewhere', [row()], [fact({ address: 'http://127.0.0.1:2' })], [{ kind: 'moved', id: 'a' }]],
     [
       'has another port elsewhere',

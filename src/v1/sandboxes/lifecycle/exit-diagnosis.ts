@@ -41,8 +41,8 @@ interface FailureFacts {
   facts: Pick<SandboxFacts, 'state' | 'exit'>;
   /** The last lines of its program. */
   log: string;
-  /** Masked in the log, in case the program printed it. */
-  sessionKey: string;
+  /** Masked in the log, in case the program printed it; null: it had none. */
+  sessionKey: string | null;
 }
 
 /** The operator has changed SANDBOX_BACKEND since the sandbox was made. */
@@ -101,6 +101,7 @@ function exitText(exit: SandboxExit | null): string {
 
 function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
   // Programs print anything; PostgreSQL's text takes no NUL.
-  const text = log.replaceAll(sessionKey, MASK).replaceAll('\0', '').trim();
+  const masked = sessionKey === null ? log : log.replaceAll(sessionKey, MASK);
+  const text = masked.replaceAll('\0', '').trim();
   return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-MAX_LOG_CHARACTERS)}`;
 }

@@ -7,6 +7,7 @@ import {
   SandboxBackendError,
   type SandboxBackendKind,
   type SandboxLaunch,
+  type WarmTemplate,
 } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
@@ -46,27 +47,32 @@ export class LaunchPlanner {
     if (!spec) {
       throw new SandboxBackendError(`Its specification ${sandbox.specId} is not configured any more.`);
     }
-    const { launch, notes } = toLaunch(spec, sandbox.overrides, backend);
+    const { template, notes } = this.template(spec, sandbox.overrides);
     return {
       launch: {
-        ...launch,
-        // Ports that nobody could reach are not opened.
-        ports: this.urls.exposesPorts ? launch.ports : {},
+        ...template,
         id: sandbox.id,
         sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
-        callbackUrl: this.callback.webhooksUrl,
       },
       notes,
       startTimeoutSeconds: spec.startTimeoutSeconds,
     };
   }
+
+  /** What each sandbox of a specification is started with, whoever it is for. */
+  template(
+    spec: SandboxSpec,
+    overrides: SandboxOverrides | null,
+  ): { template: WarmTemplate; notes: string[] } {
+    const { launch, notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
+    // Ports that nobody could reach are not opened.
+    const ports = this.urls.exposesPorts ? launch.ports : {};
+    return { template: { ...launch, ports, callbackUrl: this.callback.webhooksUrl }, notes };
+  }
 }
 
 /** The part of a launch that follows from the specification and the overrides. */
-type LaunchPlan = Pick<
-  SandboxLaunch,
-  'program' | 'env' | 'workingDir' | 'cpu' | 'memoryMb' | 'runtime' | 'network' | 'ports'
->;
+type LaunchPlan = Omit<WarmTemplate, 'callbackUrl'>;
 
 /**
  * Applies a user's overrides to a specification.

@@ -9,8 +9,15 @@ import { currentPorts, type PortAddresses, Sandbox } from '../sandbox.entity.js'
 /** The next run finds the rest. */
 const MAX_BATCH = 50;
 
-/** Stopped sandboxes that the backend has are left out: they may be many, and need nothing. */
+/**
+ * Stopped sandboxes that the backend has are left out: they may be many, and need nothing. One statement, so that a warm
+ * sandbox that is claimed meanwhile is in either table.
+ */
 const EXPECTED = `
+  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS port_addresses, 0 AS generation, host_id = $1 AS ours
+  FROM warm_sandboxes
+  WHERE id = ANY($3)
+  UNION ALL
   SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours
   FROM sandboxes
   WHERE (host_id = $1 AND status = 'RUNNING')
@@ -19,7 +26,7 @@ const EXPECTED = `
 
 interface ExpectedRow {
   id: string;
-  status: SandboxRowStatus;
+  status: SandboxRowStatus | 'WARM';
   address: string | null;
   port_addresses: PortAddresses | null;
   generation: number;
@@ -29,7 +36,8 @@ interface ExpectedRow {
 /** What a row says that the backend should have. */
 export interface ExpectedSandbox {
   id: string;
-  status: SandboxRowStatus;
+  /** WARM: it waits for somebody to claim it, and its keeper looks after it. */
+  status: SandboxRowStatus | 'WARM';
   address: string | null;
   ports: SandboxFacts['ports'];
   /** It belongs to this host and to the backend that the service runs with. */

@@ -1,10 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { traced } from '../../../common/tracing/tracing.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
   SandboxBackend,
   SandboxBackendError,
@@ -15,55 +13,10 @@ import {
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';
+import { AnswerWaiter, StartDeadline } from './answer-waiter.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { failedWhileStarting, FILES_GONE, neverAnswered } from './exit-diagnosis.js';
+import { FILES_GONE } from './exit-diagnosis.js';
 import { LaunchPlanner } from './launch-plan.js';
-
-const CHECK_DEADLINE_MS = 100;
-
-/** Limits a start: the signal aborts when the time is up, or when the worker's signal does. */
-class StartDeadline {
-  readonly signal: AbortSignal;
-  private readonly over = new AbortController();
-  private readonly timer: NodeJS.Timeout;
-  private endsAt: number;
-
-  constructor(
-    private readonly clock: Clock,
-    private readonly seconds: number,
-    worker: AbortSignal,
-  ) {
-    this.signal = AbortSignal.any([worker, this.over.signal]);
-    this.endsAt = this.extend();
-    this.timer = setInterval(() => this.check(), CHECK_DEADLINE_MS).unref();
-  }
-
-  /** There was progress, so the time starts again. */
-  extend(): number {
-    this.endsAt = this.clock.now() + this.seconds * 1000;
-    return this.endsAt;
-  }
-
-  /** Whether the signal aborted because the time is up. */
-  get isOver(): boolean {
-    return this.over.signal.aborted;
-  }
-
-  close(): void {
-    clearInterval(this.timer);
-  }
-
-  private check(): void {
-    if (this.clock.now() >= this.endsAt) {
-      this.over.abort(new SandboxBackendError(`The start took longer than ${this.seconds} s.`));
-    }
-  }
-}
-
-const MIN_POLL_MS = 10;
-const MAX_POLL_MS = 250;
-/** Polls back off to a tenth of the time spent, so polling makes a start at most that much slower. */
-const POLL_SHARE = 0.1;
 
 /** A start that succeeded. */
 interface StartedSandbox {
@@ -92,6 +45,7 @@ export class SandboxStarter {
     private readonly readiness: BackendReadiness,
     private readonly backend: SandboxBackend,
     private readonly client: AgentServerClient,
+    private readonly answers: AnswerWaiter,
     private readonly planner: LaunchPlanner,
     private readonly clock: Clock,
     private readonly sandboxes: SandboxRepository,
@@ -128,7 +82,7 @@ export class SandboxStarter {
       const current = { id: launch.id, sessionKey };
       const answering = await traced(
         () => ({ name: 'wait for agent server' }),
-        () => this.untilAnswering(current, deadline, startTimeoutSeconds),
+        () => this.answers.untilAnswering(current, deadline),
       );
       return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {
@@ -167,13 +121,16 @@ export class SandboxStarter {
     begun: () => void,
   ): Promise<string> {
     const { id, generation } = sandbox;
-    const { state } = await this.backend.inspect(id);
+    const { state, address } = await this.backend.inspect(id);
     begun();
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
     if (state !== 'stopped' && generation === 0) {
-      await this.backend.start(launch, signal);
+      // A worker that died since may have given it its key.
+      if (address === null || !(await this.client.isAlive(address))) {
+        await this.backend.start(launch, signal);
+      }
       return launch.sessionKey;
     }
     // A resume that overtook the pause finds the program of before it, with the key of before it.
@@ -198,58 +155,5 @@ export class SandboxStarter {
       throw new StepInterrupted('the sandbox has another status or another worker by now');
     }
     return key;
-  }
-
-  /** @returns where the agent server answers, and where the other ports are */
-  private async untilAnswering(
-    { id, sessionKey }: Pick<SandboxLaunch, 'id' | 'sessionKey'>,
-    deadline: StartDeadline,
-    seconds: number,
-  ): Promise<Pick<StartedSandbox, 'address' | 'ports'>> {
-    const startedAt = performance.now();
-    let tried: string | null = null;
-    for (;;) {
-      const facts = await this.backend.inspect(id);
-      if (facts.state !== 'running') {
-        const log = await this.backend.logTail(id);
-        throw new SandboxBackendError(failedWhileStarting({ facts, log, sessionKey }, tried));
-      }
-      tried = facts.address;
-      requireAddresses(facts);
-      if (tried !== null && (await this.client.isAlive(tried))) {
-        return { address: tried, ports: facts.ports };
-      }
-      if (deadline.isOver) {
-        const log = await this.backend.logTail(id);
-        throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, seconds));
-      }
-      const pauseMs = (performance.now() - startedAt) * POLL_SHARE;
-      await this.wait(Math.min(Math.max(pauseMs, MIN_POLL_MS), MAX_POLL_MS), deadline);
-    }
-  }
-
-  /** Returns early when the time is up, for one last poll. */
-  private async wait(pauseMs: number, deadline: StartDeadline): Promise<void> {
-    try {
-      await delay(pauseMs, undefined, { signal: deadline.signal });
-    } catch (error) {
-      if (!deadline.isOver) {
-        throw error;
-      }
-    }
-  }
-}
-
-/**
- * What a backend reports may come from a program in the sandbox.
- *
- * @throws SandboxBackendError unless each address is one that the service may connect to
- */
-export function requireAddresses({ address, ports }: SandboxFacts): void {
-  const reported = [...(address === null ? [] : [address]), ...Object.values(ports)];
-  if (reported.some((each) => parseSandboxAddress(each) === null)) {
-    throw new SandboxBackendError(
-      'The sandbox reported an invalid address. Start it again; if that does not help, remove it.',
-    );
   }
 }

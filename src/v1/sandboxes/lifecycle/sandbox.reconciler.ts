@@ -14,10 +14,11 @@ import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
+import { requireAddresses } from './answer-waiter.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
 import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
-import { requireAddresses } from './sandbox-starter.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -61,6 +62,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly events: SandboxEvents,
     private readonly host: HostIdentity,
     private readonly audit: AuditRepository,
+    private readonly warm: WarmSandboxRepository,
   ) {}
 
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
@@ -228,7 +230,9 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   }
 
   private async removeOrphan(id: string): Promise<void> {
-    if ((await this.sandboxes.read(id)) !== null || !(await this.orphans.claim(id))) {
+    // In this order: a claim moves it from one table to the other.
+    const hasRow = (await this.warm.exists(id)) || (await this.sandboxes.read(id)) !== null;
+    if (hasRow || !(await this.orphans.claim(id))) {
       return;
     }
     try {

@@ -5,13 +5,21 @@ import {
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
   AGENT_USER,
+  type ContainerLaunch,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
   type SandboxLayout,
 } from '../container-layout.js';
-import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
-import { CREATED_LABEL, PORTS_LABEL, sandboxHostName, sandboxName, type SandboxReach } from './container.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
+import {
+  CREATED_LABEL,
+  PORTS_LABEL,
+  sandboxHostName,
+  sandboxName,
+  type SandboxReach,
+  WARM_LABEL,
+} from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import type { EngineFacts } from './engine.js';
 
@@ -27,7 +35,7 @@ const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|
 
 /** The container of a sandbox, with no more rights than it needs. */
 export function containerOptions(
-  launch: SandboxLaunch,
+  launch: ContainerLaunch,
   layout: SandboxLayout,
   options: Pick<
     DockerBackendOptions,
@@ -57,6 +65,7 @@ export function containerOptions(
       [SANDBOX_LABEL]: launch.id,
       [CREATED_LABEL]: String(createdAt),
       [PORTS_LABEL]: JSON.stringify(launch.ports),
+      ...(launch.sessionKey === null && { [WARM_LABEL]: 'true' }),
     },
     OpenStdin: layout.keyOnStdin,
     StdinOnce: layout.keyOnStdin,
@@ -108,7 +117,7 @@ function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): 
 }
 
 /** The specification's own network replaces the service's; the service must then be in that one too. */
-function networkOf(launch: SandboxLaunch, serviceNetwork: string | null): string | null {
+function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): string | null {
   if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
     throw new SandboxBackendError(
       `a sandbox in the network "${launch.network}" could not be reached: the specification must name a bridge network of the engine`,

@@ -9,6 +9,8 @@ import type { DockerBackendOptions } from './docker-options.js';
 export const CREATED_LABEL = 'slipway.created-at';
 /** The ports for programs that agents start, as JSON: numbers inside the container by name. Set on every container, or its image could set another one. */
 export const PORTS_LABEL = 'slipway.ports';
+/** On containers whose agent server was started without a session key, and gets it later. */
+export const WARM_LABEL = 'slipway.warm';
 /** On images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** On volumes with the files of our agent server, and on the containers that fill them: the id of the image they come from. */

@@ -1,8 +1,15 @@
+import { hash } from 'node:crypto';
 import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '../../../../common/async.js';
-import { INSTANCE_LABEL, isBuiltHere, SANDBOX_LABEL, sandboxLayout } from '../container-layout.js';
+import {
+  type ContainerLaunch,
+  INSTANCE_LABEL,
+  isBuiltHere,
+  SANDBOX_LABEL,
+  sandboxLayout,
+} from '../container-layout.js';
 import { demultiplexLog, explainIncompatibleImage, lastLines } from '../container-log.js';
 import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
@@ -13,6 +20,8 @@ import {
   SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
+  type WarmStarts,
+  type WarmTemplate,
 } from '../sandbox-backend.js';
 import { AgentServerVolumes } from './agent-server-volumes.js';
 import {
@@ -22,7 +31,14 @@ import {
   mountAgentServer,
   volumeOwner,
 } from './container-options.js';
-import { containerFacts, isRunning, sandboxName, type SandboxReach, sandboxReach } from './container.js';
+import {
+  containerFacts,
+  isRunning,
+  sandboxName,
+  type SandboxReach,
+  sandboxReach,
+  WARM_LABEL,
+} from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import {
   callEngine,
@@ -55,6 +71,13 @@ const START_RETRY_DELAY_MS = 200;
 export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
+  override readonly warm: WarmStarts = {
+    kind: 'starts',
+    fingerprint: async (template) => await this.#fingerprint(template),
+    start: async (launch, signal) =>
+      await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal)),
+  };
+
   readonly #options: DockerBackendOptions;
   readonly #docker: Docker;
   readonly #volumes: SandboxVolumes;
@@ -199,11 +222,33 @@ export class DockerSandboxBackend extends SandboxBackend {
     return await super.sweep();
   }
 
-  /** Creates what is missing of the volume and the container, and starts the container. */
-  async #run(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+  /** Only our own agent server waits for its key. Its image, and the one that ours is taken from, may be built anew. */
+  async #fingerprint(template: WarmTemplate): Promise<string | null> {
+    if (template.program.kind !== 'native') {
+      return null;
+    }
+    const { defaultImage } = this.#options;
+    const names = [template.program.image ?? defaultImage, defaultImage];
+    const images = names.map(async (name) => (await findImage(this.#docker, name))?.id ?? null);
+    return hash('sha256', JSON.stringify([template, this.#options, await Promise.all(images)]));
+  }
+
+  /**
+   * Creates what is missing of the volume and the container, and starts the container. One that runs already, and waits for
+   * its session key, gets it.
+   */
+  async #run(launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);
     if (found !== null && isRunning(found)) {
+      await this.#reportShortfall(launch);
+      if (launch.sessionKey !== null && found.Config.Labels[WARM_LABEL] !== undefined) {
+        const container = this.#docker.getContainer(found.Id);
+        const { sessionKey } = launch;
+        await callEngine('the sandbox cannot be given its session key', () =>
+          writeSessionKey(container, sessionKey),
+        );
+      }
       return;
     }
     await this.#requireSpace();
@@ -215,12 +260,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       launch.program.kind === 'native' && !image.hasAgentServer
         ? await this.#agentServers.source(layout.image, onProgress)
         : null;
-    const engine = await this.#engineFacts();
-    if (launch.cpu !== null && launch.cpu > engine.processors) {
-      launch.onShortfall?.(
-        `The engine has ${engine.processors} processors: the sandbox gets these instead of ${launch.cpu}.`,
-      );
-    }
+    const engine = await this.#reportShortfall(launch);
     signal.throwIfAborted();
     const createdAt = await this.#volumes.create(launch.id);
     const ownNetwork = this.#options.network === null && launch.network === null ? this.#network.name : null;
@@ -254,7 +294,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       },
     );
     const start = async (): Promise<void> => {
-      if (layout.keyOnStdin) {
+      if (layout.keyOnStdin && launch.sessionKey !== null) {
         await writeSessionKey(container, launch.sessionKey);
       }
       await container.start();
@@ -268,6 +308,16 @@ export class DockerSandboxBackend extends SandboxBackend {
           shouldRetry: ({ error }) => isTemporaryStartFailure(error),
         }),
     );
+  }
+
+  async #reportShortfall({ cpu, onShortfall }: ContainerLaunch): Promise<EngineFacts> {
+    const engine = await this.#engineFacts();
+    if (cpu !== null && cpu > engine.processors) {
+      onShortfall?.(
+        `The engine has ${engine.processors} processors: the sandbox gets these instead of ${cpu}.`,
+      );
+    }
+    return engine;
   }
 
   /** @throws SandboxBackendError when the engine's disk is nearly full */
@@ -309,8 +359,8 @@ export class DockerSandboxBackend extends SandboxBackend {
 }
 
 /**
- * Writes the session key to the standard input of a container that is about to start. The engine keeps the line until it
- * is read, so that a running program has its key even if this process dies.
+ * Writes the session key to the standard input of a container that waits for it, or is about to start. The engine keeps
+ * the line until it is read, so that a running program has its key even if this process dies, and then closes the input.
  */
 async function writeSessionKey(container: Container, sessionKey: string): Promise<void> {
   const input = await container.attach({ stream: true, stdin: true, hijack: true });

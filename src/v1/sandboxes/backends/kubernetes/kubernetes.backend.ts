@@ -1,7 +1,8 @@
+import { hash } from 'node:crypto';
 import { KeyedLimit } from '../../../../common/async.js';
 import { ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
 import { explainIncompatibleImage, lastLines } from '../container-log.js';
-import { sandboxLayout } from '../container-layout.js';
+import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-space.js';
 import {
   type PreparationLine,
@@ -10,6 +11,8 @@ import {
   SandboxBackendUnavailableError,
   type SandboxFacts,
   type SandboxLaunch,
+  type WarmStarts,
+  type WarmTemplate,
 } from '../sandbox-backend.js';
 import { callCluster, ClusterObjects } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes-options.js';
@@ -38,6 +41,14 @@ const MAX_KEYS_LOST = 3;
 export class KubernetesSandboxBackend extends SandboxBackend {
   readonly kind = 'kubernetes';
   readonly isolation = 'container';
+  /** Their Sandboxes are like all others, volume included, so that nothing of them changes when they are claimed. */
+  override readonly warm: WarmStarts = {
+    kind: 'starts',
+    fingerprint: async (template) => this.#fingerprint(template),
+    start: async (launch, signal) =>
+      await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal, 'create')),
+  };
+
   readonly #options: KubernetesBackendOptions;
   readonly #api: ApiServer;
   /** One operation at a time per sandbox. */
@@ -152,8 +163,17 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     this.#api.close();
   }
 
+  /** An image that is built anew under its old name is not noticed: the nodes have it, not the API server. */
+  #fingerprint(template: WarmTemplate): string | null {
+    if (template.program.kind !== 'native') {
+      return null;
+    }
+    const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.#options);
+    return hash('sha256', JSON.stringify(manifest));
+  }
+
   /** @param missing what to do when the cluster has no such sandbox */
-  async #run(launch: SandboxLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
+  async #run(launch: ContainerLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
     signal.throwIfAborted();
     const objects = await this.#cluster();
     const { image } = sandboxLayout(launch, this.#options.defaultImage);
@@ -179,7 +199,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   /** Creates the object, or has the controller start it again. */
   async #ensureRunning(
     objects: ClusterObjects,
-    launch: SandboxLaunch,
+    launch: ContainerLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<void> {
@@ -206,7 +226,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #create(objects: ClusterObjects, launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
+  async #create(objects: ClusterObjects, launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
     try {
       const body = sandboxManifest(launch, this.#options);
       await this.#api.call(objects.sandboxesPath, { method: 'POST', body, signal, patienceMs: PATIENCE_MS });

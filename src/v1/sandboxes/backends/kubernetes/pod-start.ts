@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
 import { jsonAt, jsonList, jsonText, parseJson } from '../../../../common/json-access.js';
-import { AGENT_PORT } from '../container-layout.js';
-import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
 import type { ClusterObjects } from './cluster-objects.js';
 import type { ObservedPod } from './observed-objects.js';
 import { type ClusterSandbox, hasEnded, type PodReach, startProblem } from './sandbox-facts.js';
@@ -57,7 +57,7 @@ export class PodStart {
   #writeFailed = false;
 
   constructor(
-    private readonly launch: SandboxLaunch,
+    private readonly launch: ContainerLaunch,
     private readonly image: string,
     private readonly tools: PodStartTools,
     private readonly signal: AbortSignal,
@@ -129,6 +129,10 @@ export class PodStart {
     if (pod.container.state !== 'running' || pod.container.name !== AGENT_CONTAINER || pod.ip === null) {
       await this.#sayWhy(pod);
       return LOOK_AGAIN_MS;
+    }
+    if (this.launch.sessionKey === null) {
+      // It waits for its key, and its keeper asks whether it answers.
+      return null;
     }
     if (this.launch.program.kind !== 'native') {
       await this.#mark(pod, sandbox.keyedPod);

@@ -5,13 +5,13 @@ import {
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
   AGENT_USER,
+  type ContainerLaunch,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
   sandboxLayout,
   type SandboxLayout,
 } from '../container-layout.js';
-import type { SandboxLaunch } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes-options.js';
 
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
@@ -92,7 +92,7 @@ export function sandboxLabels(
  *
  * @throws SandboxBackendError when a pod cannot run the program or use its working folder
  */
-export function sandboxManifest(launch: SandboxLaunch, options: ManifestOptions): SandboxManifest {
+export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
   const labels = sandboxLabels(options, launch.id);
   return {
     apiVersion: SANDBOX_API,
@@ -127,7 +127,7 @@ export function volumeClaimTemplate(
  *
  * @throws SandboxBackendError when a pod cannot run the program or use its working folder
  */
-export function podTemplate(launch: SandboxLaunch, options: ManifestOptions): PodTemplate {
+export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
   // Whether an image has our agent server cannot be asked here, so ours is copied into each that is not our own.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
@@ -168,7 +168,7 @@ export function podTemplate(launch: SandboxLaunch, options: ManifestOptions): Po
 }
 
 function agentContainer(
-  launch: SandboxLaunch,
+  launch: ContainerLaunch,
   layout: SandboxLayout,
   isCopied: boolean,
   options: ManifestOptions,

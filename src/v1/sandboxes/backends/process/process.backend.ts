@@ -1,4 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '../../../../common/async.js';
 import { readProcesses } from '../../../../common/processes/process-table.js';
 import { DiskGuard } from '../disk-guard.js';
@@ -10,14 +11,18 @@ import {
   SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
+  type WarmStarts,
+  type WarmTemplate,
 } from '../sandbox-backend.js';
 import { GuardedPrograms } from './guarded-programs.js';
+import type { Platform } from './isolation.js';
 import { Leftovers } from './leftovers.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
 import {
   portAddresses,
   programAddress,
+  type ProgramLaunch,
   programMarker,
   sandboxMarker,
   socketAddress,
@@ -41,7 +46,7 @@ const GROUPS_EVERY_MS = 60_000;
 const UNKNOWN_EXIT = { code: null, signal: 'SIGKILL', outOfMemory: false };
 
 interface PreparedBackend {
-  isolation: ProcessIsolation;
+  platform: Platform;
   launcher: ProgramLauncher;
   limits: ProgramLimits;
 }
@@ -52,6 +57,12 @@ interface PreparedBackend {
  */
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
+  override readonly warm: WarmStarts = {
+    kind: 'starts',
+    fingerprint: async (template) => await this.#fingerprint(template),
+    start: async (launch, signal) => await this.#start({ ...launch, sessionKey: null }, signal, true),
+  };
+
   readonly #options: ProcessBackendOptions;
   readonly #leftovers: Leftovers;
   readonly #guarded: GuardedPrograms;
@@ -66,6 +77,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #reconnecting = new Set<string>();
   #prepared: PreparedBackend | null = null;
   #groupsCheckedAt = -GROUPS_EVERY_MS;
+  #agentServerHash: string | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
@@ -87,7 +99,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
    * @throws SandboxBackendError before `prepare` has found out
    */
   get isolation(): ProcessIsolation {
-    return this.#requirePrepared().isolation;
+    return this.#requirePrepared().platform.isolation;
   }
 
   async prepare(): Promise<PreparationLine[]> {
@@ -101,7 +113,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     const { platform, lines } = await detectPlatform(this.#options);
     const { limits, notice } = await ProgramLimits.detect(this.#options, platform);
     this.#prepared = {
-      isolation: platform.isolation,
+      platform,
       limits,
       launcher: new ProgramLauncher(this.#options, platform, limits),
     };
@@ -208,7 +220,19 @@ export class ProcessSandboxBackend extends SandboxBackend {
     );
   }
 
-  async #start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<void> {
+  /** Programs other than our own agent server read their key from a variable, so that they cannot wait for it. */
+  async #fingerprint(template: WarmTemplate): Promise<string | null> {
+    if (template.program.kind !== 'native') {
+      return null;
+    }
+    const { agentServer } = this.#options;
+    // The names of the other files of the bundle, which depend on their content, are in it.
+    this.#agentServerHash ??= hash('sha256', await readFile(agentServer.entry, 'utf8'));
+    const facts = [template, this.#options, this.#requirePrepared().platform, this.#agentServerHash];
+    return hash('sha256', JSON.stringify(facts));
+  }
+
+  async #start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<void> {
     const { id } = launch;
     const files = this.#files(id);
     const { launcher } = this.#requirePrepared();

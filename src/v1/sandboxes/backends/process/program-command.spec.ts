@@ -63,7 +63,18 @@ describe('programCommand', () => {
     expect(command).not.toContain('--webhook-url');
     expect(command).not.toContain('--tool-wrapper');
     expect(command.join(' ')).not.toContain('the-key');
-    expect(input).toBe('{"session_api_key":"the-key"}\n');
+    expect(input).toEqual({ kind: 'text', text: '{"session_api_key":"the-key"}\n' });
+  });
+
+  it('lets our agent server wait for its key, and no other program', () => {
+    const waiting = { ...launch(NATIVE), sessionKey: null };
+    const { command, input } = programCommand({ ...REST, launch: waiting });
+    expect(input).toEqual({ kind: 'key-pipe' });
+    expect(command).toEqual(programCommand({ ...REST, launch: launch(NATIVE) }).command);
+    const other = { ...waiting, program: { kind: 'command' as const, command: 'p', args: [] } };
+    expect(() => programCommand({ ...REST, launch: other })).toThrow(
+      /cannot be started without a session key/,
+    );
   });
 
   it('has its agent server translate the path of a folder that cannot be mounted', () => {
@@ -95,7 +106,7 @@ describe('programCommand', () => {
     };
     expect(programCommand({ launch: launch(program), ...REST, port: 4000 })).toEqual({
       command: ['p', '--port=4000', '--host=127.0.0.1', 'x'],
-      input: null,
+      input: { kind: 'none' },
     });
   });
 

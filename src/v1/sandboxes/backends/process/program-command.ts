@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { portVariables, proxyVariables } from '../launch-variables.js';
-import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '../sandbox-backend.js';
+import { SandboxBackendError, type SandboxProgram, type WarmLaunch } from '../sandbox-backend.js';
+import { sessionKeyLine } from './key-pipe.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { ProgramRecord } from './program-record.js';
 import { HOST_LOOPBACK, type NetworkRules } from './network-rules.js';
@@ -15,15 +16,25 @@ const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
 const INHERITED_VARIABLES =
   /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
 
+/** A launch whose session key may come later: null until then. */
+export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
+
+/** What a program has on its standard input. */
+export type ProgramInput =
+  | { kind: 'none' }
+  /** It is written, and closed. */
+  | { kind: 'text'; text: string }
+  /** Nothing, until something is written to the sandbox's key pipe. */
+  | { kind: 'key-pipe' };
+
 /** What runs in a sandbox, without its wrapper. */
 interface ProgramCommand {
   command: string[];
-  /** Written to its standard input, which is then closed; null: it has none. */
-  input: string | null;
+  input: ProgramInput;
 }
 
-interface ProgramInput {
-  launch: SandboxLaunch;
+interface CommandInput {
+  launch: ProgramLaunch;
   paths: SandboxPaths;
   agentServer: ProcessBackendOptions['agentServer'];
   /** Precedes each of its tools. */
@@ -37,8 +48,8 @@ interface ProgramInput {
   rules: NetworkRules | null;
 }
 
-/** @throws SandboxBackendError for images, which need a backend that runs them */
-export function programCommand(input: ProgramInput): ProgramCommand {
+/** @throws SandboxBackendError for images, which need a backend that runs them, and programs that cannot wait for a key */
+export function programCommand(input: CommandInput): ProgramCommand {
   const { launch, paths, agentServer, toolWrapper, names, host, port, rules } = input;
   const { program } = launch;
   if (program.kind === 'image') {
@@ -53,7 +64,10 @@ export function programCommand(input: ProgramInput): ProgramCommand {
     const args = program.args.map((arg) => arg.replaceAll('{port}', listensOn).replaceAll('{host}', host));
     const own = ['--relay', `unix:${agentSocket(paths)}=tcp:${LOOPBACK}:${OWN_PORT}`];
     const wrapper = rules === null ? [] : [...node, agentServer.relay, ...relays, ...own, '--'];
-    return { command: [...wrapper, program.command, ...args], input: null };
+    if (launch.sessionKey === null) {
+      throw new SandboxBackendError(`${program.command} cannot be started without a session key.`);
+    }
+    return { command: [...wrapper, program.command, ...args], input: { kind: 'none' } };
   }
   const command = [
     [...node, agentServer.entry],
@@ -66,11 +80,17 @@ export function programCommand(input: ProgramInput): ProgramCommand {
     toolWrapper.length === 0 ? [] : ['--tool-wrapper', JSON.stringify(toolWrapper)],
     relays,
   ].flat();
-  return { command, input: `${JSON.stringify({ session_api_key: launch.sessionKey })}\n` };
+  return {
+    command,
+    input:
+      launch.sessionKey === null
+        ? { kind: 'key-pipe' }
+        : { kind: 'text', text: sessionKeyLine(launch.sessionKey) },
+  };
 }
 
 /** What leads into a network of its own (a socket for each port), and out of it (the opened ports of the machine's loopback). */
-function relayArguments({ ports }: SandboxLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
+function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
   const inbound = Object.entries(ports).map(
     ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,
   );
@@ -88,7 +108,7 @@ export function needsAssignedPort(
 
 /** What the specification asks for and processes cannot have, in sentences for users. */
 export function unsupportedOverrides(
-  { program, cpu, memoryMb, runtime, network }: SandboxLaunch,
+  { program, cpu, memoryMb, runtime, network }: ProgramLaunch,
   holds: (resource: 'cpu' | 'memory') => boolean,
 ): string[] {
   const overrides: [string, unknown][] = [
@@ -105,7 +125,7 @@ export function unsupportedOverrides(
 
 interface EnvironmentInput {
   serviceEnvironment: Readonly<Record<string, string | undefined>>;
-  launch: SandboxLaunch;
+  launch: ProgramLaunch;
   paths: SandboxPaths;
   /** Where the agent works, as the program sees it. */
   workspace: string;
@@ -148,14 +168,14 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
 
 /** What the stock agent server reads. */
 function protocolVariables(
-  launch: SandboxLaunch,
+  launch: ProgramLaunch,
   paths: SandboxPaths,
   workspace: string,
   port: number,
 ): Record<string, string> {
   return {
     PORT: String(port),
-    OH_SESSION_API_KEYS_0: launch.sessionKey,
+    ...(launch.sessionKey !== null && { OH_SESSION_API_KEYS_0: launch.sessionKey }),
     OH_CONVERSATIONS_PATH: paths.conversations,
     OH_BASH_EVENTS_DIR: paths.bashEvents,
     OH_WORKSPACE_PATH: workspace,

@@ -1,17 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
-import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
-import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
-import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
 import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
+import { createKeyPipe, writeSessionKey } from './key-pipe.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { workspaceNames } from './project-folder.js';
@@ -19,17 +17,14 @@ import {
   LOOPBACK,
   needsAssignedPort,
   programCommand,
+  type ProgramLaunch,
   programMarker,
   sandboxEnvironment,
   sandboxMarker,
   unsupportedOverrides,
 } from './program-command.js';
-import {
-  identifyProcess,
-  isProgramAlive,
-  type ProcessIdentity,
-  type ProgramRecord,
-} from './program-record.js';
+import { isProgramAlive, type ProgramRecord } from './program-record.js';
+import { type SpawnedProgram, spawnProgram } from './program-spawn.js';
 import {
   readIfExists,
   relativeWorkingDir,
@@ -65,12 +60,12 @@ export class ProgramLauncher {
   }
 
   /**
-   * Starts a sandbox's program; null when it already runs.
+   * Starts a sandbox's program; null when it already runs. One that waits for its session key gets it then.
    *
    * @param create whether to create a sandbox that does not exist
    * @throws SandboxBackendError when it cannot be started
    */
-  async start(launch: SandboxLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
+  async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
     signal.throwIfAborted();
     const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
@@ -78,6 +73,10 @@ export class ProgramLauncher {
     const earlier = await files.program();
     if (earlier !== null && isProgramAlive(earlier)) {
       await this.connect(launch.id, paths, earlier);
+      if (launch.sessionKey !== null) {
+        await writeSessionKey(paths.keyPipe, launch.sessionKey);
+      }
+      this.#reportShortfalls(launch);
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
@@ -107,8 +106,10 @@ export class ProgramLauncher {
     if (networked) {
       await writeResolver(paths);
     }
-    const isHeld = (resource: 'cpu' | 'memory'): boolean => this.#limits.holds(resource);
-    unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
+    if (input.kind === 'key-pipe') {
+      await createKeyPipe(paths.keyPipe);
+    }
+    this.#reportShortfalls(launch);
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
@@ -155,6 +156,11 @@ export class ProgramLauncher {
     }
   }
 
+  #reportShortfalls(launch: ProgramLaunch): void {
+    const isHeld = (resource: 'cpu' | 'memory'): boolean => this.#limits.holds(resource);
+    unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
+  }
+
   /** A program without a network is of no use, so it ends where that cannot be connected. */
   async #connect(
     id: string,
@@ -192,7 +198,7 @@ export class ProgramLauncher {
   }
 
   /** Null when sandboxes share the machine's network. */
-  async #networkRules({ callbackUrl }: SandboxLaunch): Promise<NetworkRules | null> {
+  async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
     if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
       return null;
     }
@@ -290,88 +296,5 @@ async function requireSpace(folder: string, minFreeBytes: number): Promise<void>
   const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
   if (problem !== null) {
     throw new SandboxBackendError(problem);
-  }
-}
-
-interface SpawnInput {
-  /** Program and arguments. */
-  command: string[];
-  cwd: string;
-  /** The whole environment. */
-  env: Record<string, string>;
-  /** Written to its standard input; null: it has none. */
-  input: string | null;
-  /** The user to spawn as, where the command does not change it. */
-  identity: { uid?: number; gid?: number };
-  paths: SandboxPaths;
-  /** What is recorded of the process besides its identity. */
-  record: Omit<ProgramRecord, keyof ProcessIdentity>;
-}
-
-interface SpawnedProgram {
-  record: ProgramRecord;
-  ended: Promise<SandboxExit>;
-}
-
-/**
- * Starts a program that outlives this process, records its identity and detaches from it.
- *
- * @throws SandboxBackendError when there is no such program
- */
-async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
-  const child = spawnDetached(input);
-  const ended = new Promise<SandboxExit>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal, outOfMemory: false }));
-  });
-  const failed = new Promise<never>((_, reject) => {
-    child.once('error', reject);
-  });
-  const pid = child.pid;
-  if (pid === undefined) {
-    return await throwSpawnFailure(failed, input.command);
-  }
-  // In the same tick: Node.js cannot have reaped the process yet, so its identity can be read even if it has ended.
-  const record = { ...identifyProcess(pid), ...input.record };
-  try {
-    writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-    renameSync(`${input.paths.program}.new`, input.paths.program);
-  } catch (error) {
-    sendSignal(-pid, 'SIGKILL');
-    throw new SandboxBackendError('The sandbox cannot be started: its files cannot be written.', {
-      cause: error,
-    });
-  }
-  // Fails when the program ended before it read its input, which its exit shows.
-  child.stdin?.on('error', () => undefined);
-  child.stdin?.end(input.input);
-  child.unref();
-  return { record, ended };
-}
-
-function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
-  const [program = '', ...args] = command;
-  // Files rather than pipes, which would fill up or break when the service is gone.
-  const files = [openSync(paths.log, 'a', 0o600), openSync(paths.status, 'w', 0o600)] as const;
-  try {
-    const [log, status] = files;
-    return spawn(program, args, {
-      ...identity,
-      cwd,
-      env,
-      detached: true,
-      stdio: withoutInherited([input === null ? 'ignore' : 'pipe', log, log, status]),
-    });
-  } finally {
-    files.forEach((file) => closeSync(file));
-  }
-}
-
-async function throwSpawnFailure(failed: Promise<never>, [program = '']: string[]): Promise<never> {
-  try {
-    return await failed;
-  } catch (error) {
-    throw new SandboxBackendError(`The sandbox cannot be started: ${program} cannot be run.`, {
-      cause: error,
-    });
   }
 }

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import path from 'node:path';
 import { errorMessage } from '../../../../common/errors/error-message.js';
-import { SandboxBackendError, type SandboxExit, type SandboxLaunch } from '../sandbox-backend.js';
+import { SandboxBackendError, type SandboxExit, type WarmLaunch } from '../sandbox-backend.js';
 import { type CgroupLimits, type CgroupResource, Cgroups, findCgroups } from './cgroups.js';
 import { type Platform, spawnIdentity } from './isolation.js';
 import type { ProcessBackendOptions } from './process-options.js';
@@ -71,7 +71,7 @@ export class ProgramLimits {
    * @returns the command that precedes the program
    * @throws SandboxBackendError when limits that worked cannot be set any more
    */
-  async apply(launch: SandboxLaunch, run: string, user: number | null): Promise<string[]> {
+  async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
     const { processes, openFiles, fileMb } = this.#options;
     let joins: string[];
     try {
@@ -137,7 +137,7 @@ export class ProgramLimits {
     return (await this.#cgroups.names()).filter((name) => name.startsWith(`${id}.`));
   }
 
-  #limitsOf({ cpu, memoryMb }: Pick<SandboxLaunch, 'cpu' | 'memoryMb'>): CgroupLimits {
+  #limitsOf({ cpu, memoryMb }: Pick<WarmLaunch, 'cpu' | 'memoryMb'>): CgroupLimits {
     const { processes, cpu: defaultCpu, memoryMb: defaultMb } = this.#options;
     const available = Math.min(totalmem(), process.constrainedMemory() || Number.MAX_SAFE_INTEGER);
     const memoryBytes =

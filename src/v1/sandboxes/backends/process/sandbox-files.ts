@@ -49,6 +49,8 @@ export interface SandboxPaths {
   /** How it ended, as bubblewrap reported it. */
   status: string;
   log: string;
+  /** Where a program that waits for its session key gets it. */
+  keyPipe: string;
   /** Which process connects its network. */
   network: string;
   networkLog: string;
@@ -146,8 +148,8 @@ export class SandboxFiles {
 
   /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
-    const { exit, status } = this.paths;
-    await Promise.all([exit, status].map(async (file) => await rm(file, { force: true })));
+    const { exit, status, keyPipe } = this.paths;
+    await Promise.all([exit, status, keyPipe].map(async (file) => await rm(file, { force: true })));
   }
 
   /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
@@ -178,6 +180,7 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
     exit: path.join(root, 'exit.json'),
     status: path.join(root, 'status.json'),
     log: path.join(root, 'output.log'),
+    keyPipe: path.join(root, 'key.pipe'),
     network: path.join(root, 'network.json'),
     networkLog: path.join(root, 'network.log'),
     resolver: path.join(root, 'resolv.conf'),

@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { sendSignal } from '../../../../common/processes/end-processes.js';
+import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
+import { SandboxBackendError, type SandboxExit } from '../sandbox-backend.js';
+import type { ProgramInput } from './program-command.js';
+import { identifyProcess, type ProcessIdentity, type ProgramRecord } from './program-record.js';
+import type { SandboxPaths } from './sandbox-files.js';
+
+interface SpawnInput {
+  /** Program and arguments. */
+  command: string[];
+  cwd: string;
+  /** The whole environment. */
+  env: Record<string, string>;
+  input: ProgramInput;
+  /** The user to spawn as, where the command does not change it. */
+  identity: { uid?: number; gid?: number };
+  paths: SandboxPaths;
+  /** What is recorded of the process besides its identity. */
+  record: Omit<ProgramRecord, keyof ProcessIdentity>;
+}
+
+export interface SpawnedProgram {
+  record: ProgramRecord;
+  ended: Promise<SandboxExit>;
+}
+
+/**
+ * Starts a program that outlives this process, records its identity and detaches from it.
+ *
+ * @throws SandboxBackendError when there is no such program
+ */
+export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
+  const child = spawnDetached(input);
+  const ended = new Promise<SandboxExit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal, outOfMemory: false }));
+  });
+  const failed = new Promise<never>((_, reject) => {
+    child.once('error', reject);
+  });
+  const pid = child.pid;
+  if (pid === undefined) {
+    return await throwSpawnFailure(failed, input.command);
+  }
+  // In the same tick: Node.js cannot have reaped the process yet, so its identity can be read even if it has ended.
+  const record = { ...identifyProcess(pid), ...input.record };
+  try {
+    writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    renameSync(`${input.paths.program}.new`, input.paths.program);
+  } catch (error) {
+    sendSignal(-pid, 'SIGKILL');
+    throw new SandboxBackendError('The sandbox cannot be started: its files cannot be written.', {
+      cause: error,
+    });
+  }
+  // Fails when the program ended before it read its input, which its exit shows.
+  child.stdin?.on('error', () => undefined);
+  if (input.input.kind === 'text') {
+    child.stdin?.end(input.input.text);
+  }
+  child.unref();
+  return { record, ended };
+}
+
+function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
+  const [program = '', ...args] = command;
+  // Files rather than pipes, which would fill up or break when the service is gone.
+  const opened: number[] = [];
+  const open = (file: string, flags: string): number => {
+    const descriptor = openSync(file, flags, 0o600);
+    opened.push(descriptor);
+    return descriptor;
+  };
+  try {
+    const log = open(paths.log, 'a');
+    const status = open(paths.status, 'w');
+    return spawn(program, args, {
+      ...identity,
+      cwd,
+      env,
+      detached: true,
+      stdio: withoutInherited([standardInput(input, () => open(paths.keyPipe, 'r+')), log, log, status]),
+    });
+  } finally {
+    opened.forEach((descriptor) => closeSync(descriptor));
+  }
+}
+
+function standardInput({ kind }: ProgramInput, openKeyPipe: () => number): 'ignore' | 'pipe' | number {
+  switch (kind) {
+    case 'none':
+      return 'ignore';
+    case 'text':
+      return 'pipe';
+    case 'key-pipe':
+      return openKeyPipe();
+  }
+}
+
+async function throwSpawnFailure(failed: Promise<never>, [program = '']: string[]): Promise<never> {
+  try {
+    return await failed;
+  } catch (error) {
+    throw new SandboxBackendError(`The sandbox cannot be started: ${program} cannot be run.`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,271 @@
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import pLimit from 'p-limit';
+import { RepeatedWork } from '../../../common/async.js';
+import { Clock } from '../../../common/clock.js';
+import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backends/sandbox-backend.js';
+import { AnswerWaiter, StartDeadline } from '../lifecycle/answer-waiter.js';
+import { BackendReadiness } from '../lifecycle/backend-readiness.js';
+import { newSandboxId } from '../session-key.js';
+import { WarmBackOff } from './warm-back-off.js';
+import { WarmSandboxClaims } from './warm-sandbox-claims.js';
+import type { WarmSandbox } from './warm-sandbox.entity.js';
+import { WarmSandboxRepository } from './warm-sandbox.repository.js';
+import { type WarmPlan, WarmTemplates } from './warm-templates.js';
+
+const EVERY_MS = 1_000;
+/** A start that has just claimed one needs the processors more than its replacement does. */
+const AFTER_CLAIM_MS = 750;
+/** Images change seldom, and those that wait seldom end. */
+const CHECK_EVERY_MS = 5_000;
+/** Specifications whose sandboxes are started at the same time, one after the other. Users' starts need the processors too. */
+const MAX_FILLS = 2;
+/** A replica of another version or configuration may be about to end, and this one must not fight it. */
+const OUTDATED_GRACE_MS = 30_000;
+/** A start that nobody has finished for this long belongs to a process that died, or hangs. */
+const ABANDONED_MS = 15 * 60_000;
+/** Between its row and its program; another replica may be at it. */
+const NOT_RUNNING_YET_MS = 2 * 60_000;
+const LOST_HOST_SECONDS = 600;
+
+/**
+ * Keeps `SANDBOX_WARM` sandboxes of each specification started on this host, without owner and key. What the database says
+ * survives this process: after a restart those that still wait are handed out as before.
+ */
+@Injectable()
+export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger('Sandboxes');
+  private readonly loop = new RepeatedWork(
+    EVERY_MS,
+    () => this.keep(),
+    (error) => {
+      this.logger.error('failed to keep warm sandboxes', errorStack(error));
+    },
+  );
+
+  private readonly backOff: WarmBackOff;
+  private readonly stopping = new AbortController();
+  /** Fingerprints of which there may be too few. */
+  private readonly short = new Set<string>();
+  /** Sandboxes that this process is starting. */
+  private readonly starting = new Set<string>();
+  /** By fingerprint. */
+  private readonly fills = new Map<string, Promise<void>>();
+  private readonly fillLimit = pLimit(MAX_FILLS);
+  private plans: readonly WarmPlan[] = [];
+  private checkedAt = -Infinity;
+  private claimedAt = -Infinity;
+  /** Whether there is nothing to keep and nothing to remove. */
+  private isDone = false;
+
+  constructor(
+    private readonly templates: WarmTemplates,
+    private readonly repository: WarmSandboxRepository,
+    private readonly claims: WarmSandboxClaims,
+    private readonly backend: SandboxBackend,
+    private readonly readiness: BackendReadiness,
+    private readonly answers: AnswerWaiter,
+    private readonly client: AgentServerClient,
+    private readonly config: AppConfig,
+    private readonly clock: Clock,
+  ) {
+    this.backOff = new WarmBackOff(clock);
+  }
+
+  onApplicationBootstrap(): void {
+    this.claims.onClaim((fingerprint) => {
+      this.claimedAt = performance.now();
+      this.short.add(fingerprint);
+      this.backOff.succeeded(fingerprint);
+    });
+    this.loop.start();
+  }
+
+  /** What waits goes on waiting; what is being started is finished, or dropped, by the next process. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping.abort(new Error('the service is stopping'));
+    await this.loop.stop();
+    await Promise.all(this.fills.values());
+  }
+
+  /** Keeps them now instead of within a second, and waits for the starts that this begins. */
+  async keepNow(): Promise<void> {
+    this.checkedAt = -Infinity;
+    this.claimedAt = -Infinity;
+    await this.loop.now();
+    await Promise.all(this.fills.values());
+  }
+
+  private async keep(): Promise<void> {
+    const { warm } = this.backend;
+    if (this.isDone || warm === null || !(await this.readiness.isReady())) {
+      return;
+    }
+    if (performance.now() >= this.checkedAt + CHECK_EVERY_MS) {
+      this.plans = await this.templates.refresh();
+      await this.check();
+      // Another process may have claimed or dropped some.
+      this.plans.forEach(({ fingerprint }) => this.short.add(fingerprint));
+      this.checkedAt = performance.now();
+    }
+    for (const plan of this.plans) {
+      const { fingerprint } = plan;
+      if (this.short.has(fingerprint) && !this.fills.has(fingerprint)) {
+        const fill = this.fillLimit(() => this.fill(warm, plan)).finally(() =>
+          this.fills.delete(fingerprint),
+        );
+        this.fills.set(fingerprint, fill);
+      }
+    }
+  }
+
+  /** Removes what nobody can use, and finishes the starts of processes that died. */
+  private async check(): Promise<void> {
+    await this.repository.forgetLost(LOST_HOST_SECONDS);
+    const rows = await this.repository.ofHost();
+    this.isDone = rows.length === 0 && this.config.sandboxes.warm === 0;
+    const results = await Promise.allSettled(
+      rows.map(async (row) => {
+        const reason = await this.uselessness(row, rows);
+        if (reason !== null) {
+          await this.remove(row, reason);
+        }
+      }),
+    );
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure) {
+      throw failure.reason;
+    }
+  }
+
+  /** Why a row is of no use, as the message of a log line; null: it is wanted. */
+  private async uselessness(row: WarmSandbox, rows: readonly WarmSandbox[]): Promise<string | null> {
+    const ageMs = this.clock.now() - row.createdAt.getTime();
+    if (
+      row.backend !== this.backend.kind ||
+      !this.plans.some((plan) => plan.fingerprint === row.fingerprint)
+    ) {
+      return ageMs < OUTDATED_GRACE_MS && this.config.sandboxes.warm > 0
+        ? null
+        : 'outdated warm sandbox removed';
+    }
+    const older = rows.filter((each) => each.fingerprint === row.fingerprint).indexOf(row);
+    if (older >= this.config.sandboxes.warm) {
+      return 'surplus warm sandbox removed';
+    }
+    if (this.starting.has(row.id)) {
+      return null;
+    }
+    const { state, address } = await this.backend.inspect(row.id);
+    const liveness = state === 'running' && address !== null ? await this.client.liveness(address) : null;
+    if (row.status === 'STARTING') {
+      if (liveness === 'unassigned') {
+        await this.repository.markReady(row.id);
+        return null;
+      }
+      const allowedMs = state === 'running' ? ABANDONED_MS : NOT_RUNNING_YET_MS;
+      return ageMs < allowedMs ? null : 'abandoned warm sandbox removed';
+    }
+    if (state === 'running') {
+      return null;
+    }
+    this.backOff.failed(row.fingerprint);
+    return 'warm sandbox ended by itself';
+  }
+
+  /** Starts one after the other until there are enough. Never throws. */
+  private async fill(warm: WarmStarts, plan: WarmPlan): Promise<void> {
+    const { spec, fingerprint } = plan;
+    try {
+      while (this.mayStart(fingerprint)) {
+        const row = { id: newSandboxId(), specId: spec.id, fingerprint, backend: this.backend.kind };
+        if (!(await this.repository.reserve(row, this.config.sandboxes.warm))) {
+          this.short.delete(fingerprint);
+          return;
+        }
+        this.starting.add(row.id);
+        await this.start(warm, plan, row.id);
+        this.starting.delete(row.id);
+      }
+    } catch (error) {
+      this.logger.error('failed to keep warm sandboxes', errorStack(error));
+    }
+  }
+
+  private mayStart(fingerprint: string): boolean {
+    return (
+      !this.stopping.signal.aborted &&
+      performance.now() >= this.claimedAt + AFTER_CLAIM_MS &&
+      this.backOff.allows(fingerprint)
+    );
+  }
+
+  /** Never throws: what fails is tried again later. */
+  private async start(
+    warm: WarmStarts,
+    { spec, template, fingerprint }: WarmPlan,
+    id: string,
+  ): Promise<void> {
+    const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, this.stopping.signal);
+    try {
+      await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
+      deadline.extend();
+      await this.answers.untilAnswering({ id, sessionKey: null }, deadline);
+      // Another replica may have seen it first, and a user may have it by now. What was dropped meanwhile is an orphan.
+      if (await this.repository.markReady(id)) {
+        this.logger.log('warm sandbox ready', { sandbox_id: id, sandbox_spec_id: spec.id });
+      }
+    } catch (error) {
+      if (this.stopping.signal.aborted) {
+        return;
+      }
+      const retryInMs = this.backOff.failed(fingerprint);
+      this.logger.warn('failed to start warm sandbox', {
+        sandbox_id: id,
+        sandbox_spec_id: spec.id,
+        retry_in_s: Math.round(retryInMs / 1000),
+        error: errorMessage(error),
+      });
+      await this.dropFailed(id);
+    } finally {
+      deadline.close();
+    }
+  }
+
+  private async dropFailed(id: string): Promise<void> {
+    try {
+      if (await this.repository.drop(id)) {
+        await this.removeFiles(id);
+      }
+    } catch (error) {
+      // Without its row it is an orphan, which the reconciler removes; with it, the next check drops it.
+      this.logger.warn('failed to remove warm sandbox', { sandbox_id: id, error: errorMessage(error) });
+    }
+  }
+
+  /** The row first: from then on nobody can claim it. */
+  private async remove({ id, specId }: WarmSandbox, message: string): Promise<void> {
+    if (await this.repository.drop(id)) {
+      await this.removeFiles(id);
+      this.logger.log(message, { sandbox_id: id, sandbox_spec_id: specId });
+    }
+  }
+
+  private async removeFiles(id: string): Promise<void> {
+    try {
+      await this.backend.remove(id);
+    } catch (error) {
+      // The backend's sweeps go on with the files, and log them.
+      if (!(error instanceof SandboxFilesLeftError)) {
+        throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,302 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SANDBOX_ENCRYPTED_COLUMNS } from '../../src/v1/sandboxes/session-key.js';
+import type { WarmTemplate } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import { WarmSandbox } from '../../src/v1/sandboxes/warm/warm-sandbox.entity.js';
+import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keeper.js';
+import { WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { until } from '../support/until.js';
+
+const HOUR_MS = 3_600_000;
+/** The same for every service of a test, whatever port it listens on. */
+const CALLBACK = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:9' };
+
+const LAUNCH: WarmTemplate = {
+  program: { kind: 'native', image: null },
+  env: {},
+  workingDir: 'workspace',
+  cpu: null,
+  memoryMb: null,
+  runtime: null,
+  network: null,
+  ports: {},
+  callbackUrl: null,
+};
+
+describe('warm sandboxes', () => {
+  let backend: ScriptedSandboxBackend;
+  let database: TestDatabase;
+  let app: TestApp;
+  let me: SandboxesClient;
+
+  beforeEach(async () => {
+    backend = new ScriptedSandboxBackend();
+    database = await createTestDatabase();
+  });
+
+  afterEach(async () => {
+    await app.close();
+    await backend.close();
+    await database.drop();
+  });
+
+  /** @returns the warm sandboxes that are ready then */
+  async function start(environment: Record<string, string> = {}): Promise<string[]> {
+    app = await open({ SANDBOX_WARM: '2', ...environment });
+    me = new SandboxesClient(app.url, await app.createUser());
+    return await kept();
+  }
+
+  async function open(environment: Record<string, string>): Promise<TestApp> {
+    return await createTestApp({ ...CALLBACK, ...environment }, database.url, { sandboxBackend: backend });
+  }
+
+  /** The next service, after this one has ended. */
+  async function restart(environment: Record<string, string> = {}): Promise<string[]> {
+    await app.close();
+    return await start(environment);
+  }
+
+  async function kept(of = app): Promise<string[]> {
+    await of.app.get(WarmSandboxKeeper).keepNow();
+    return await ready(of);
+  }
+
+  async function ready(of = app): Promise<string[]> {
+    const rows = await of.dataSource.getRepository(WarmSandbox).findBy({ status: 'READY' });
+    return rows.map(({ id }) => id).toSorted();
+  }
+
+  it('are started before anybody asks, belong to nobody, and are what the next request gets', async () => {
+    const warm = await start({ MAX_RUNNING_SANDBOXES: '1' });
+    expect(warm).toHaveLength(2);
+    expect(warm.map((id) => backend.callsOf(id))).toEqual([['warm'], ['warm']]);
+    expect((await me.call('GET', '/search')).body).toMatchObject({ items: [] });
+    expect((await me.call('GET', `?id=${warm[0]}`)).body).toEqual([null]);
+    expect(await me.remove(warm[0] ?? '')).toBe(404);
+
+    const { id } = await me.running();
+    expect(warm).toContain(id);
+    expect(backend.callsOf(id)).toEqual(['warm', 'start']);
+    expect(backend.box(id)).toMatchObject({ starts: 1, assigned: true });
+    // It counts towards the quota now; the others do not.
+    expect((await me.call('GET', '/search')).body).toMatchObject({ items: [{ id, status: 'RUNNING' }] });
+    expect(await ready()).toEqual(expect.arrayContaining(warm.filter((each) => each !== id)));
+    const next = await kept();
+    expect(next).toHaveLength(2);
+    expect(next).not.toContain(id);
+  });
+
+  it('get owner and session key when they are claimed, and are nobody else’s', async () => {
+    const [warm = ''] = await start({ SANDBOX_WARM: '1' });
+    expect(backend.box(warm).launch.sessionKey).toBe('');
+    const { id } = await me.running();
+    expect(id).toBe(warm);
+    const key = (await me.get(id))?.session_api_key;
+    expect(key).toMatch(/^[0-9A-Za-z]{43}$/);
+    expect(backend.box(id).launch.sessionKey).toBe(key);
+    const stranger = new SandboxesClient(app.url, await app.createUser());
+    expect(await stranger.get(id)).toBeNull();
+    expect(await stranger.remove(id)).toBe(404);
+    // Nothing of a warm one is worth encrypting.
+    expect(SANDBOX_ENCRYPTED_COLUMNS.map(({ table }) => table)).toEqual(['sandboxes']);
+  });
+
+  it('are handed out once, to whoever comes first', async () => {
+    const warm = await start({ SANDBOX_WARM: '3', MAX_RUNNING_SANDBOXES: '20' });
+    const clients = await Promise.all(
+      Array.from({ length: 4 }, async () => new SandboxesClient(app.url, await app.createUser())),
+    );
+    const created = await Promise.all([...clients, ...clients, ...clients].map((each) => each.create()));
+    const ids = created.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(12);
+    expect(ids.filter((id) => warm.includes(id)).toSorted()).toEqual(warm);
+    for (const [index, id] of ids.entries()) {
+      await clients[index % 4]?.reach(id, 'RUNNING');
+      expect(backend.callsOf(id)).toEqual(warm.includes(id) ? ['warm', 'start'] : ['start']);
+    }
+  });
+
+  it('are never more than they should be, however many replicas keep them', async () => {
+    app = await open({ SANDBOX_WARM: '3' });
+    me = new SandboxesClient(app.url, app.user);
+    const others = await Promise.all([open({ SANDBOX_WARM: '3' }), open({ SANDBOX_WARM: '3' })]);
+    try {
+      await Promise.all([app, ...others].map(async (each) => await kept(each)));
+      expect(await ready()).toHaveLength(3);
+      expect(backend.boxes.size).toBe(3);
+      // Another replica of the host hands out what this one has started.
+      const [other] = others;
+      const { id } = await new SandboxesClient(other?.url ?? '', me.user).running();
+      expect(backend.callsOf(id)).toEqual(['warm', 'start']);
+    } finally {
+      await Promise.all(others.map((each) => each.close()));
+    }
+  });
+
+  it('go back when the request that claimed one fails', async () => {
+    const warm = await start();
+    const repository = app.app.get(WarmSandboxRepository);
+    const [row] = await app.dataSource.getRepository(WarmSandbox).find();
+    const claim = app.dataSource.transaction(async (manager) => {
+      expect(warm).toContain(await repository.claim(manager, 'test-host', row?.fingerprint ?? ''));
+      throw new Error('the request failed');
+    });
+    await expect(claim).rejects.toThrow('the request failed');
+    expect(await ready()).toEqual(warm);
+  });
+
+  it('are left alone by starts whose settings ask for something else', async () => {
+    const warm = await start();
+    const store = async (settings: object) => {
+      const headers = { ...me.user.headers, 'Content-Type': 'application/json' };
+      const init = { method: 'POST', headers, body: JSON.stringify(settings) };
+      expect((await fetch(`${app.url}/api/settings`, init)).status).toBe(200);
+    };
+    await store({ remote_runtime_resource_factor: 2 });
+    const { id } = await me.running();
+    expect(backend.callsOf(id)).toEqual(['start']);
+    expect(await ready()).toEqual(warm);
+    // An image has no effect on process sandboxes, so what is warm is what would be started.
+    await store({ remote_runtime_resource_factor: 1, sandbox_runtime_container_image: 'an-image' });
+    const claimed = await me.running();
+    expect(warm).toContain(claimed.id);
+    expect(claimed.status_detail).toMatch(/an-image .* has no effect/);
+  });
+
+  it('are what conversations start in', async () => {
+    const warm = await start();
+    const response = await fetch(`${app.url}/api/v1/app-conversations`, {
+      method: 'POST',
+      headers: { ...me.user.headers, 'Content-Type': 'application/json' },
+      body: '{}',
+    });
+    expect(response.status).toBe(200);
+    const [sandbox] = (await me.call<{ items: { id: string }[] }>('GET', '/search')).body.items;
+    expect(warm).toContain(sandbox?.id);
+    await me.reach(sandbox?.id ?? '', 'RUNNING');
+  });
+
+  it('are handed out after a restart of the service, as before', async () => {
+    const warm = await start();
+    expect(await restart()).toEqual(warm);
+    const { id } = await me.running();
+    expect(warm).toContain(id);
+    expect(backend.callsOf(id)).toEqual(['warm', 'start']);
+  });
+
+  it('are finished by the next process when theirs dies while it starts them', async () => {
+    const gate = Promise.withResolvers<void>();
+    backend.script.gate = gate.promise;
+    app = await open({ SANDBOX_WARM: '1' });
+    void app.app.get(WarmSandboxKeeper).keepNow();
+    await until(() => backend.calls.some((call) => call.startsWith('warm')));
+    const [{ id } = { id: '' }] = await app.dataSource
+      .getRepository(WarmSandbox)
+      .findBy({ status: 'STARTING' });
+    await app.close();
+    gate.resolve();
+    backend.script.gate = null;
+    await backend.warm.start({ ...LAUNCH, id }, new AbortController().signal);
+    expect(await start({ SANDBOX_WARM: '1' })).toEqual([id]);
+  });
+
+  it('are removed when their number shrinks', async () => {
+    const warm = await start({ SANDBOX_WARM: '3' });
+    const one = await restart({ SANDBOX_WARM: '1' });
+    expect(one).toHaveLength(1);
+    expect(warm).toEqual(expect.arrayContaining(one));
+    expect([...backend.boxes.keys()]).toEqual(one);
+    expect(await restart({ SANDBOX_WARM: '0' })).toEqual([]);
+    expect(backend.boxes.size).toBe(0);
+  });
+
+  it('are replaced when something else would be started now', async () => {
+    const warm = await start();
+    const changed = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:10' };
+    // At first beside the new ones: another replica may still hand them out.
+    expect(await restart(changed)).toHaveLength(4);
+    app.clock.advance(60_000);
+    const now = await kept();
+    expect(now).toHaveLength(2);
+    expect(now.filter((id) => warm.includes(id))).toEqual([]);
+    expect([...backend.boxes.keys()].toSorted()).toEqual(now);
+    const { id } = await me.running();
+    expect(backend.box(id).launch.callbackUrl).toContain(':10/');
+  });
+
+  it('are replaced when they end by themselves, later and later', async () => {
+    let [id = ''] = await start({ SANDBOX_WARM: '1' });
+    for (const seconds of [2, 4, 8]) {
+      await backend.end(id, { code: 1, signal: null, outOfMemory: false });
+      expect(await kept()).toEqual([]);
+      expect(backend.boxes.has(id)).toBe(false);
+      app.clock.advance(seconds * 500);
+      expect(await kept()).toEqual([]);
+      app.clock.advance(seconds * 500);
+      [id = ''] = await kept();
+      expect(id).not.toBe('');
+    }
+    // One that was of use ends the series.
+    await me.running();
+    [id = ''] = await kept();
+    await backend.end(id, null);
+    await kept();
+    app.clock.advance(2_000);
+    expect(await kept()).toHaveLength(1);
+  });
+
+  it('are tried again when they cannot be started, and hold up nobody', async () => {
+    backend.script.failure = 'There is no room.';
+    expect(await start({ SANDBOX_WARM: '1' })).toEqual([]);
+    expect(backend.calls.filter((call) => call.startsWith('warm'))).toHaveLength(1);
+    backend.script.failure = null;
+    expect(await kept()).toEqual([]);
+    const { id } = await me.running();
+    expect(backend.callsOf(id)).toEqual(['start']);
+    app.clock.advance(2_000);
+    expect(await kept()).toHaveLength(1);
+  });
+
+  it('that ended just before they were claimed are started anew within the same start', async () => {
+    const [warm = ''] = await start({ SANDBOX_WARM: '1' });
+    await backend.end(warm, { code: 1, signal: null, outOfMemory: false });
+    const { id } = await me.running();
+    expect(id).toBe(warm);
+    expect(backend.callsOf(id)).toEqual(['warm', 'pause', 'resume']);
+    expect(backend.box(id).launch.sessionKey).toBe((await me.get(id))?.session_api_key);
+  });
+
+  it('are neither idle nor orphans, however long they wait', async () => {
+    const warm = await start();
+    for (const id of warm) {
+      backend.box(id).createdAt = 0;
+      backend.box(id).idleSeconds = 1_000_000;
+    }
+    app.clock.advance(48 * HOUR_MS);
+    await app.app.get(IdleReaper).reap();
+    await app.app.get(SandboxReconciler).reconcileNow();
+    expect(await kept()).toEqual(warm);
+    expect(backend.calls.filter((call) => !call.startsWith('warm'))).toEqual([]);
+  });
+
+  it('are counted', async () => {
+    await start();
+    expect(await app.app.get(WarmSandboxRepository).countByStatus()).toEqual(new Map([['ready', 2]]));
+  });
+
+  it('of a host that is gone are forgotten', async () => {
+    await start();
+    await app.dataSource.query(
+      `INSERT INTO warm_sandboxes (id, spec_id, fingerprint, status, backend, host_id, created_at)
+       VALUES ('lost', 'slipway', 'f', 'READY', 'process', 'host-of-nobody', now())`,
+    );
+    await kept();
+    expect(await app.app.get(WarmSandboxRepository).exists('lost')).toBe(false);
+  });
+});
