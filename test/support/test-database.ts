@@ -17,12 +17,18 @@ export function databaseUrl(serverUrl: string, database: string): string {
 
 /** Clones the template that the global setup made; safe in any number of workers at once. */
 export async function createTestDatabase(): Promise<TestDatabase> {
+  return create(`template ${required('SLIPWAY_TEST_TEMPLATE')} strategy file_copy`);
+}
+
+/** For tests that migrate themselves: it has no tables. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  return create('template template0');
+}
+
+async function create(options: string): Promise<TestDatabase> {
   const serverUrl = required('SLIPWAY_TEST_SERVER');
   const name = `slipway_test_${randomBytes(8).toString('hex')}`;
-  await execute(
-    serverUrl,
-    `create database ${name} template ${required('SLIPWAY_TEST_TEMPLATE')} strategy file_copy`,
-  );
+  await execute(serverUrl, `create database ${name} ${options}`);
   return {
     url: databaseUrl(serverUrl, name),
     drop: () => execute(serverUrl, `drop database if exists ${name} with (force)`),

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { DataSource } from 'typeorm';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { MIGRATIONS } from '../../src/database/migrations.js';
+import { runMigrations } from '../../src/database/run-migrations.js';
+import { createTestApp } from '../support/create-test-app.js';
+import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
+
+/** The first release is the schema of the first three migrations; later ones have to let its programs live. */
+const FIRST_RELEASE = 3;
+
+interface Column {
+  table: string;
+  column: string;
+  type: string;
+  nullable: boolean;
+  has_default: boolean;
+}
+
+const COLUMNS = `
+  SELECT table_name AS "table", column_name AS "column", udt_name AS type, is_nullable = 'YES' AS nullable,
+    column_default IS NOT NULL OR is_identity = 'YES' AS has_default
+  FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2`;
+
+let database: TestDatabase;
+let dataSource: DataSource;
+
+beforeAll(async () => {
+  database = await createEmptyDatabase();
+});
+
+afterAll(async () => {
+  await dataSource.destroy();
+  await database.drop();
+});
+
+/** The schema as it is after so many migrations; earlier ones must have run. */
+async function migrateTo(count: number): Promise<Map<string, Column>> {
+  if (dataSource?.isInitialized) {
+    await dataSource.destroy();
+  }
+  dataSource = await new DataSource({
+    ...dataSourceOptions(database.url, 2),
+    migrations: MIGRATIONS.slice(0, count),
+  }).initialize();
+  await dataSource.runMigrations({ transaction: 'each' });
+  const columns = await dataSource.query<Column[]>(COLUMNS);
+  return new Map(columns.map((each) => [`${each.table}.${each.column}`, each]));
+}
+
+/** Why a program that knows the schema of before cannot work on that of after. */
+function breaks(before: ReadonlyMap<string, Column>, after: ReadonlyMap<string, Column>): string[] {
+  const tables = new Set([...before.values()].map(({ table }) => table));
+  const gone = [...before].flatMap(([name, { type, nullable }]) => {
+    const now = after.get(name);
+    if (now === undefined) {
+      return [`${name} is gone`];
+    }
+    const isStricter = nullable && !now.nullable && !now.has_default;
+    return [
+      ...(now.type === type ? [] : [`${name} is another type`]),
+      ...(isStricter ? [`${name} is required`] : []),
+    ];
+  });
+  const demanded = [...after]
+    .filter(
+      ([name, { table, nullable, has_default: given }]) =>
+        tables.has(table) && !before.has(name) && !nullable && !given,
+    )
+    .map(([name]) => `${name} is demanded of rows that do not know it`);
+  return [...gone, ...demanded];
+}
+
+describe('an upgrade', () => {
+  it('adds before it removes: each schema serves the programs of all before it', async () => {
+    const schemas = [await migrateTo(FIRST_RELEASE)];
+    for (let count = FIRST_RELEASE + 1; count <= MIGRATIONS.length; count += 1) {
+      schemas.push(await migrateTo(count));
+    }
+    const newest = schemas.at(-1) ?? new Map();
+
+    expect(schemas.flatMap((schema) => breaks(schema, newest))).toEqual([]);
+  });
+
+  it('finds what would break an older program', () => {
+    const column = (name: string, given: Partial<Column> = {}): [string, Column] => [
+      `t.${name}`,
+      { table: 't', column: name, type: 'text', nullable: true, has_default: false, ...given },
+    ];
+    const before = new Map([column('a'), column('b'), column('c')]);
+    const after = new Map([
+      column('a', { type: 'int4' }),
+      column('b', { nullable: false }),
+      column('d', { nullable: false }),
+    ]);
+
+    expect(breaks(before, after)).toEqual([
+      't.a is another type',
+      't.b is required',
+      't.c is gone',
+      't.d is demanded of rows that do not know it',
+    ]);
+  });
+
+  it('keeps what the version before the last migration wrote, and takes what it writes afterwards', async () => {
+    const older = await createEmptyDatabase();
+    const before = await new DataSource({
+      ...dataSourceOptions(older.url, 2),
+      migrations: MIGRATIONS.slice(0, -1),
+    }).initialize();
+    await before.runMigrations({ transaction: 'each' });
+    const write = async (email: string): Promise<string> => {
+      const [user] = await before.query<{ id: string }[]>(
+        `INSERT INTO users (id, email) VALUES (gen_random_uuid(), $1) RETURNING id`,
+        [email],
+      );
+      await before.query(`INSERT INTO settings (user_id, language) VALUES ($1, 'de')`, [user?.id]);
+      return user?.id ?? '';
+    };
+    try {
+      await write('then@example.com');
+      await runMigrations(older.url);
+      await write('rolled-back@example.com');
+      const service = await createTestApp({}, older.url);
+      try {
+        const { body } = await request(service.url)
+          .get('/api/v1/users')
+          .set(service.admin.headers)
+          .expect(200);
+        const emails = JSON.stringify(body);
+        expect(emails).toContain('then@example.com');
+        expect(emails).toContain('rolled-back@example.com');
+        await request(service.url).get('/health/ready').expect(200);
+      } finally {
+        await service.close();
+      }
+    } finally {
+      await before.destroy();
+      await older.drop();
+    }
+  });
+});
