@@ -36,6 +36,8 @@ describeInCluster('the Role of deploy/kubernetes', () => {
 
   beforeAll(async () => {
     world = await KubernetesWorld.open();
+    // The second one finds the policy of the first.
+    await world.journey.stop(await world.start({ SANDBOX_REACH: 'proxy' }));
     await world.start({ SANDBOX_REACH: 'proxy' });
     user = await world.journey.createUser();
   });

@@ -41,7 +41,9 @@ export class ApiServerError extends Error {
 
   /** Whether the same request may well succeed later. */
   get isTemporary(): boolean {
-    return this.status === null || TEMPORARY_STATUSES.has(this.status);
+    // Somebody else has changed the object in that moment; what exists already has another reason.
+    const isConflict = this.status === 409 && this.reason === 'Conflict';
+    return this.status === null || TEMPORARY_STATUSES.has(this.status) || isConflict;
   }
 }
 

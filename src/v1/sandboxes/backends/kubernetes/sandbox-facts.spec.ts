@@ -93,6 +93,14 @@ describe('sandboxFacts', () => {
     });
   });
 
+  it('says that a pod was removed, although its program ended in order', () => {
+    const metadata = { ...POD.metadata, deletionTimestamp: '2026-11-22T21:32:59Z' };
+    const pod = readPod({ ...POD, metadata, status: terminated({ exitCode: 0, reason: 'Completed' }) });
+    const { state, exit } = sandboxFacts({ ...found(null), pod }, REACH);
+    expect(state).toBe('stopped');
+    expect(exit?.cause).toMatch(/pod was removed by something else/);
+  });
+
   it('says why the cluster ended a pod', () => {
     const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
     const { state, exit } = sandboxFacts(found(status), REACH);

@@ -53,7 +53,9 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFac
     return { ...stopped(id, createdAt), state };
   }
   if (hasEnded(pod)) {
-    return { ...stopped(id, createdAt), exit: exitOf(pod) };
+    // An evicted or deleted pod ends in order, and its object goes a moment later.
+    const isRemoved = pod.isDeleting && sandbox.mode === 'Running' && !sandbox.isDeleting;
+    return { ...stopped(id, createdAt), exit: isRemoved ? exitOfReplaced() : exitOf(pod) };
   }
   return {
     id,
