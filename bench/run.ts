@@ -9,6 +9,7 @@ import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
 import { type Outcome, print } from './support/report.js';
+import { benchWarm } from './warm.bench.js';
 
 /** By the name in `npm run bench -- NAME`. */
 const BENCHES: Record<string, () => Promise<Outcome[]>> = {
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   sandboxes: benchSandboxes,
   kubernetes: benchKubernetes,
   conversations: benchConversations,
+  warm: benchWarm,
   listings: benchListings,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,
