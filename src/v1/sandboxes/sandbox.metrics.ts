@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
-import { type Instrument, Metrics, type NoLabels, type Sample } from '../../metrics/metrics.js';
+import { type Instrument, Metrics, type NoLabels, type Sample, withZeros } from '../../metrics/metrics.js';
 import type { DiskSpace } from './backends/disk-space.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
@@ -10,6 +10,8 @@ import { WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 
 const START_KINDS = ['start', 'resume'] as const;
 type StartKind = (typeof START_KINDS)[number];
+
+const WARM_STATUSES = ['starting', 'ready'];
 
 const START_SECONDS = [0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300];
 
@@ -59,7 +61,7 @@ export class SandboxMetrics implements OnModuleInit {
       help: 'Sandboxes of all hosts that are started, or being started, before anybody asks for one',
       scope: 'database',
       label: 'status',
-      read: () => this.warm.countByStatus(),
+      read: async () => withZeros(WARM_STATUSES, await this.warm.countByStatus()),
     });
     this.metrics.addGauge({
       name: 'slipway_sandbox_disk_bytes',
