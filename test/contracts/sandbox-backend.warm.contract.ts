@@ -107,7 +107,7 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
       expect(await fingerprint()).toBe(usual);
       const others = await Promise.all([
         fingerprint({ env: { A: '1' } }),
-        fingerprint({ memoryMb: 512 }),
+        fingerprint({ memoryMb: 700 }),
         fingerprint({ ports: { WORKER_1: 8011 } }),
         fingerprint({ callbackUrl: 'http://127.0.0.1:1/api/v1/webhooks' }),
       ]);

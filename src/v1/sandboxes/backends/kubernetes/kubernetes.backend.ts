@@ -169,7 +169,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       return null;
     }
     const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.#options);
-    return hash('sha256', JSON.stringify(manifest));
+    return hash('sha256', JSON.stringify([template, manifest]));
   }
 
   /** @param missing what to do when the cluster has no such sandbox */
