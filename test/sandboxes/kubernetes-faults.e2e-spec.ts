@@ -181,6 +181,7 @@ describe('sandboxes on an API server with faults', () => {
         () => false,
       ),
     );
+    expect(await listed()).toEqual([`${one.id} stopped`]);
   });
 
   it('tells of a program that ends without being asked', async () => {

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { RawData, WebSocket } from 'ws';
 import { type ApiServer } from './api-server.js';
 
@@ -9,6 +10,14 @@ const ERROR_CHANNEL = 1;
 /** The first frame of each channel holds the port's number. */
 const PORT_BYTES = 2;
 const MAX_ERROR_TEXT = 500;
+/**
+ * A node looks the pod up by its name, and may find the one that had it before and has ended. Nothing has arrived anywhere
+ * then, so that another tunnel, which finds the right one sooner or later, gets the same bytes.
+ */
+const FORMER_POD = /network namespace for sandbox .* is closed|sandbox .* (is not running|not found)/;
+const MAX_ATTEMPTS = 12;
+const ATTEMPT_PAUSE_MS = 50;
+const MAX_REPEATED_BYTES = 256 * 1024;
 
 /** A port of a container, as the API server reaches it. */
 export interface PodPort {
@@ -25,7 +34,8 @@ export interface PodPort {
  */
 export async function connectToPod(api: ApiServer, { namespace, pod, port }: PodPort): Promise<Socket> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/portforward`;
-  return new PodSocket(await api.webSocket(path, [PROTOCOL], { ports: port }));
+  const open = (): Promise<WebSocket> => api.webSocket(path, [PROTOCOL], { ports: port });
+  return new PodSocket(await open(), open);
 }
 
 /**
@@ -33,20 +43,51 @@ export async function connectToPod(api: ApiServer, { namespace, pod, port }: Pod
  * it for what it is: an open connection.
  */
 class PodSocket extends Socket {
-  readonly #frames: WebSocket;
+  #frames: WebSocket;
+  readonly #open: () => Promise<WebSocket>;
   /** Channels whose first frame has yet to come. */
-  readonly #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+  #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+  /** What was sent before anything came back; null: something has, or it was too much to keep. */
+  #sent: Buffer[] | null = [];
+  #attempts = 1;
 
-  constructor(frames: WebSocket) {
+  constructor(frames: WebSocket, open: () => Promise<WebSocket>) {
     super();
     this.#frames = frames;
+    this.#open = open;
     // Before the caller listens; `close` follows each error.
     this.on('error', () => undefined);
+    this.once('close', () => this.#frames.terminate());
+    this.#listen(frames);
+  }
+
+  #listen(frames: WebSocket): void {
     frames.binaryType = 'nodebuffer';
-    frames.on('message', (data) => this.#receive(data));
-    frames.on('error', (error) => this.destroy(error));
-    frames.once('close', () => this.push(null));
-    this.once('close', () => frames.terminate());
+    frames.on('message', (data) => {
+      if (frames === this.#frames) {
+        this.#receive(data);
+      }
+    });
+    frames.on('error', (error) => (frames === this.#frames ? this.destroy(error) : undefined));
+    frames.once('close', () => (frames === this.#frames ? this.push(null) : undefined));
+  }
+
+  /** Sends the same to another tunnel. */
+  async #repeat(sent: readonly Buffer[]): Promise<void> {
+    const former = this.#frames;
+    this.#attempts += 1;
+    this.#unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+    await delay(ATTEMPT_PAUSE_MS);
+    const frames = await this.#open();
+    this.#frames = frames;
+    former.terminate();
+    if (this.destroyed) {
+      frames.terminate();
+      return;
+    }
+    this.#listen(frames);
+    sent.forEach((bytes) => frames.send(Buffer.concat([Buffer.of(DATA_CHANNEL), bytes])));
+    frames.resume();
   }
 
   override _read(): void {
@@ -89,7 +130,14 @@ class PodSocket extends Socket {
 
   #send(bytes: Buffer, done: (error?: Error | null) => void): void {
     this.#noteActivity();
-    this.#frames.send(Buffer.concat([Buffer.of(DATA_CHANNEL), bytes]), (error) => done(error));
+    this.#sent?.push(bytes);
+    if (this.#sent !== null && this.#sent.reduce((sum, { length }) => sum + length, 0) > MAX_REPEATED_BYTES) {
+      this.#sent = null;
+    }
+    // A tunnel that has closed is about to be replaced, or its end is reported another way.
+    this.#frames.send(Buffer.concat([Buffer.of(DATA_CHANNEL), bytes]), (error) =>
+      done(this.#sent === null ? error : null),
+    );
   }
 
   #receive(data: RawData): void {
@@ -104,8 +152,16 @@ class PodSocket extends Socket {
       return;
     }
     if (channel === ERROR_CHANNEL) {
-      this.destroy(new Error(bytes.toString('utf8').slice(0, MAX_ERROR_TEXT)));
+      const text = bytes.toString('utf8').slice(0, MAX_ERROR_TEXT);
+      if (this.#sent === null || this.#attempts >= MAX_ATTEMPTS || !FORMER_POD.test(text)) {
+        this.destroy(new Error(text));
+        return;
+      }
+      // Its own end says nothing about this connection.
+      this.#frames.removeAllListeners('close');
+      this.#repeat(this.#sent).catch((error: Error) => this.destroy(error));
     } else if (channel === DATA_CHANNEL) {
+      this.#sent = null;
       this.#noteActivity();
       if (!this.push(bytes)) {
         this.#frames.pause();

@@ -86,11 +86,11 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, () => this.#run(launch, signal, 'create'));
+    await this.#queue.run(launch.id, () => this.#runUntilAborted(launch, signal, 'create'));
   }
 
   override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, () => this.#run(launch, signal, 'require'));
+    await this.#queue.run(launch.id, () => this.#runUntilAborted(launch, signal, 'require'));
   }
 
   override async inspect(id: string): Promise<SandboxFacts> {
@@ -170,6 +170,22 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
     const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.#options);
     return hash('sha256', JSON.stringify([template, manifest]));
+  }
+
+  /** A start that was given up throws why it was, unless it knows more. */
+  async #runUntilAborted(
+    launch: SandboxLaunch,
+    signal: AbortSignal,
+    missing: 'create' | 'require',
+  ): Promise<void> {
+    try {
+      await this.#run(launch, signal, missing);
+    } catch (error) {
+      if (!(error instanceof SandboxBackendError)) {
+        signal.throwIfAborted();
+      }
+      throw error;
+    }
   }
 
   /** @param missing what to do when the cluster has no such sandbox */

@@ -16,6 +16,8 @@ const LOOK_AGAIN_MS = 2_000;
 /** A start that takes longer says why. */
 const SAY_WHY_MS = 2_000;
 const MIN_POLL_MS = 10;
+/** A node may have attached to the pod that had the name before. */
+const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
 const ALIVE_TIMEOUT_MS = 2_000;
 const MAX_ALIVE_BYTES = 64 * 1024;
@@ -149,7 +151,10 @@ export class PodStart {
     if (mayHaveKey && (await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
       return null;
     }
-    const isDue = this.#written?.uid !== pod.uid || performance.now() - this.#written.at > KEY_AGAIN_MS;
+    const isDue =
+      this.#writeFailed ||
+      this.#written?.uid !== pod.uid ||
+      performance.now() - this.#written.at > KEY_AGAIN_MS;
     if (isDue) {
       await this.#write(pod);
     }
@@ -160,8 +165,12 @@ export class PodStart {
   async #untilAssigned(pod: ObservedPod): Promise<number | null> {
     const endsAt = performance.now() + KEY_AGAIN_MS;
     for (let pauseMs = MIN_POLL_MS; performance.now() < endsAt; pauseMs *= POLL_GROWTH) {
-      if ((await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
+      const aliveness = await readAliveness(this.tools, pod, this.signal);
+      if (aliveness === 'assigned') {
         return null;
+      }
+      if (aliveness === 'unassigned' && this.#writeFailed) {
+        return WRITE_AGAIN_MS;
       }
       await delay(pauseMs, undefined, { signal: this.signal });
       const known = this.tools.objects.knownPod(pod.name);

@@ -119,6 +119,18 @@ describe('sandboxFacts', () => {
     expect(sandboxFacts(other, REACH).exit?.cause).toContain('removed by something else');
   });
 
+  it('says that a pod which ends was deleted, unless the sandbox is suspended', () => {
+    const ended = readPod({
+      ...POD,
+      metadata: { ...POD.metadata, deletionTimestamp: '2026-11-22T21:20:00Z' },
+      status: terminated({ exitCode: 0, reason: 'Completed' }),
+    });
+    const { sandbox } = found(null);
+    expect(sandboxFacts({ sandbox, pod: ended }, REACH).exit?.cause).toContain('removed by something else');
+    const suspended = { ...sandbox, mode: 'Suspended' as const };
+    expect(sandboxFacts({ sandbox: suspended, pod: ended }, REACH).exit).toMatchObject({ code: 0 });
+  });
+
   it.each([
     ['is about to have its pod', 'running', { metadata: { ...SANDBOX.metadata, annotations: {} } }],
     ['is suspended', 'stopped', { spec: { operatingMode: 'Suspended' } }],

@@ -1,5 +1,6 @@
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { jsonText, parseJson } from '../../../../common/json-access.js';
 import { AGENT_CONTAINER } from './sandbox-manifest.js';
 
 /** The fifth version can close the standard input. */
@@ -36,7 +37,13 @@ export async function writeToStandardInput(
   socket.once('close', () => resolve());
   socket.on('message', (data) => {
     const frame = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
-    if (frame[0] === STATUS) {
+    if (frame[0] !== STATUS) {
+      return;
+    }
+    const status = parseJson(frame.subarray(1).toString('utf8'));
+    if (jsonText(status, 'status') === 'Failure') {
+      reject(new ApiServerError(jsonText(status, 'message') ?? 'the attach failed', null, null));
+    } else {
       resolve();
     }
   });

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { jsonAt } from '../../src/common/json-access.js';
+import { SandboxBackendError, type SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { until } from '../support/until.js';
+import { AGENT_IMAGE, KUBECONFIG, KubernetesHarness } from './kubernetes.harness.js';
+
+const SIGNAL = new AbortController().signal;
+const MISSING_IMAGE = 'registry.invalid/nobody/has-this:1';
+/** Takes memory until it is ended. */
+const GREEDY = '--import=data:text/javascript,globalThis.k=[];for(;;)k.push(Buffer.alloc(16777216,1))';
+const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
+
+describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wrong', () => {
+  jest.setTimeout(120_000);
+  let harness: KubernetesHarness;
+
+  beforeEach(async () => {
+    harness = await KubernetesHarness.make();
+  });
+
+  afterEach(async () => {
+    await harness.close();
+  });
+
+  async function started(launch: SandboxLaunch): Promise<SandboxClient> {
+    await harness.backend.start(launch, SIGNAL);
+    return await sandboxAnswers(harness.backend, launch);
+  }
+
+  async function failureOf(launch: SandboxLaunch): Promise<string> {
+    const failure: unknown = await harness.backend.start(launch, SIGNAL).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(SandboxBackendError);
+    return String(failure);
+  }
+
+  it('names an image that nobody has, and starts with another one afterwards', async () => {
+    const launch = harness.launch();
+    expect(
+      await failureOf({
+        ...launch,
+        program: { kind: 'image', image: MISSING_IMAGE, args: [] },
+        workingDir: 'project',
+      }),
+    ).toContain(`the image ${MISSING_IMAGE} cannot be pulled`);
+    await harness.backend.pause(launch.id);
+    expect((await (await started(launch)).run('echo here')).stdout).toBe('here\n');
+  });
+
+  it("has the scheduler's text where no node has room", async () => {
+    const lines: string[] = [];
+    const launch = harness.launch({ memoryMb: 16 * 1024 * 1024, onProgress: (line) => lines.push(line) });
+    expect(await failureOf(launch)).toContain('no node of the cluster can run its pod: 0/');
+    expect(lines[0]).toMatch(/^its pod waits for a node: .*[Ii]nsufficient memory/);
+    await harness.backend.remove(launch.id);
+    expect((await harness.backend.inspect(launch.id)).state).toBe('missing');
+  });
+
+  it('reports memory that was used up', async () => {
+    const launch = harness.imageLaunch(AGENT_IMAGE, { env: { NODE_OPTIONS: GREEDY }, memoryMb: 128 });
+    await harness.backend.start(launch, SIGNAL);
+    await until(async () => (await harness.backend.inspect(launch.id)).state === 'stopped');
+    expect((await harness.backend.inspect(launch.id)).exit).toMatchObject({ code: 137, outOfMemory: true });
+  });
+
+  it('takes a pod that somebody has deleted for an exit, and starts again with all files', async () => {
+    const launch = harness.launch();
+    const client = await started(launch);
+    await client.run('echo kept > file');
+    let changes = 0;
+    harness.backend.onChange(() => {
+      changes += 1;
+    });
+    await harness.api.call(harness.podPath(launch.id), { method: 'DELETE' });
+    await until(async () => (await harness.backend.inspect(launch.id)).state === 'stopped');
+    expect((await harness.backend.inspect(launch.id)).exit?.cause).toContain('removed by something else');
+    expect(changes).toBeGreaterThan(0);
+    // Also when the controller has made another one, which has no key.
+    await until(
+      async () => jsonAt(await harness.api.find(harness.podPath(launch.id)), 'status', 'phase') === 'Running',
+    );
+    expect((await harness.backend.inspect(launch.id)).state).toBe('stopped');
+    await harness.backend.pause(launch.id);
+    await harness.backend.resume(launch, SIGNAL);
+    expect((await (await sandboxAnswers(harness.backend, launch)).run('cat file')).stdout).toBe('kept\n');
+  });
+
+  it('goes on where a service died between the creation and the key', async () => {
+    const launch = harness.launch();
+    const control = new AbortController();
+    const start = harness.another().start(launch, control.signal);
+    start.catch(() => undefined);
+    await until(async () => (await harness.backend.inspect(launch.id)).state === 'running');
+    control.abort(new Error('the service died'));
+    await expect(start).rejects.toThrow('the service died');
+    expect((await (await started(launch)).run('echo here')).stdout).toBe('here\n');
+  });
+
+  it('tells no other service apart: what one has started, another one pauses and removes', async () => {
+    const launch = harness.launch();
+    await started(launch);
+    const other = harness.another();
+    await other.prepare();
+    expect((await other.list()).map(({ id, state }) => `${id} ${state}`)).toEqual([`${launch.id} running`]);
+    await other.pause(launch.id);
+    expect((await harness.backend.inspect(launch.id)).state).toBe('stopped');
+    await other.remove(launch.id);
+    expect(await other.list()).toEqual([]);
+  });
+
+  it('runs our agent server in an image that has none of ours as its own', async () => {
+    // The same image under the name of its digest is another one to the backend: it copies ours into it.
+    const image = AGENT_IMAGE.includes(':') ? `docker.io/library/${AGENT_IMAGE}` : AGENT_IMAGE;
+    const launch = harness.launch({ program: { kind: 'native', image } });
+    const client = await started(launch);
+    const { stdout } = await client.run(
+      'id -u; pwd; cat /opt/slipway/bin/node >/dev/null 2>&1 || echo unreadable',
+    );
+    expect(stdout).toBe('10001\n/workspace/project\nunreadable\n');
+  });
+});
