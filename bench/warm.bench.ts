@@ -18,9 +18,6 @@ export async function benchWarm(): Promise<Outcome[]> {
     return await withSandboxService(environment, async (service) => {
       const [warmClient, coldClient] = service.clients;
       const model = { llm_model: 'openai/scripted', llm_api_key: 'sk-bench', llm_base_url: llm.url };
-      const store = async (client: HttpClient, settings: object): Promise<void> => {
-        await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(settings) });
-      };
       await store(warmClient, model);
       await store(coldClient, { ...model, remote_runtime_resource_factor: 2 });
       const warm: number[] = [];
@@ -64,4 +61,8 @@ async function readyCount({ database }: SandboxService): Promise<number> {
     `SELECT count(*)::int AS count FROM warm_sandboxes WHERE status = 'READY'`,
   );
   return rows[0]?.count ?? 0;
+}
+
+async function store(client: HttpClient, settings: object): Promise<void> {
+  await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(settings) });
 }
