@@ -1,7 +1,7 @@
-import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonText } from '../src/common/json-access.js';
+import { firstOwnAddress } from '../test/support/own-address.js';
 import { BareSandbox, BenchNamespace } from './support/bare-sandbox.js';
 import { freePort } from './support/fixtures.js';
 import { residentMemoryMb } from './support/process-usage.js';
@@ -159,13 +159,12 @@ async function started(client: SandboxService['clients'][0]): Promise<string> {
 
 /** An address of this machine at which pods reach it. */
 async function nodeAddress({ core }: BenchNamespace): Promise<string> {
-  const own = Object.values(networkInterfaces())
-    .flatMap((each) => each ?? [])
-    .map(({ address }) => address);
   const { items } = await core.listNode();
-  const addresses = items.flatMap(({ status }) => (status?.addresses ?? []).map(({ address }) => address));
-  const shared = addresses.find((address) => own.includes(address));
-  if (shared === undefined) {
+  const addresses = items.flatMap(({ status }) => status?.addresses ?? []);
+  const shared = await firstOwnAddress(
+    addresses.filter(({ type }) => type === 'InternalIP').map(({ address }) => address),
+  );
+  if (shared === null) {
     throw new Error('this machine is no node of the cluster, so it does not reach its pods');
   }
   return shared;

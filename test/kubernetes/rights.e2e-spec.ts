@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ascending } from '../../src/common/compare.js';
 import { until } from '../support/until.js';
@@ -10,6 +11,8 @@ import { KubernetesWorld } from './support/kubernetes-world.js';
 import { ROLE_FILES } from './support/test-cluster.js';
 
 jest.setTimeout(180_000);
+
+const SPECS = [{ id: 'slipway' }, { id: 'huge', resources: { cpu: 1024, memory_mb: 512 } }];
 
 describe('what the API server authorises', () => {
   it.each([
@@ -38,7 +41,9 @@ describeInCluster('the Role of deploy/kubernetes', () => {
     world = await KubernetesWorld.open();
     // The second one finds the policy of the first.
     await world.journey.stop(await world.start({ SANDBOX_REACH: 'proxy' }));
-    await world.start({ SANDBOX_REACH: 'proxy' });
+    const specs = path.join(path.dirname(world.journey.dataDir), 'specs.json');
+    await writeFile(specs, JSON.stringify(SPECS));
+    await world.start({ SANDBOX_REACH: 'proxy', SANDBOX_SPECS_FILE: specs });
     user = await world.journey.createUser();
   });
 
@@ -57,6 +62,10 @@ describeInCluster('the Role of deploy/kubernetes', () => {
     const killed = text(await user.sandbox(sandboxId), 'id');
     await user.run(sandboxId, 'kill 1').catch(() => null);
     await user.sandboxIn(killed, 'ERROR');
+    // Whether a node is on its way is among the events of a pod.
+    const huge = text(await user.post('/api/v1/sandboxes?sandbox_spec_id=huge'), 'id');
+    await user.sandboxIn(huge, 'ERROR');
+    await user.remove(`/api/v1/sandboxes/${huge}`);
     await user.remove(`/api/v1/sandboxes/${sandboxId}`);
     await until(async () => (await world.cluster.remains(world.namespace, sandboxId)).length === 0);
 

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import {
   CoreV1Api,
@@ -11,6 +10,7 @@ import {
   type V1Role,
 } from '@kubernetes/client-node';
 import { parse } from 'yaml';
+import { firstOwnAddress } from '../../support/own-address.js';
 import { ApiServerProxy } from './api-server-proxy.js';
 
 export const DEPLOY = path.join(import.meta.dirname, '../../../deploy/kubernetes');
@@ -57,18 +57,17 @@ export class TestCluster {
     const config = new KubeConfig();
     config.loadFromFile(CLUSTER);
     const { items } = await config.makeApiClient(CoreV1Api).listNode();
-    const nodes = items.flatMap(({ status }) => (status?.addresses ?? []).map(({ address }) => address));
-    const own = Object.values(networkInterfaces())
-      .flatMap((addresses) => addresses ?? [])
-      .map(({ address }) => address);
-    const shared = nodes.find((address) => own.includes(address));
+    const nodes = items.flatMap(({ status }) => status?.addresses ?? []);
+    const shared = await firstOwnAddress(
+      nodes.filter(({ type }) => type === 'InternalIP').map(({ address }) => address),
+    );
     const host = process.env['SLIPWAY_TEST_HOST_ADDRESS'] ?? shared;
-    if (host === undefined) {
+    if (host === null) {
       throw new Error(
         'pods have to reach the fakes of the tests: set SLIPWAY_TEST_HOST_ADDRESS to an address of this machine that they reach',
       );
     }
-    return new TestCluster(config, host, shared !== undefined);
+    return new TestCluster(config, host, shared !== null);
   }
 
   /** A namespace for sandboxes as `deploy/kubernetes` makes it, and the account of a service that may use it. */
