@@ -196,15 +196,15 @@ export class AgentServerHttp {
     call: AgentServerCall = {},
   ): Promise<AgentServerResponse> {
     if (call.isPoll === true) {
-      return this.request(target, path, call, currentSpan());
+      return this.#request(target, path, call, currentSpan());
     }
     return traced(
       () => callSpan(path, call),
-      (span) => this.request(target, path, call, span),
+      (span) => this.#request(target, path, call, span),
     );
   }
 
-  private async request(
+  async #request(
     target: AgentServerTarget,
     path: string,
     call: AgentServerCall,

@@ -33,6 +33,7 @@ describe('EventStream', () => {
   it('sends a heartbeat every fifteen seconds', async () => {
     const { body } = await fetch(url);
     const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader?.read())?.value).toBe('retry: 1000\nid: 0\n\n');
     jest.advanceTimersByTime(14_999);
     await turn();
     jest.advanceTimersByTime(1);
