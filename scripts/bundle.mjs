@@ -1,5 +1,5 @@
 // Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
-// them takes longer than running them (docs/adr/0031, 0041).
+// them takes longer than running them (docs/adr/0031, 0040).
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
