@@ -41,8 +41,8 @@ const RECEIVE_TIMEOUT_MS = 20_000;
 const UPLOAD_TIMEOUT_MS = 3_600_000;
 /** Longer than balancers keep idle connections (60 s), so that none sends a request just as we close. */
 const KEEP_ALIVE_MS = 75_000;
-/** Headers that browser clients may read. */
 const LOOPBACK = '127.0.0.1';
+/** Headers that browser clients may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
 /** Whether a request names the server that it came to. */
