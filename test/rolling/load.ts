@@ -111,10 +111,16 @@ export class Load {
       this.#isOver = true;
       await Promise.all(loops);
     }
-    const stored = await this.#stored();
+    // After a kill another replica goes on reading the agent server's log when the lease of the dead one ends.
     const deadline = performance.now() + CATCH_UP_MS;
-    while (followers.some(({ numbers }) => numbers.length < stored.length) && performance.now() < deadline) {
+    let stored = await this.#stored();
+    while (
+      (this.#sent.some((number) => !stored.includes(number)) ||
+        followers.some(({ numbers }) => numbers.length < stored.length)) &&
+      performance.now() < deadline
+    ) {
       await wait(PAUSE_MS.polls);
+      stored = await this.#stored();
     }
     followers.forEach((follower) => follower.stop());
     await Promise.all(following);
