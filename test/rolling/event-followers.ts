@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RawData, WebSocket } from 'ws';
 import { jsonAt, jsonList, jsonText, parseJson } from '../../src/common/json-access.js';
@@ -162,7 +161,10 @@ export class SocketFollower implements Followed {
       failure = null;
     });
     socket.on('message', (data) => this.#take(parseJson(textOf(data)), since));
-    const [code] = (await once(socket, 'close')) as [number];
+    // Not events.once: it rejects when the handshake is lost with a replica, which is for the tally to judge.
+    const code = await new Promise<number>((resolve) => {
+      socket.once('close', resolve);
+    });
     if (this.#isStopped) {
       return;
     }
