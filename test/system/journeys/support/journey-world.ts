@@ -138,6 +138,11 @@ export class JourneyWorld {
     return service;
   }
 
+  /** Every line that its services have printed. */
+  get logLines(): string[] {
+    return this.logs.flat();
+  }
+
   /** Ends it as an outage does: at once. */
   async kill(service: ServiceProcess): Promise<void> {
     process.kill(service.pid, 'SIGKILL');

@@ -1,0 +1,99 @@
+import { text } from '../system/journeys/support/api-client.js';
+import { countOperations, type FuzzTarget, WantedFailure } from './fuzz-target.js';
+import type { FuzzWorld } from './support/fuzz-world.js';
+
+/** What openapi.json cannot say of what is accepted, and what it answers on purpose. */
+const WANTED: WantedFailure[] = [
+  {
+    checks: ['RejectedPositiveData'],
+    operations: '.*',
+    statuses: [422],
+    answer: 'Expected text without NUL characters',
+    because:
+      'PostgreSQL stores no NUL, so no text may have one; a pattern at each text would hide the others.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: 'POST /api/v1/(app-conversations|app-conversations/stream-start|sandboxes)',
+    statuses: [422],
+    answer: 'This key was used for a request with another content',
+    because: 'An Idempotency-Key belongs to the request that it came with first.',
+  },
+  {
+    checks: ['AcceptedNegativeData', 'RejectedPositiveData'],
+    operations: 'POST /api/v1/sandboxes',
+    statuses: [410],
+    because: 'A key whose sandbox is deleted says so, whatever else the request has.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: 'POST /api/v1/app-conversations(/stream-start)?',
+    statuses: [422],
+    answer: 'beside suggested_task',
+    because: 'Two members exclude each other, and generated clients have no use for an `anyOf` of both.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: 'DELETE /api/v1/sandboxes/\\{id\\}',
+    statuses: [422],
+    answer: 'Expected the same id as in the path',
+    because: 'OpenAPI cannot compare two parameters.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: 'POST /api/(add-git-providers|v1/secrets/git-providers)',
+    statuses: [422],
+    answer: 'This host is not allowed here',
+    because: 'GIT_HOST_ALLOWLIST decides, and only the operator knows it.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: '(POST|PATCH) /api/v1/webhook-endpoints(/\\{id\\})?',
+    statuses: [422],
+    answer: '"url"',
+    because: 'WEBHOOK_HOST_ALLOWLIST decides, and only the operator knows it.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: '(POST /api/secrets|PUT /api/secrets/\\{name\\}|PUT /api/v1/secrets/\\{secret_id\\})',
+    statuses: [400],
+    answer: 'exists already',
+    because: 'Clients of these routes know 400 for a name that is taken.',
+  },
+  {
+    checks: ['UnsupportedMethodResponse'],
+    operations: '(GET /api/v1/users/(git-info|me)|(POST|DELETE) /api/v1/secrets/git-providers)',
+    statuses: [422],
+    because: 'For other methods the last part of the path is an id.',
+  },
+];
+
+/** The service as an administrator sees it, who may call every operation. */
+export async function serviceTarget({ journey }: FuzzWorld): Promise<FuzzTarget> {
+  const { admin } = journey;
+  const own = [await admin.get('/api/v1/users/me'), await admin.get('/api/v1/api-keys')].flat();
+  return {
+    name: 'service',
+    document: `${journey.url}/openapi.json`,
+    operations: countOperations(await admin.get('/openapi.json')),
+    url: journey.url,
+    key: journey.adminKey,
+    checks: [
+      'not_a_server_error',
+      'status_code_conformance',
+      'content_type_conformance',
+      'response_headers_conformance',
+      'response_schema_conformance',
+      'negative_data_rejection',
+      'positive_data_acceptance',
+      'unsupported_method',
+      'ignored_auth',
+      'use_after_free',
+      'ensure_resource_availability',
+    ],
+    refusals: [401, 403, 404, 409, 410, 429],
+    wanted: WANTED,
+    kept: own.map((one) => text(one, 'id').toLowerCase().replaceAll('-', '')),
+    bodies: {},
+  };
+}
