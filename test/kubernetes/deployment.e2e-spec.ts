@@ -80,7 +80,7 @@ describeInCluster('deploy/kubernetes, applied', () => {
     const { problems, lines } = await load.during(async () => {
       await trial.restart();
       const [victim = ''] = await trial.pods();
-      await tally.duringKill(() => trial.kill(victim));
+      await tally.duringFault(() => trial.kill(victim));
       await trial.untilWhole();
     });
     await load.close();

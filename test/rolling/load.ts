@@ -2,13 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { messageNumber, SocketFollower, StreamFollower } from './event-followers.js';
+import { KeptSecrets } from './kept-secrets.js';
 import { LoadClient } from './load-client.js';
 import type { Tally } from './tally.js';
 
 const STREAMS = 3;
 const SOCKETS = 2;
 /** Pauses between two requests of one kind, milliseconds: enough load that every moment of a restart is hit. */
-const PAUSE_MS = { settings: 40, tasks: 60, lists: 100, messages: 50, polls: 100, starts: 1_000 };
+const PAUSE_MS = {
+  settings: 40,
+  secrets: 80,
+  tasks: 60,
+  lists: 100,
+  messages: 50,
+  polls: 100,
+  starts: 1_000,
+};
 /** Every so many starts one has a sandbox of its own. */
 const OWN_SANDBOX_EVERY = 3;
 const START_TIMEOUT_MS = 120_000;
@@ -24,6 +33,10 @@ export interface LoadOptions {
   settings: object;
   /** A token of GitHub, for suggested tasks; null: there are none. */
   gitToken: string | null;
+  /** How often a start is sent whose answers were lost, under one key; twice unless it says so. */
+  startTries?: number;
+  /** How many starts are under way at a time; one unless it says so. */
+  starters?: number;
 }
 
 /** What the load has found. */
@@ -31,6 +44,18 @@ export interface Findings {
   /** Sentences; none when everything was as it should be. */
   problems: string[];
   lines: string[];
+  counts: LoadCounts;
+}
+
+export interface LoadCounts {
+  /** Writes that the service said it had done: settings, secrets, messages, starts. */
+  acknowledged: number;
+  /** Those that are not there afterwards, and events that a follower never got. */
+  lost: number;
+  /** Events that a follower got twice or that are stored twice, and conversations that nobody has started. */
+  doubled: number;
+  /** Starts that did not become READY. */
+  stuck: number;
 }
 
 /** The load: settings, suggested tasks, lists, starts of conversations, messages, and streams of what comes of them. */
@@ -47,18 +72,32 @@ export class Load {
   readonly #uncertain = new Set<number>();
   readonly #problems: string[] = [];
   readonly #startMs: number[] = [];
+  readonly #secrets: KeptSecrets;
+  readonly #startTries: number;
+  readonly #starters: number;
+  /** Starts whose answers were lost to the last: they may have happened. */
+  #unknownStarts = 0;
+  /** Of the starts, whether or not they have been removed again. */
+  readonly #conversationIds: Set<string>;
+  readonly #counts: LoadCounts = { acknowledged: 0, lost: 0, doubled: 0, stuck: 0 };
+  #settingsTurn = 0;
   #isOver = false;
 
   private constructor(
     admin: LoadClient,
     client: LoadClient,
     user: { userId: string; sandbox: { id: string; key: string }; conversationId: string },
+    { startTries, starters }: { startTries: number; starters: number },
   ) {
     this.#admin = admin;
     this.#client = client;
     this.#userId = user.userId;
     this.#sandbox = user.sandbox;
     this.#conversationId = user.conversationId;
+    this.#conversationIds = new Set([user.conversationId]);
+    this.#startTries = startTries;
+    this.#starters = starters;
+    this.#secrets = new KeptSecrets(client);
     this.#streams = Array.from({ length: STREAMS }, () => new StreamFollower(client, user.conversationId));
     this.#sockets = Array.from(
       { length: SOCKETS },
@@ -71,7 +110,10 @@ export class Load {
    *
    * @throws Error when one of them cannot be made
    */
-  static async prepare({ url, adminKey, settings, gitToken }: LoadOptions, tally: Tally): Promise<Load> {
+  static async prepare(
+    { url, adminKey, settings, gitToken, startTries = 2, starters = 1 }: LoadOptions,
+    tally: Tally,
+  ): Promise<Load> {
     const admin = new LoadClient(url, adminKey, tally);
     const email = `rolling-${randomUUID()}@example.com`;
     const userId = member(await admin.must('set-up', 'POST', '/api/v1/users', { body: { email } }), 'id');
@@ -87,11 +129,12 @@ export class Load {
     const task = await untilReady(client, await client.must('set-up', 'POST', START, { body: {} }));
     const sandboxId = member(task, 'sandbox_id');
     const [sandbox] = listOf(await client.must('set-up', 'GET', `/api/v1/sandboxes?id=${sandboxId}`));
-    return new Load(admin, client, {
+    const user = {
       userId,
       sandbox: { id: sandboxId, key: member(sandbox, 'session_api_key') },
       conversationId: member(task, 'app_conversation_id'),
-    });
+    };
+    return new Load(admin, client, user, { startTries, starters });
   }
 
   /** Keeps everything busy until the work is done, and then waits until everybody has got everything. */
@@ -100,10 +143,13 @@ export class Load {
     const following = followers.map((follower) => follower.run());
     const loops = [
       this.#repeat(PAUSE_MS.settings, (turn) => this.#changeSettings(turn)),
+      this.#repeat(PAUSE_MS.secrets, (turn) => this.#secrets.change(turn)),
       this.#repeat(PAUSE_MS.tasks, () => this.#readTasks()),
       this.#repeat(PAUSE_MS.lists, () => this.#readLists()),
       this.#repeat(PAUSE_MS.messages, (turn) => this.#sendMessage(turn)),
-      this.#repeat(PAUSE_MS.starts, (turn) => this.#start(turn)),
+      ...Array.from({ length: this.#starters }, (_, starter) =>
+        this.#repeat(PAUSE_MS.starts, (turn) => this.#start(turn, starter)),
+      ),
     ];
     try {
       await work();
@@ -115,8 +161,7 @@ export class Load {
     const deadline = performance.now() + CATCH_UP_MS;
     let stored = await this.#stored();
     while (
-      (this.#sent.some((number) => !stored.includes(number)) ||
-        followers.some(({ numbers }) => numbers.length < stored.length)) &&
+      (missing(this.#sent, stored) > 0 || followers.some(({ numbers }) => numbers.length < stored.length)) &&
       performance.now() < deadline
     ) {
       await wait(PAUSE_MS.polls);
@@ -124,6 +169,7 @@ export class Load {
     }
     followers.forEach((follower) => follower.stop());
     await Promise.all(following);
+    await this.#lookAtWrites();
     return this.#findings(await this.#stored());
   }
 
@@ -147,10 +193,33 @@ export class Load {
     const stored = await this.#client.send('settings', 'POST', '/api/settings', {
       body: { git_user_name: name },
     });
-    const shown = stored && (await this.#client.send('settings', 'GET', '/api/settings'));
+    if (!stored) {
+      return;
+    }
+    this.#settingsTurn = turn;
+    this.#counts.acknowledged += 1;
+    const shown = await this.#client.send('settings', 'GET', '/api/settings');
     if (shown && jsonText(shown.body, 'git_user_name') !== name) {
+      this.#counts.lost += 1;
       this.#problems.push(`settings were stored as "${name}" and read as ${JSON.stringify(shown.body)}`);
     }
+  }
+
+  /** What was acknowledged at any time is there in the end, and nothing that nobody has asked for. */
+  async #lookAtWrites(): Promise<void> {
+    const shown = jsonText(await this.#client.must('settings', 'GET', '/api/settings'), 'git_user_name');
+    // A later write may have been done whose answer was lost.
+    const lost = Number(/\d+$/.exec(shown ?? '')?.[0] ?? 0) < this.#settingsTurn ? ['the last settings'] : [];
+    lost.push(...(await this.#secrets.lost()));
+    const path = '/api/v1/app-conversations/search?limit=100';
+    const left = jsonList(await this.#client.must('lists', 'GET', path), 'items');
+    const strangers = left
+      .filter((each) => !this.#conversationIds.has(member(each, 'id')))
+      .slice(this.#unknownStarts);
+    this.#counts.lost += lost.length;
+    this.#counts.doubled += strangers.length;
+    this.#problems.push(...lost.map((what) => `lost: ${what}`));
+    this.#problems.push(...strangers.map((each) => `nobody has started conversation ${member(each, 'id')}`));
   }
 
   async #readTasks(): Promise<void> {
@@ -175,23 +244,31 @@ export class Load {
   }
 
   /** Starts a conversation, waits until it is there, and removes it. A request that is lost is sent again under its key. */
-  async #start(turn: number): Promise<void> {
+  async #start(turn: number, starter: number): Promise<void> {
     const startedAt = performance.now();
-    const hasOwnSandbox = turn % OWN_SANDBOX_EVERY === 0;
+    const hasOwnSandbox = (turn + starter) % OWN_SANDBOX_EVERY === 0;
     const body = hasOwnSandbox ? {} : { sandbox_id: this.#sandbox.id };
-    const headers = { 'Idempotency-Key': `${this.#userId}-${turn}` };
+    const headers = { 'Idempotency-Key': `${this.#userId}-${starter}-${turn}` };
     const send = () => this.#client.send('starts', 'POST', START, { body, headers });
-    const answer = (await send()) ?? (await send());
+    let answer = await send();
+    for (let tries = 1; answer === null && tries < this.#startTries; tries += 1) {
+      await wait(tries === 1 ? 0 : PAUSE_MS.starts);
+      answer = await send();
+    }
     if (answer === null) {
+      this.#unknownStarts += 1;
       return;
     }
+    this.#counts.acknowledged += 1;
     try {
       const task = await untilReady(this.#client, answer.body);
       this.#startMs.push(performance.now() - startedAt);
       const id = member(task, 'app_conversation_id');
+      this.#conversationIds.add(id);
       // A sandbox is removed with its last conversation.
       await this.#client.send('removals', 'DELETE', `/api/v1/app-conversations/${id}`);
     } catch (error) {
+      this.#counts.stuck += 1;
       this.#problems.push(`a start: ${String(error)}`);
     }
   }
@@ -217,6 +294,10 @@ export class Load {
   #findings(stored: readonly number[]): Findings {
     const { tally } = this.#client;
     const problems = [...this.#problems];
+    const counts = { ...this.#counts };
+    counts.acknowledged += this.#sent.length + this.#secrets.acknowledged;
+    counts.lost += missing(this.#sent, stored);
+    counts.doubled += stored.length - new Set(stored).size;
     const certain = stored.filter((number) => !this.#uncertain.has(number));
     if (certain.join() !== this.#sent.join()) {
       problems.push(`${this.#sent.length} messages were acknowledged, and ${certain.length} are stored`);
@@ -227,6 +308,8 @@ export class Load {
       const gaps = sum((each) => each.gaps) + sum(({ numbers }) => missing(stored, numbers));
       const doubled =
         sum((each) => each.doubled) + sum(({ numbers }) => numbers.length - new Set(numbers).size);
+      counts.lost += gaps;
+      counts.doubled += doubled;
       const disordered = followers.filter(({ numbers }) => !isAscending(numbers)).length;
       if (gaps + doubled + disordered > 0) {
         problems.push(`${what}: ${gaps} gaps, ${doubled} doubled, ${disordered} out of order`);
@@ -241,13 +324,13 @@ export class Load {
     };
     const lines = [
       `requests ${tally.requests} in ${tally.seconds.toFixed(1)} s (${tally.kinds})`,
-      `failed ${tally.failures.length}, lost with killed replicas ${tally.lostAtKills}, connections refused ${tally.refused}`,
+      `failed ${tally.failures.length}, lost during faults ${tally.lostAtFaults}, connections refused ${tally.refused}`,
       summarize('event streams', this.#streams),
       summarize('WebSockets', this.#sockets),
       `messages ${this.#sent.length} acknowledged, ${stored.length} stored; starts ${this.#startMs.length}, the slowest ${Math.round(Math.max(0, ...this.#startMs))} ms`,
     ];
     tally.failures.forEach(({ what, reason, at }) => problems.push(`${what} at ${at} s: ${reason}`));
-    return { problems, lines };
+    return { problems, lines, counts };
   }
 }
 

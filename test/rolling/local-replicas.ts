@@ -42,7 +42,7 @@ export class LocalReplicas {
   /** Ends a replica at once (`kill -9`), then starts another one in its place. */
   async kill(index: number, tally: Tally): Promise<void> {
     const old = this.#at(index);
-    await tally.duringKill(() => this.#world.kill(old));
+    await tally.duringFault(() => this.#world.kill(old));
     this.#replicas[index] = await this.#startOne();
     this.#balancer.remove(old.url);
   }

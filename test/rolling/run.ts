@@ -94,7 +94,7 @@ async function loadService(url: string): Promise<Findings> {
       await step(`restart ${done + 1}`, () => shell(restart ?? ''));
     }
     if (kill !== undefined) {
-      await step('kill', () => tally.duringKill(() => shell(kill)));
+      await step('kill', () => tally.duringFault(() => shell(kill)));
     }
   });
 }

@@ -1,4 +1,4 @@
-/** A request that failed, and was not under way at a replica that was killed. */
+/** A request that failed, and was not under way during a fault. */
 export interface Failure {
   what: string;
   reason: string;
@@ -10,20 +10,25 @@ export interface Failure {
 export class Tally {
   readonly failures: Failure[] = [];
   requests = 0;
-  /** Requests under way when a replica was killed, and lost with it. */
-  lostAtKills = 0;
+  /** Requests under way during a fault (a replica was killed, the database was away), and lost with it. */
+  lostAtFaults = 0;
   /** Connections that were refused, so that the client tried again; nothing had been sent. */
   refused = 0;
   readonly #begun = performance.now();
-  readonly #kills: { from: number; to: number }[] = [];
+  readonly #faults: { from: number; to: number }[] = [];
   readonly #byKind = new Map<string, number>();
 
-  /** Kills a replica: what is under way there meanwhile is lost. */
-  async duringKill(kill: () => Promise<void>): Promise<void> {
+  /** Does damage: what is under way meanwhile may be lost. It lasts until the work is done. */
+  async duringFault(work: () => Promise<void>): Promise<void> {
     const span = { from: performance.now(), to: Infinity };
-    this.#kills.push(span);
-    await kill();
+    this.#faults.push(span);
+    await work();
     span.to = performance.now();
+  }
+
+  /** How often damage was done. */
+  get faults(): number {
+    return this.#faults.length;
   }
 
   /** @param what the kind of request */
@@ -35,13 +40,13 @@ export class Tally {
 
   /**
    * @param startedAt what `begin` returned
-   * @returns whether it was under way at a replica that was killed
+   * @returns whether it was under way during a fault
    */
   fail(what: string, startedAt: number, reason: string): boolean {
     const now = performance.now();
-    const isLost = this.#kills.some(({ from, to }) => startedAt <= to && from <= now);
+    const isLost = this.#faults.some(({ from, to }) => startedAt <= to && from <= now);
     if (isLost) {
-      this.lostAtKills += 1;
+      this.lostAtFaults += 1;
     } else {
       this.failures.push({ what, reason, at: Math.round((startedAt - this.#begun) / 100) / 10 });
     }

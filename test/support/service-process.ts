@@ -35,6 +35,8 @@ export interface ServiceProcessOptions {
   environment: Record<string, string>;
   /** Arguments of Node itself (`--cpu-prof`). */
   nodeArgs?: string[];
+  /** Gets the process id at once, so that a test may end it before it listens. */
+  onSpawn?: (pid: number) => void;
 }
 
 /**
@@ -64,6 +66,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   process.once('exit', killChild);
   const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
   const log: string[] = [];
+  options.onSpawn?.(child.pid ?? 0);
   const port = await listeningPort(child, ended, log);
   return {
     pid: child.pid ?? 0,

@@ -62,11 +62,13 @@ export class JourneyWorld {
 
   /**
    * @param embedded the service starts a database of its own in its data folder
+   * @param database one that is there already, in place of one on the server of the tests
    * @param host address of this machine at which sandboxes reach the model and the git server
    * @param githubHost address of this machine at which the service reaches the API of the git host
    */
   static async open({
     embedded = false,
+    database = null as TestDatabase | null,
     host = '127.0.0.1',
     githubHost = '127.0.0.1',
   } = {}): Promise<JourneyWorld> {
@@ -76,7 +78,7 @@ export class JourneyWorld {
     const hub = { ...sampleWorld(), token: `git-token-${randomBytes(12).toString('hex')}` };
     return new JourneyWorld(
       path.join(folder, 'data'),
-      embedded ? null : await createTestDatabase(),
+      embedded ? null : (database ?? (await createTestDatabase())),
       await ScriptedLlm.start(script, { host }),
       await startGitHttpServer(`x-access-token:${hub.token}`, host),
       await startFakeGithub(hub, { host: githubHost }),
@@ -101,11 +103,20 @@ export class JourneyWorld {
     return this.database.url;
   }
 
-  /** Starts the service, on the same database and folder each time. */
-  async start(environment: Record<string, string> = {}, nodeArgs: string[] = []): Promise<ServiceProcess> {
+  /**
+   * Starts the service, on the same database and folder each time.
+   *
+   * @param onSpawn gets the process id before the service listens
+   */
+  async start(
+    environment: Record<string, string> = {},
+    nodeArgs: string[] = [],
+    onSpawn: (pid: number) => void = () => undefined,
+  ): Promise<ServiceProcess> {
     const service = await startServiceProcess({
       cwd: path.dirname(this.dataDir),
       nodeArgs,
+      onSpawn,
       environment: {
         ...(this.database && {
           DATABASE_URL: this.database.url,

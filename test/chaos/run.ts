@@ -1,0 +1,115 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { ascending } from '../../src/common/compare.js';
+import { errorMessage } from '../../src/common/errors/error-message.js';
+import { startTestServer } from '../support/test-server.js';
+import { type Amount, NotTried, type Outcome, type Scenario } from './scenario.js';
+import { type Row, summary, table } from './support/report.js';
+
+const USAGE = `npm run chaos -- [options]: damages a running service and what it needs under load, and counts what is lost.
+
+  --only NAME      scenarios with the text in their names; may be given several times
+  --short          fewer faults, and only the scenarios that fit into a minute and a half together
+  --kills NUMBER   how often the service is killed, 100 by default
+  --list           says which scenarios there are
+  --verbose        prints what clients saw
+
+It ends with 1 when something that was acknowledged is lost or doubled, a start does not become READY, a sandbox is left over,
+or the service does not come back by itself.
+
+`;
+const SCENARIO_TIMEOUT_MS = 900_000;
+const SUFFIX = '.scenario.ts';
+const ALL: Amount = { kills: 100, postgresKills: 10, rounds: 10 };
+const SHORT: Amount = { kills: 6, postgresKills: 3, rounds: 3 };
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    short: { type: 'boolean', default: false },
+    kills: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    verbose: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) {
+  process.stdout.write(USAGE);
+} else {
+  const chosen = (await loadScenarios()).filter(({ name, isShort }) =>
+    values.only.length > 0 ? values.only.some((part) => name.includes(part)) : isShort || !values.short,
+  );
+  if (chosen.length === 0) {
+    throw new Error('no scenario has such a name; see npm run chaos -- --list');
+  }
+  if (values.list) {
+    chosen.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
+  } else {
+    await main(chosen);
+  }
+}
+
+async function main(scenarios: Scenario[]): Promise<void> {
+  const given = values.short ? SHORT : ALL;
+  const amount = { ...given, ...(values.kills !== undefined && { kills: Number(values.kills) }) };
+  if (!Number.isInteger(amount.kills) || amount.kills < 1) {
+    throw new Error(`--kills is a number of at least 1, not "${values.kills}"`);
+  }
+  const server = await startTestServer();
+  const rows: Row[] = [];
+  try {
+    for (const scenario of scenarios) {
+      const before = performance.now();
+      const result = await attempt(scenario, amount);
+      const row = { name: scenario.name, result, seconds: (performance.now() - before) / 1000 };
+      rows.push(row);
+      process.stdout.write(`${summary(row, values.verbose)}\n`);
+    }
+  } finally {
+    await server.stop();
+  }
+  process.stdout.write(`\n${table(rows)}\n`);
+  const failed = rows.filter(({ result }) => isFailed(result)).length;
+  const passed = rows.filter(({ result }) => !(result instanceof Error || isFailed(result))).length;
+  process.stdout.write(`${passed} passed, ${failed} failed\n`);
+  // A scenario that was given up may still be at work.
+  process.exit(failed === 0 && passed > 0 ? 0 : 1);
+}
+
+function isFailed(result: Outcome | Error): boolean {
+  return result instanceof Error ? !(result instanceof NotTried) : result.problems.length > 0;
+}
+
+async function attempt(scenario: Scenario, amount: Amount): Promise<Outcome | Error> {
+  const stopped = new AbortController();
+  const late = wait(SCENARIO_TIMEOUT_MS, null, { signal: stopped.signal }).then(
+    () => new Error(`it has not ended after ${SCENARIO_TIMEOUT_MS / 1000} s`),
+    () => new Error('it has ended'),
+  );
+  try {
+    return await Promise.race([scenario.run(amount), late]);
+  } catch (error) {
+    return error instanceof NotTried ? error : new Error(errorMessage(error), { cause: error });
+  } finally {
+    stopped.abort();
+  }
+}
+
+async function loadScenarios(): Promise<Scenario[]> {
+  const folder = new URL('scenarios/', import.meta.url);
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith(SUFFIX))
+    .toSorted(ascending);
+  return Promise.all(names.map(async (name) => loadScenario(name, new URL(name, folder))));
+}
+
+async function loadScenario(file: string, url: URL): Promise<Scenario> {
+  const exported: Record<string, Scenario> = await import(url.href);
+  const [scenario, ...others] = Object.values(exported);
+  if (scenario === undefined || others.length > 0 || `${scenario.name}${SUFFIX}` !== file) {
+    throw new Error(`${file} must export one scenario, with the name of the file`);
+  }
+  return scenario;
+}

@@ -1,0 +1,40 @@
+import { realpathSync } from 'node:fs';
+import path from 'node:path';
+import {
+  isPostmasterOf,
+  readPostmasterPid,
+} from '../../../src/database/embedded-postgres/process-identity.js';
+import { eventually } from '../../system/journeys/support/api-client.js';
+import type { Scenario } from '../scenario.js';
+import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+
+export const embeddedPostgresKilled: Scenario = {
+  name: 'embedded-postgres-killed',
+  what: 'The embedded PostgreSQL is killed under a running service, which has to bring it back.',
+  isShort: true,
+  run: async ({ postgresKills }) =>
+    ChaosWorld.with({ embedded: true }, async (world) => {
+      await world.start();
+      const { pid } = world.service;
+      const cluster = realpathSync(path.join(world.journey.dataDir, 'postgres'));
+      const outcome = await world.underLoad(async () => {
+        for (let kill = 0; kill < postgresKills; kill += 1) {
+          await waitBetween(200, 1_500);
+          await world.tally.duringFault(async () => {
+            const victim = (await readPostmasterPid(cluster))?.pid ?? 0;
+            process.kill(victim, 'SIGKILL');
+            await eventually(() => !isPostmasterOf(cluster, victim));
+            await eventually(async () => {
+              const running = await readPostmasterPid(cluster);
+              return running !== null && isPostmasterOf(cluster, running.pid);
+            });
+            await world.untilReady();
+          });
+        }
+      });
+      if (!world.service.isRunning() || world.service.pid !== pid) {
+        outcome.problems.push('the service had to be started again');
+      }
+      return outcome;
+    }),
+};

@@ -1,0 +1,152 @@
+import { createServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Findings, Load } from '../../rolling/load.js';
+import { Tally } from '../../rolling/tally.js';
+import { startListening } from '../../support/start-listening.js';
+import type { ServiceProcess } from '../../support/service-process.js';
+import type { TestDatabase } from '../../support/test-database.js';
+import { eventually } from '../../system/journeys/support/api-client.js';
+import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
+import { outcomeOf, type Outcome } from '../scenario.js';
+
+/** More than enough for one load with its starts. */
+const MAX_RUNNING = '30';
+const START_TRIES = 40;
+const STARTERS = 2;
+/** What is left over must be gone so long after its user. */
+const CLEAN_UP_MS = 60_000;
+const POLL_MS = 50;
+
+export interface ChaosOptions {
+  /** The service has its own database, in its data folder. */
+  embedded?: boolean;
+  /** One that is there already. */
+  database?: TestDatabase | null;
+  /** Variables of the service. */
+  environment?: Record<string, string>;
+  nodeArgs?: string[];
+}
+
+/** A service under load that is damaged: it keeps its address, its database and its folder over every start. */
+export class ChaosWorld {
+  readonly tally = new Tally();
+  readonly #environment: Record<string, string>;
+  readonly #nodeArgs: string[];
+  #service: ServiceProcess | null = null;
+
+  private constructor(
+    readonly journey: JourneyWorld,
+    port: number,
+    { environment, nodeArgs }: ChaosOptions,
+  ) {
+    this.#environment = { PORT: String(port), MAX_RUNNING_SANDBOXES: MAX_RUNNING, ...environment };
+    this.#nodeArgs = nodeArgs ?? [];
+  }
+
+  /** Gives a scenario a world of its own, and takes it away afterwards. */
+  static async with<T>(options: ChaosOptions, work: (world: ChaosWorld) => Promise<T>): Promise<T> {
+    const journey = await JourneyWorld.open({
+      embedded: options.embedded ?? false,
+      database: options.database ?? null,
+    });
+    const world = new ChaosWorld(journey, await freePort(), options);
+    try {
+      return await work(world);
+    } catch (error) {
+      process.stdout.write(`${world.#service?.log.slice(-20).join('\n') ?? 'the service never ran'}\n`);
+      throw error;
+    } finally {
+      await journey.close();
+    }
+  }
+
+  get service(): ServiceProcess {
+    if (this.#service === null) {
+      throw new Error('the service has not been started');
+    }
+    return this.#service;
+  }
+
+  get url(): string {
+    return this.service.url;
+  }
+
+  async start(onSpawn?: (pid: number) => void): Promise<void> {
+    this.#service = await this.journey.start(this.#environment, this.#nodeArgs, onSpawn);
+  }
+
+  /** Kills the service, which loses what is under way there, and starts it again. */
+  async killAndRestart(): Promise<void> {
+    await this.tally.duringFault(async () => {
+      await this.journey.kill(this.service);
+      await this.start();
+      await this.untilReady();
+    });
+  }
+
+  /** Whether the service says that it can serve. */
+  async untilReady(): Promise<void> {
+    await eventually(async () => (await statusOf(`${this.url}/health/ready`)) === 200);
+  }
+
+  /**
+   * Keeps the service busy while the damage is done, then looks at everything that was acknowledged, removes the user of the
+   * load and looks for what is left of their sandboxes.
+   */
+  async underLoad(damage: (load: Load) => Promise<void>): Promise<Outcome> {
+    const load = await Load.prepare(
+      {
+        url: this.url,
+        adminKey: this.journey.adminKey,
+        settings: this.journey.modelSettings(),
+        gitToken: this.journey.hub.token,
+        startTries: START_TRIES,
+        starters: STARTERS,
+      },
+      this.tally,
+    );
+    let findings: Findings;
+    try {
+      findings = await load.during(() => damage(load));
+    } finally {
+      await load.close();
+    }
+    return outcomeOf(this.tally.faults, findings, await this.#leftOver());
+  }
+
+  /** Processes and folders of sandboxes, none of which has an owner any more. */
+  async #leftOver(): Promise<number> {
+    const count = async (): Promise<number> =>
+      this.journey.sandboxProcesses().length + (await this.journey.sandboxFolders()).length;
+    const deadline = performance.now() + CLEAN_UP_MS;
+    while ((await count()) > 0 && performance.now() < deadline) {
+      await wait(POLL_MS);
+    }
+    return await count();
+  }
+}
+
+/** The status of an answer; null when there is none. */
+export async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number | null> {
+  try {
+    const response = await fetch(url, { headers });
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return null;
+  }
+}
+
+/** Some time between two moments, so that faults hit all kinds of work. */
+export async function waitBetween(leastMs: number, mostMs: number): Promise<void> {
+  await wait(leastMs + Math.random() * (mostMs - leastMs));
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await startListening(server);
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  return port;
+}
