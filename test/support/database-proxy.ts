@@ -1,4 +1,5 @@
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 import { startListening } from './start-listening.js';
 
 /** A TCP relay in front of a test's database, so that a test can take the database away and give it back. */
@@ -6,6 +7,8 @@ export class DatabaseProxy {
   private readonly sockets = new Set<Socket>();
   private server: Server | undefined;
   private frozen = false;
+  /** What the server sends arrives so much later, in order. Milliseconds. */
+  delayMs = 0;
 
   private constructor(
     private readonly target: NetConnectOpts,
@@ -57,6 +60,18 @@ export class DatabaseProxy {
     }
   }
 
+  private delayed(): Transform {
+    return new Transform({
+      transform: (chunk: Buffer, _encoding, done) => {
+        if (this.delayMs === 0) {
+          done(null, chunk);
+        } else {
+          setTimeout(() => done(null, chunk), this.delayMs);
+        }
+      },
+    });
+  }
+
   async comeBack(): Promise<void> {
     const server = createServer((client) => {
       if (this.frozen) {
@@ -76,7 +91,8 @@ export class DatabaseProxy {
         // Either side may be cut at any time; 'close' follows.
         socket.on('error', () => undefined);
       }
-      client.pipe(upstream).pipe(client);
+      client.pipe(upstream);
+      upstream.pipe(this.delayed()).pipe(client);
     });
     this.port = await startListening(server, this.port);
     this.server = server;

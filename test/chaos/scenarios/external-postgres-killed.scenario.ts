@@ -1,0 +1,30 @@
+import type { Scenario } from '../scenario.js';
+import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ExternalPostgres, lookAtOutage } from '../support/outage.js';
+
+export const externalPostgresKilled: Scenario = {
+  name: 'external-postgres-killed',
+  what: 'A PostgreSQL that somebody else runs is killed, stays away for a while, and comes back.',
+  isShort: false,
+  run: async ({ postgresKills }) => {
+    const database = await ExternalPostgres.start();
+    // The world drops it when it closes.
+    return await ChaosWorld.with({ database }, async (world) => {
+      await world.start();
+      const outages: string[] = [];
+      const outcome = await world.underLoad(async () => {
+        for (let kill = 0; kill < postgresKills; kill += 1) {
+          await waitBetween(300, 1_500);
+          await world.tally.duringFault(async () => {
+            await database.kill();
+            outages.push(...(await lookAtOutage(world)));
+            await database.comeBack();
+            await world.untilReady();
+          });
+        }
+      });
+      outcome.problems.push(...outages);
+      return outcome;
+    });
+  },
+};

@@ -1,0 +1,92 @@
+import { mkdtemp, chmod, rm, realpath } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import {
+  connectionUrl,
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../src/database/embedded-postgres/embedded-postgres.js';
+import {
+  isPostmasterOf,
+  readPostmasterPid,
+} from '../../../src/database/embedded-postgres/process-identity.js';
+import { runMigrations } from '../../../src/database/run-migrations.js';
+import { eventually } from '../../system/journeys/support/api-client.js';
+import { type ChaosWorld, statusOf } from './chaos-world.js';
+
+const ANSWER_MS = 2_000;
+
+/** A PostgreSQL that the service did not start and does not bring back. It writes to the disk before it acknowledges. */
+export class ExternalPostgres {
+  #server: EmbeddedPostgres;
+  readonly #folder: string;
+
+  private constructor(folder: string, server: EmbeddedPostgres) {
+    this.#folder = folder;
+    this.#server = server;
+  }
+
+  static async start(): Promise<ExternalPostgres> {
+    const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'chaos-postgres-')));
+    // Under root the server runs as another user, who has to get in.
+    await chmod(folder, 0o711);
+    const server = await startEmbeddedPostgres({ dataDir: path.join(folder, 'data') });
+    await runMigrations(connectionUrl(server.connection));
+    return new ExternalPostgres(folder, server);
+  }
+
+  get url(): string {
+    return connectionUrl(this.#server.connection);
+  }
+
+  /** Ends the server at once, and does not start another one. */
+  async kill(): Promise<void> {
+    const cluster = await realpath(path.join(this.#folder, 'data/postgres'));
+    const victim = (await readPostmasterPid(cluster))?.pid ?? 0;
+    process.kill(victim, 'SIGKILL');
+    await eventually(() => !isPostmasterOf(cluster, victim));
+  }
+
+  /** Starts it again on the same files; it recovers from its log. */
+  async comeBack(): Promise<void> {
+    this.#server = await startEmbeddedPostgres({ dataDir: path.join(this.#folder, 'data') });
+  }
+
+  /** Removes it with its files. */
+  async drop(): Promise<void> {
+    await this.#server.stop();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * What the service says while its database is away: 503 with Retry-After to requests, not ready, alive.
+ *
+ * @returns sentences about what it should have said
+ */
+export async function lookAtOutage(world: ChaosWorld): Promise<string[]> {
+  const problems: string[] = [];
+  const before = performance.now();
+  const response = await fetch(`${world.url}/api/secrets`, {
+    headers: { 'X-Session-API-Key': world.journey.adminKey },
+  });
+  await response.arrayBuffer();
+  const took = performance.now() - before;
+  const retryAfter = response.headers.get('retry-after');
+  if (response.status !== 503 || retryAfter === null) {
+    problems.push(
+      `without the database a request was answered ${response.status}, Retry-After ${retryAfter}`,
+    );
+  }
+  if (took > ANSWER_MS) {
+    problems.push(`without the database an answer took ${Math.round(took)} ms`);
+  }
+  const [ready, live] = await Promise.all([
+    statusOf(`${world.url}/health/ready`),
+    statusOf(`${world.url}/health/live`),
+  ]);
+  if (ready !== 503 || live !== 200) {
+    problems.push(`without the database readiness was ${ready} and liveness ${live}`);
+  }
+  return problems;
+}
