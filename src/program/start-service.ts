@@ -7,6 +7,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
+import { JsonExpressAdapter } from '../common/requests/json-express.adapter.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
@@ -98,6 +99,7 @@ async function createApp(
   }
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.register(config, { addresses, encryptionKeys }),
+    new JsonExpressAdapter(),
     { bodyParser: false, logger, abortOnError: false },
   );
   configureApp(app);

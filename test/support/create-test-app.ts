@@ -9,6 +9,7 @@ import { configureApp } from '../../src/app.setup.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
+import { JsonExpressAdapter } from '../../src/common/requests/json-express.adapter.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
 import { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
@@ -92,7 +93,10 @@ export async function createTestApp(
     .overrideProvider(SandboxBackend)
     .useValue(sandboxBackend);
   const testing = await (ownClock ? builder : builder.overrideProvider(Clock).useValue(clock)).compile();
-  const app = testing.createNestApplication<NestExpressApplication>({ bodyParser: false, logger: false });
+  const app = testing.createNestApplication<NestExpressApplication>(new JsonExpressAdapter(), {
+    bodyParser: false,
+    logger: false,
+  });
   configureApp(app);
   try {
     await app.listen(0, '127.0.0.1');
