@@ -30,6 +30,12 @@ import { Settings } from './settings.entity.js';
 /** Everything `GET /api/settings` shows, in one statement. No row: nothing is stored for the user ($1). */
 export const LOAD_SETTINGS = loadSettings(SETTINGS_COLUMNS.map(selected));
 
+/**
+ * {@link LOAD_SETTINGS} as one JSON value: PostgreSQL describes the columns of a row with each answer, and the driver needs
+ * longer to read two dozen descriptions than to parse this.
+ */
+const LOAD_AS_JSON = `SELECT row_to_json(shown) AS settings FROM (${LOAD_SETTINGS}) AS shown`;
+
 /** {@link LOAD_SETTINGS}, with the encrypted columns beside what is shown of them. */
 const LOAD_SETTINGS_AND_KEYS = loadSettings([
   ...SETTINGS_COLUMNS.map(selected),
@@ -63,7 +69,11 @@ const MAX_NAMED_UPSERTS = 32;
  */
 @Injectable()
 export class SettingsRepository extends Repository<Settings> {
-  private readonly loadStatement = new NamedStatement<SettingsRow>('settings_load', LOAD_SETTINGS);
+  private readonly loadStatement = new NamedStatement<{ settings: SettingsRow }>(
+    'settings_load',
+    LOAD_AS_JSON,
+  );
+  /** By the columns that they set. */
   private readonly upsertStatements = new Map<string, NamedStatement<never>>();
 
   constructor(
@@ -77,7 +87,7 @@ export class SettingsRepository extends Repository<Settings> {
   /** What is stored for the user, or null when nothing is: no settings, no tool servers, no provider tokens. */
   async load(userId: string): Promise<SettingsRow | null> {
     const [row] = await this.loadStatement.run(this.dataSource, [userId]);
-    return row ?? null;
+    return row?.settings ?? null;
   }
 
   /**
@@ -132,18 +142,13 @@ export class SettingsRepository extends Repository<Settings> {
    * @throws DomainError unauthorized when the user has been removed meanwhile
    */
   async store(userId: string, changes: SettingsChanges, mcpConfig?: McpConfigColumns): Promise<boolean> {
-    const columns = [...changes.keys()];
-    const text = mcpConfig ? settingsAndMcpUpsert(columns) : settingsUpsert(columns);
     const own = this.storedValues(userId, changes);
     const record = this.audit.record(settingsEntry(userId));
     const values = mcpConfig
       ? [userId, mcpConfig.config, mcpConfig.secrets, record, this.mcpRecord(userId, mcpConfig), ...own]
       : [userId, record, ...own];
     try {
-      const statement = this.upsertStatement(text);
-      const rows: unknown = await (statement
-        ? statement.run(this.dataSource, values)
-        : this.query(text, values));
+      const rows = await this.runUpsert([...changes.keys()], mcpConfig !== undefined, values);
       return mcpConfig === undefined || (Array.isArray(rows) && rows.length > 0);
     } catch (error) {
       throw userIsGone(error) ? new DomainError('unauthorized', 'unauthorized', 'Unauthorized') : error;
@@ -207,14 +212,22 @@ export class SettingsRepository extends Repository<Settings> {
     );
   }
 
-  private upsertStatement(text: string): NamedStatement<never> | undefined {
-    const known = this.upsertStatements.get(text);
-    if (known || this.upsertStatements.size >= MAX_NAMED_UPSERTS) {
-      return known;
+  private async runUpsert(
+    columns: readonly SettingsColumn[],
+    withMcp: boolean,
+    values: readonly unknown[],
+  ): Promise<unknown> {
+    const key = `${withMcp ? 'mcp ' : ''}${columns.join(' ')}`;
+    let statement = this.upsertStatements.get(key);
+    if (!statement) {
+      const text = withMcp ? settingsAndMcpUpsert(columns) : settingsUpsert(columns);
+      if (this.upsertStatements.size >= MAX_NAMED_UPSERTS) {
+        return this.query(text, [...values]);
+      }
+      statement = new NamedStatement(`settings_upsert_${this.upsertStatements.size + 1}`, text);
+      this.upsertStatements.set(key, statement);
     }
-    const statement = new NamedStatement<never>(`settings_upsert_${this.upsertStatements.size + 1}`, text);
-    this.upsertStatements.set(text, statement);
-    return statement;
+    return statement.run(this.dataSource, values);
   }
 }
 

@@ -27,6 +27,7 @@ export interface ExposedAgentServer {
 @Injectable()
 export class SandboxUrls {
   private portsBase: { publicUrl: string; url: URL | null } | null = null;
+  private lastLabel: { host: string; base: URL; label: string | null } | null = null;
 
   constructor(
     private readonly config: AppConfig,
@@ -132,6 +133,14 @@ export class SandboxUrls {
     if (base === null || host === undefined) {
       return null;
     }
+    // Several steps of each request ask, and most requests name the same host.
+    if (this.lastLabel?.host !== host || this.lastLabel.base !== base) {
+      this.lastLabel = { host, base, label: this.parseLabel(host, base) };
+    }
+    return this.lastLabel.label;
+  }
+
+  private parseLabel(host: string, base: URL): string | null {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     const isBelow = name.endsWith(`.${base.hostname}`) && name !== new URL(this.service.publicUrl).hostname;
     return isBelow ? name.slice(0, -base.hostname.length - 1) : null;
