@@ -1,6 +1,6 @@
 // Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
 // them takes longer than running them (docs/adr/0031, 0040).
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import remapping from '@jridgewell/remapping';
@@ -9,6 +9,9 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = path.join(root, 'dist');
 const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
+
+/** The folder of the package that a module belongs to; the bundler marks modules that it has changed with a zero byte. */
+const PACKAGE = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//;
 
 /** Packages that find files of their own beside their code, or that few installations load. */
 const LEFT_OUT = ['swagger-ui-dist', 'dockerode', '@kubernetes/client-node'];
@@ -33,6 +36,7 @@ const optionalPackages = {
  * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
  * @param {object} options of the bundler
  * @param {object} outputOptions likewise
+ * @returns {Promise<string[]>} folders of the packages that are in it
  */
 async function bundle(folder, input, options = {}, outputOptions = {}) {
   const made = await rolldown({
@@ -62,6 +66,21 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
       writeFileSync(path.join(target, `${fileName}.map`), sourceMap(map, path.join(target, fileName)));
     }
   }
+  const folders = output.flatMap(({ moduleIds = [] }) =>
+    moduleIds.flatMap((id) => PACKAGE.exec(id)?.[1] ?? []),
+  );
+  return [...new Set(folders)].toSorted((a, b) => a.localeCompare(b, 'en'));
+}
+
+/** Licenses ask that copies carry their text; an image of sandboxes has no `node_modules`. */
+function notices(folders) {
+  const texts = folders.map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
+    const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
+    const bodies = files.map((file) => readFileSync(path.join(folder, file), 'utf8').trim());
+    return [`${name} ${version} (${license})`, ...bodies].join('\n\n');
+  });
+  return `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
 /** Leads from the bundle to our TypeScript. The maps of packages would take 20 MB of memory in each process. */
@@ -81,10 +100,11 @@ function sourceMap(map, file) {
   return JSON.stringify(traced);
 }
 
-await bundle('bundle/agent-server', {
+const packages = await bundle('bundle/agent-server', {
   main: 'agent-server/main.js',
   'relay.main': 'agent-server/relay.main.js',
 });
+writeFileSync(path.join(dist, 'bundle/agent-server/LICENSES.txt'), notices(packages));
 // In an image nothing above it says that these are ES modules.
 writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "module" }\n');
 await bundle(

@@ -5,6 +5,7 @@ const STEPS = [
   'format:check',
   'lint',
   'check:house',
+  'licenses',
   'typecheck',
   'build',
   'migrations:check',

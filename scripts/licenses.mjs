@@ -1,0 +1,68 @@
+// What the service and the agent server are made of: --sbom writes it to standard output (CycloneDX), without it the
+// licenses of all packages are checked. Packages are those of the lockfile, whether this platform needs them or not.
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Licenses that ask for nothing but their own text, which packages bring and bundles collect (scripts/bundle.mjs). */
+const ALLOWED = new Set([
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'CC0-1.0',
+  'ISC',
+  'MIT',
+  'Unlicense',
+]);
+/** Packages whose entry in the lockfile names none, and what their LICENSE file is; each was read. */
+const READ_BY_HAND = { buildcheck: 'MIT', 'cpu-features': 'MIT', ssh2: 'MIT' };
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { status, stdout, stderr } = spawnSync(
+  'npm',
+  ['sbom', '--package-lock-only', '--omit=dev', '--sbom-format=cyclonedx', '--sbom-type=application'],
+  { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+);
+if (status !== 0) {
+  throw new Error(`npm sbom failed: ${stderr}`);
+}
+if (process.argv.includes('--sbom')) {
+  process.stdout.write(stdout);
+} else {
+  check(JSON.parse(stdout).components);
+}
+
+function check(components) {
+  const counts = new Map();
+  const refused = [];
+  for (const { name, group, version, licenses = [] } of components) {
+    const packageName = group === undefined ? name : path.posix.join(group, name);
+    const [stated = READ_BY_HAND[packageName] ?? 'none'] = licenses.map(
+      ({ license, expression }) => expression ?? license.id ?? license.name,
+    );
+    counts.set(stated, (counts.get(stated) ?? 0) + 1);
+    if (!isAllowed(stated)) {
+      refused.push(`${packageName}@${version}: ${stated}`);
+    }
+  }
+  const sorted = [...counts].toSorted(([, a], [, b]) => b - a);
+  process.stdout.write(
+    `${components.length} packages: ${sorted.map(([name, count]) => `${name} ${count}`).join(', ')}\n`,
+  );
+  if (refused.length > 0) {
+    process.stderr.write(
+      `Read the licenses of these packages, then allow them in scripts/licenses.mjs or replace the package:\n${refused.join('\n')}\n`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+/** Of a choice one has to be allowed, of a sum all. SPDX expressions here never nest deeper. */
+function isAllowed(expression) {
+  const parts = expression.replaceAll(/[()]/g, '');
+  return parts.includes(' AND ')
+    ? parts.split(' AND ').every((part) => ALLOWED.has(part))
+    : parts.split(' OR ').some((part) => ALLOWED.has(part));
+}
