@@ -22,6 +22,8 @@ export class FakeKubernetes {
   readonly objects = new Map<string, FakeObject>();
   /** Method and path of each request. */
   readonly requests: string[] = [];
+  /** Statuses of the pods that are made next, before `podStatus`. */
+  readonly nextPodStatuses: object[] = [];
   /** The body of a pod's status once it is made. */
   podStatus: object = {
     phase: 'Running',
@@ -230,7 +232,7 @@ export class FakeKubernetes {
     const ownerReferences = [{ kind: 'Sandbox', uid: jsonText(sandbox, 'metadata', 'uid') }];
     this.put(pod, {
       metadata: { ...template, name: jsonText(sandbox, 'metadata', 'name'), ownerReferences },
-      status: this.podStatus,
+      status: this.nextPodStatuses.shift() ?? this.podStatus,
     });
   }
 }

@@ -220,6 +220,40 @@ describe('sandboxes on an API server with faults', () => {
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
   });
 
+  const killed = (terminated: object) => ({
+    phase: 'Failed',
+    containerStatuses: [{ name: 'agent', state: { terminated } }],
+  });
+
+  it('starts again what its node has killed while it started', async () => {
+    cluster.nextPodStatuses.push(killed({ exitCode: 137, reason: 'Error' }), killed({ exitCode: 143 }));
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+    expect(cluster.nextPodStatuses).toEqual([]);
+  });
+
+  it.each([
+    ['ends by itself', { exitCode: 7, reason: 'Error' }],
+    ['has no memory left', { exitCode: 137, reason: 'OOMKilled' }],
+  ])('starts a program once that %s', async (_, terminated) => {
+    cluster.nextPodStatuses.push(killed(terminated));
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    expect(await backend.inspect(one.id)).toMatchObject({
+      state: 'stopped',
+      exit: { code: terminated.exitCode },
+    });
+  });
+
+  it('starts no more than four pods that are killed', async () => {
+    cluster.podStatus = killed({ exitCode: 137, reason: 'Error' });
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    expect((await backend.inspect(one.id)).exit).toMatchObject({ code: 137, outOfMemory: false });
+    expect(cluster.requests.filter((request) => request.startsWith('PATCH'))).toHaveLength(6);
+  });
+
   it('gives up a start when its signal says so, and says what it waited for', async () => {
     cluster.podStatus = { phase: 'Pending', conditions: [] };
     const control = new AbortController();

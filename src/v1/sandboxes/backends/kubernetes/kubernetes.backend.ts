@@ -5,6 +5,7 @@ import { explainIncompatibleImage, lastLines } from '../container-log.js';
 import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-space.js';
 import {
+  type BackendSweep,
   type PreparationLine,
   SandboxBackend,
   SandboxBackendError,
@@ -32,7 +33,8 @@ const END_DEADLINE_MS = 90_000;
 const LOOK_AGAIN_MS = 1_000;
 /** For so long requests of a start are repeated; then its worker begins again. */
 const PATIENCE_MS = 20_000;
-const MAX_KEYS_LOST = 3;
+/** Pods of one start that may end before they have their key. */
+const MAX_LOST_PODS = 3;
 
 /**
  * Sandboxes as objects of kubernetes-sigs/agent-sandbox, whose controller makes their pods. They belong to no machine: any
@@ -55,6 +57,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   readonly #queue = new KeyedLimit(1);
   readonly #listeners: (() => void)[] = [];
   #objects: Promise<ClusterObjects> | null = null;
+  #policy: InstancePolicy | null = null;
 
   constructor(options: KubernetesBackendOptions) {
     super();
@@ -75,13 +78,13 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       () => this.#api.call(objects.sandboxesPath, { query: { limit: 1 } }),
     );
     objects.start();
-    const policy = new InstancePolicy(this.#api, objects.namespace, this.#options);
+    this.#policy = new InstancePolicy(this.#api, objects.namespace, this.#options);
     return [
       {
         level: 'log',
         text: `sandboxes are pods in the namespace ${objects.namespace} of ${await this.#api.address()}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
-      ...(await policy.keep()),
+      ...(await this.#policy.keep()),
     ];
   }
 
@@ -153,6 +156,11 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return null;
   }
 
+  override async sweep(): Promise<BackendSweep> {
+    await this.#policy?.follow();
+    return { leftovers: 0, notices: [] };
+  }
+
   override onChange(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -204,7 +212,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       await this.#ensureRunning(objects, launch, signal, missing);
       for (let lost = 0; ; lost++) {
         const start = new PodStart(launch, image, { api: this.#api, objects, reach, nodeWaitMs }, signal);
-        if ((await start.follow()) === 'over' || lost === MAX_KEYS_LOST) {
+        if ((await start.follow()) === 'over' || lost === MAX_LOST_PODS) {
           return;
         }
         await this.#ensureRunning(objects, launch, signal, 'require');

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import type { V1NetworkPolicyPeer } from '@kubernetes/client-node';
 import { type ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
 import { parseDestination } from '../../../../common/http/network-destination.js';
@@ -26,6 +27,7 @@ const NOT_PUBLIC_V4 = [
 /** All that is public in IPv6 begins with 2 or 3. */
 const PUBLIC_V6 = '2000::/3';
 const DNS_PORT = 53;
+const RETRY_MS = 30_000;
 /** Labels that pods of one workload do not share, or that change with each roll-out. */
 const PASSING_LABELS =
   /^(pod-template-hash|controller-revision-hash|statefulset\.kubernetes\.io\/.*|apps\.kubernetes\.io\/.*)$/;
@@ -44,15 +46,25 @@ interface PolicyFacts {
   destinations: readonly Destination[];
 }
 
+/** The facts with the addresses of this machine among the sources; null: they are none. */
+interface FoundFacts extends PolicyFacts {
+  ownAddresses: readonly string[] | null;
+}
+
 /**
  * The rules of the network for the pods of an installation: in only from the service, out to public addresses, to name
  * servers and to the service's webhooks. Whether a cluster enforces them is up to its network.
  */
 export class InstancePolicy {
+  /** The addresses of this machine that it lets in; null: it was not kept yet, or names none. */
+  #admitted: readonly string[] | null = null;
+  #failedAt = -Infinity;
+
   constructor(
     private readonly api: ApiServer,
     private readonly namespace: string,
     private readonly options: KubernetesBackendOptions,
+    private readonly addresses: () => string[] = ownAddresses,
   ) {}
 
   /**
@@ -62,20 +74,7 @@ export class InstancePolicy {
    */
   async keep(): Promise<PreparationLine[]> {
     try {
-      const policy = networkPolicy(await this.#facts());
-      const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
-      const own = `${path}/${policy.metadata.name}`;
-      const found = await this.api.find(own);
-      if (found !== null) {
-        await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
-        return [];
-      }
-      await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
-        // Another replica was faster, with the same rules.
-        if (!(error instanceof ApiServerError) || error.status !== 409) {
-          throw error;
-        }
-      });
+      await this.#store();
       return [];
     } catch (error) {
       if (!(error instanceof ApiServerError)) {
@@ -92,11 +91,56 @@ export class InstancePolicy {
     }
   }
 
-  async #facts(): Promise<PolicyFacts> {
+  /**
+   * Admits the addresses that this machine has got since: the bridge to its pods may come with the first of them.
+   *
+   * @throws ApiServerError; the next call after a while tries again
+   */
+  async follow(): Promise<void> {
+    const isDue = performance.now() >= this.#failedAt + RETRY_MS;
+    if (this.#admitted === null || !isDue || isDeepStrictEqual(this.#admitted, this.addresses())) {
+      return;
+    }
+    try {
+      await this.#store();
+    } catch (error) {
+      this.#failedAt = performance.now();
+      throw error;
+    }
+  }
+
+  /** @throws ApiServerError */
+  async #store(): Promise<void> {
+    const facts = await this.#facts();
+    const policy = networkPolicy(facts);
+    await this.#put(policy);
+    this.#admitted = facts.ownAddresses;
+  }
+
+  async #put(policy: NetworkPolicy): Promise<void> {
+    const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
+    const own = `${path}/${policy.metadata.name}`;
+    const found = await this.api.find(own);
+    if (found !== null) {
+      await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
+      return;
+    }
+    await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
+      // Another replica was faster, with the same rules.
+      if (!(error instanceof ApiServerError) || error.status !== 409) {
+        throw error;
+      }
+    });
+  }
+
+  async #facts(): Promise<FoundFacts> {
     const { instanceId, reach, reachedFrom } = this.options;
     const configured = reachedFrom.map((entry) => peerOf(entry));
     // Through the API server, connections come from the pod's own node, which no policy keeps out.
-    const sources = configured.length > 0 ? configured : reach === 'proxy' ? [] : await this.#ownPeers();
+    const isOwn = configured.length === 0 && reach !== 'proxy';
+    const ownPods = isOwn ? await this.#ownPods() : null;
+    const ownAddresses = isOwn && ownPods === null ? this.addresses() : null;
+    const sources = [...configured, ...(ownPods ?? []), ...(ownAddresses ?? []).map(addressPeer)];
     const allowed = await Promise.all(this.options.allow.map(async (text) => await destinationsOf(text)));
     const callback = new URL(this.options.callbackUrl());
     const port = Number(callback.port || (callback.protocol === 'https:' ? 443 : 80));
@@ -106,6 +150,7 @@ export class InstancePolicy {
     return {
       instanceId,
       sources,
+      ownAddresses,
       destinations: [
         ...allowed.flat(),
         ...addresses.map((address) => ({ peer: addressPeer(address), port: port || null })),
@@ -114,10 +159,10 @@ export class InstancePolicy {
     };
   }
 
-  /** The pods of the service's own workload, or the addresses of this machine. */
-  async #ownPeers(): Promise<V1NetworkPolicyPeer[]> {
+  /** The pods of the service's own workload; null: it runs in none, or in one that cannot be told from others. */
+  async #ownPods(): Promise<V1NetworkPolicyPeer[] | null> {
     if (this.options.kubeconfig !== null) {
-      return ownAddresses().map(addressPeer);
+      return null;
     }
     const namespace = (await this.api.ownNamespace()) ?? this.namespace;
     const pod = await this.api.find(`/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(hostname())}`);
@@ -125,7 +170,7 @@ export class InstancePolicy {
       typeof value === 'string' && !PASSING_LABELS.test(name) ? [[name, value] as const] : [],
     );
     return labels.length === 0
-      ? ownAddresses().map(addressPeer)
+      ? null
       : [
           {
             namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
@@ -211,6 +256,7 @@ async function addressesOf(host: string): Promise<string[]> {
   }
 }
 
+/** Without those of bridges that nothing is connected to: Node.js does not list them. */
 function ownAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((each) => each ?? [])

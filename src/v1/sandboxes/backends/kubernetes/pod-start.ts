@@ -7,7 +7,7 @@ import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import type { ClusterObjects } from './cluster-objects.js';
 import type { ObservedPod } from './observed-objects.js';
-import { type ClusterSandbox, hasEnded, type PodReach, startProblem } from './sandbox-facts.js';
+import { type ClusterSandbox, hasEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { writeToStandardInput } from './standard-input.js';
 
@@ -46,8 +46,8 @@ type Aliveness =
 /** How a start went on. */
 type StartOutcome =
   | 'over'
-  /** The program has ended without its key, because writing it broke off: another pod has to start. */
-  | 'key-lost';
+  /** The program has ended without its key, and not because of itself: another pod has to start. */
+  | 'again';
 
 /** Follows the pod of a sandbox from its creation until its program runs and has its session key. */
 export class PodStart {
@@ -103,7 +103,8 @@ export class PodStart {
       if (pauseMs !== null) {
         return { pauseMs };
       }
-      return found.pod !== null && hasEnded(found.pod) && this.#writeFailed ? 'key-lost' : 'over';
+      const { pod } = found;
+      return pod !== null && hasEnded(pod) && (this.#writeFailed || this.#wasStopped(pod)) ? 'again' : 'over';
     } catch (error) {
       if (!(error instanceof ApiServerError) || !error.isTemporary) {
         throw error;
@@ -179,6 +180,15 @@ export class PodStart {
       }
     }
     return 0;
+  }
+
+  /**
+   * A busy kubelet may take a pod that has just started for one without a network, stop its program and, as pods are never
+   * restarted, leave it at that. Ours ends in order then, without ever having had its key.
+   */
+  #wasStopped(pod: ObservedPod): boolean {
+    const { exitCode } = pod.container;
+    return wasKilled(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
   }
 
   /** From now on another pod is not this start's, whatever becomes of this process. */

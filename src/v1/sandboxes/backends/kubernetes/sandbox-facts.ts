@@ -3,8 +3,10 @@ import { AGENT_PORT } from '../container-layout.js';
 import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from './observed-objects.js';
 
-/** 128 + SIGKILL, which the kernel sends when a container has used up its memory. */
+/** 128 + SIGKILL, which the kernel sends when a container has used up its memory, and a node to what it wants to end. */
 const KILLED_EXIT_CODE = 137;
+/** 128 + SIGTERM. */
+const STOPPED_EXIT_CODE = 143;
 
 /** Reasons of a waiting container for which only somebody else's change helps. */
 const IMAGE_CAUSES = new Set([
@@ -33,6 +35,13 @@ export interface ClusterSandbox {
 /** Whether the program of a pod has ended. */
 export function hasEnded({ phase, container }: ObservedPod): boolean {
   return phase === 'Succeeded' || phase === 'Failed' || container.state === 'terminated';
+}
+
+/** Whether the program of a pod was ended by a signal from outside, and nothing says why. */
+export function wasKilled({ container, endedBy }: ObservedPod): boolean {
+  const { exitCode, reason } = container;
+  const isSignal = exitCode === KILLED_EXIT_CODE || exitCode === STOPPED_EXIT_CODE;
+  return isSignal && reason !== 'OOMKilled' && endedBy === null;
 }
 
 /** Whether the pod is another one than the one that has the key: something removed that, and the controller made this. */

@@ -1,0 +1,80 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ApiServer } from '../../src/common/kubernetes/api-server.js';
+import { jsonAt } from '../../src/common/json-access.js';
+import { InstancePolicy } from '../../src/v1/sandboxes/backends/kubernetes/network-policy.js';
+import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
+
+const POLICY = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies/slipway-test';
+
+describe('the network policy of a service outside of the cluster', () => {
+  let cluster: FakeKubernetes;
+  let folder: string;
+  let api: ApiServer;
+  let policy: InstancePolicy;
+  let addresses: string[];
+
+  beforeEach(async () => {
+    cluster = new FakeKubernetes();
+    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-policy-'));
+    const kubeconfig = path.join(folder, 'config');
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(await cluster.listen()));
+    api = new ApiServer(kubeconfig);
+    addresses = ['10.0.0.1'];
+    const options = { ...OPTIONS, kubeconfig, callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks' };
+    policy = new InstancePolicy(api, 'agents', options, () => [...addresses]);
+  });
+
+  afterEach(async () => {
+    api.close();
+    await cluster.close();
+    await rm(folder, { recursive: true });
+  });
+
+  const admitted = () => jsonAt(cluster.objects.get(POLICY), 'spec', 'ingress');
+  const from = (...cidrs: string[]) => [{ from: cidrs.map((cidr) => ({ ipBlock: { cidr } })) }];
+
+  it('admits the addresses that the machine has, and those that it gets', async () => {
+    expect(await policy.keep()).toEqual([]);
+    expect(admitted()).toEqual(from('10.0.0.1/32'));
+    addresses.push('10.244.0.1', 'fd00::1');
+    await policy.follow();
+    expect(admitted()).toEqual(from('10.0.0.1/32', '10.244.0.1/32', 'fd00::1/128'));
+  });
+
+  it('asks for nothing while they are the same', async () => {
+    await policy.keep();
+    const before = cluster.requests.length;
+    await policy.follow();
+    expect(cluster.requests).toHaveLength(before);
+  });
+
+  it('says once that a change was refused, and not with every look', async () => {
+    await policy.keep();
+    addresses.push('10.244.0.1');
+    cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+    await expect(policy.follow()).rejects.toThrow('fault 403');
+    await policy.follow();
+    expect(admitted()).toEqual(from('10.0.0.1/32'));
+  });
+});
+
+const OPTIONS = {
+  instanceId: 'test',
+  namespace: 'agents',
+  reach: 'pod',
+  defaultImage: 'agent:1',
+  volumeSize: '1Gi',
+  storageClass: null,
+  runtimeClass: null,
+  serviceAccount: null,
+  cpu: 1,
+  memoryMb: 512,
+  reachedFrom: [],
+  allow: [],
+  nodeWaitMs: 0,
+  environment: {},
+  graceSeconds: 10,
+} as const;
