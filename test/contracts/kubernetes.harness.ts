@@ -9,12 +9,15 @@ import { KubernetesSandboxBackend } from '../../src/v1/sandboxes/backends/kubern
 import type { KubernetesBackendOptions } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes-options.js';
 import { sandboxObjectName } from '../../src/v1/sandboxes/backends/kubernetes/sandbox-manifest.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
+import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
 /** The cluster that `npm run test:kubernetes` has found; without it these tests are skipped. */
 export const KUBECONFIG = process.env['SLIPWAY_TEST_KUBECONFIG'] ?? '';
 /** The image of `npm run image:agent-server`, as the nodes know it. */
 export const AGENT_IMAGE = process.env['SLIPWAY_TEST_KUBERNETES_IMAGE'] ?? 'slipway-agent-server:trial';
+
+/** What pods promise, however they are reached. */
+export const PROMISES: SandboxPromises = { isolated: true, samePaths: true, timeoutMs: 90_000 };
 
 /** Ends before the agent server does anything. */
 const BROKEN = '--import=data:text/javascript,console.log(%22it%20is%20broken%22);process.exit(7)';
