@@ -1,8 +1,11 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonText } from '../src/common/json-access.js';
+import { say } from '../test/fakes/scripted-llm.answers.js';
+import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { firstOwnAddress } from '../test/support/own-address.js';
 import { BareSandbox, BenchNamespace } from './support/bare-sandbox.js';
+import { BareWarmPool } from './support/bare-warm-pool.js';
 import { freePort } from './support/fixtures.js';
 import { residentMemoryMb } from './support/process-usage.js';
 import { median, type Outcome, print, spread } from './support/report.js';
@@ -13,18 +16,22 @@ import {
   SandboxStatuses,
   withSandboxService,
 } from './support/sandbox-service.js';
+import { readyAfter, storeModel, untilWarm } from './warm.bench.js';
 
 const IMAGE = process.env['SLIPWAY_BENCH_KUBERNETES'] ?? 'slipway-agent-server:trial';
 const VOLUME_SIZE = '64Mi';
 const INSTANCE_ID = 'bench';
 const ROUNDS = 7;
 const MAX_RATIO = 1.3;
+const MAX_WARM_MS = 600;
 const AT_ONCE = 50;
 const OBJECTS = 1000;
 const MAX_MEMORY_MB = 250;
 const MAX_NOTICE_MS = 1000;
 /** Lists and watches have settled. */
 const SETTLED_MS = 20_000;
+/** What replaces a claimed one has started, and the node rests. */
+const SETTLED_WARM_MS = 2_000;
 
 /**
  * Sandboxes that are pods, against bare Sandboxes of the same image, in the cluster of KUBECONFIG. This machine has to be a
@@ -38,26 +45,32 @@ export async function benchKubernetes(): Promise<Outcome[]> {
   }
   const namespace = await BenchNamespace.create();
   try {
-    const port = await freePort();
+    const address = await nodeAddress(namespace);
     const environment = {
       SANDBOX_BACKEND: 'kubernetes',
       KUBECONFIG: path.resolve(kubeconfig),
       SANDBOX_NAMESPACE: namespace.name,
       SANDBOX_IMAGE: IMAGE,
       SANDBOX_VOLUME_SIZE: VOLUME_SIZE,
-      SANDBOX_CALLBACK_URL: `http://${await nodeAddress(namespace)}:${port}`,
       HOST: '0.0.0.0',
-      PORT: String(port),
       INSTANCE_ID,
       MAX_RUNNING_SANDBOXES: String(AT_ONCE),
       // The objects without rows stay.
       SANDBOX_ORPHAN_GRACE_SECONDS: '86400',
     };
-    return await withSandboxService(environment, async (service) => {
+    const listening = async () => {
+      const port = String(await freePort());
+      return { ...environment, PORT: port, SANDBOX_CALLBACK_URL: `http://${address}:${port}` };
+    };
+    const warm = await withSandboxService({ ...(await listening()), SANDBOX_WARM: '1' }, (service) =>
+      warmOutcomes(service, namespace, address),
+    );
+    return await withSandboxService(await listening(), async (service) => {
       const bare = () => new BareSandbox(namespace, IMAGE, VOLUME_SIZE);
       const lives = await compareLives(service, 'kubernetes', MAX_RATIO, bare, ROUNDS);
       const statuses = await SandboxStatuses.watch(service.database);
       return [
+        ...warm,
         ...lives,
         await noticeOutcome(service, statuses, namespace),
         await atOnceOutcome(service, statuses),
@@ -66,6 +79,45 @@ export async function benchKubernetes(): Promise<Outcome[]> {
     });
   } finally {
     await namespace.remove();
+  }
+}
+
+/** From the request of a conversation to READY in a warm pod, and a claim of a pool that agent-sandbox keeps, in turns. */
+async function warmOutcomes(
+  service: SandboxService,
+  namespace: BenchNamespace,
+  address: string,
+): Promise<Outcome[]> {
+  const llm = await ScriptedLlm.start(() => say('It is done.'), { host: address });
+  try {
+    const [client] = service.clients;
+    await storeModel(client, llm.url);
+    const pool = await BareWarmPool.create(namespace, IMAGE, VOLUME_SIZE);
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    // The first round does not count.
+    for (let round = 0; round <= ROUNDS; round += 1) {
+      await Promise.all([untilWarm(service), pool.untilFull()]);
+      await delay(SETTLED_WARM_MS);
+      const claimed = await pool.claim();
+      await delay(SETTLED_WARM_MS);
+      const ready = await readyAfter(service, client);
+      print(`  warm round ${round}: READY after ${ready.toFixed(0)} ms, claim ${claimed.toFixed(0)} ms`);
+      if (round > 0) {
+        ours.push(ready);
+        theirs.push(claimed);
+      }
+    }
+    return [
+      {
+        what: 'kubernetes: conversation READY in a warm pod (and a bare SandboxClaim of a SandboxWarmPool)',
+        target: `<= ${MAX_WARM_MS} ms`,
+        measured: `${spread(ours, 0)} ms (bare claim ${spread(theirs, 0)} ms)`,
+        reached: median(ours) <= MAX_WARM_MS,
+      },
+    ];
+  } finally {
+    await llm.close();
   }
 }
 

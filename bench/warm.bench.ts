@@ -17,13 +17,12 @@ export async function benchWarm(): Promise<Outcome[]> {
     const environment = { SANDBOX_NETWORK_ALLOW: new URL(llm.url).host, SANDBOX_WARM: '1' };
     return await withSandboxService(environment, async (service) => {
       const [warmClient, coldClient] = service.clients;
-      const model = { llm_model: 'openai/scripted', llm_api_key: 'sk-bench', llm_base_url: llm.url };
-      await store(warmClient, model);
-      await store(coldClient, { ...model, remote_runtime_resource_factor: 2 });
+      await storeModel(warmClient, llm.url);
+      await storeModel(coldClient, llm.url, { remote_runtime_resource_factor: 2 });
       const warm: number[] = [];
       const cold: number[] = [];
       for (let round = 1; round <= WARM_UP_ROUNDS + ROUNDS; round += 1) {
-        await untilTrue(async () => (await readyCount(service)) === 1, 'a warm sandbox');
+        await untilWarm(service);
         const coldMs = await readyAfter(service, coldClient);
         const warmMs = await readyAfter(service, warmClient);
         if (round > WARM_UP_ROUNDS) {
@@ -47,7 +46,8 @@ export async function benchWarm(): Promise<Outcome[]> {
   }
 }
 
-async function readyAfter({ database }: SandboxService, client: HttpClient): Promise<number> {
+/** Milliseconds from the request of a conversation until it is READY. Its sandbox is removed afterwards. */
+export async function readyAfter({ database }: SandboxService, client: HttpClient): Promise<number> {
   const startedAt = performance.now();
   const { taskId } = await postStart(client, null);
   await untilReady(client, [taskId]);
@@ -56,13 +56,16 @@ async function readyAfter({ database }: SandboxService, client: HttpClient): Pro
   return ms;
 }
 
-async function readyCount({ database }: SandboxService): Promise<number> {
-  const { rows } = await database.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM warm_sandboxes WHERE status = 'READY'`,
-  );
-  return rows[0]?.count ?? 0;
+/** Waits until a warm sandbox is there to be claimed. */
+export async function untilWarm({ database }: SandboxService): Promise<void> {
+  await untilTrue(async () => {
+    const { rows } = await database.query(`SELECT FROM warm_sandboxes WHERE status = 'READY'`);
+    return rows.length === 1;
+  }, 'a warm sandbox');
 }
 
-async function store(client: HttpClient, settings: object): Promise<void> {
+/** Stores settings with which conversations start. */
+export async function storeModel(client: HttpClient, url: string, others: object = {}): Promise<void> {
+  const settings = { llm_model: 'openai/scripted', llm_api_key: 'sk-bench', llm_base_url: url, ...others };
   await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(settings) });
 }

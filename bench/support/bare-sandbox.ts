@@ -10,7 +10,17 @@ import {
 import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
 import type { BareProgram } from './bare-programs.js';
 
-const GROUP = { group: 'agents.x-k8s.io', version: 'v1beta1', plural: 'sandboxes' } as const;
+/** Kinds of agent-sandbox, and of its extensions. */
+const KINDS = {
+  sandboxes: 'agents.x-k8s.io',
+  sandboxtemplates: 'extensions.agents.x-k8s.io',
+  sandboxwarmpools: 'extensions.agents.x-k8s.io',
+  sandboxclaims: 'extensions.agents.x-k8s.io',
+} as const;
+type Kind = keyof typeof KINDS;
+const VERSION = 'v1beta1';
+export const SANDBOX_API = `${KINDS.sandboxes}/${VERSION}`;
+export const EXTENSIONS_API = `${KINDS.sandboxclaims}/${VERSION}`;
 const AGENT_USER = 10_001;
 const TIMEOUT_MS = 120_000;
 
@@ -33,38 +43,39 @@ export class BenchNamespace {
     return namespace;
   }
 
-  async create(body: object): Promise<void> {
-    await this.objects.createNamespacedCustomObject({ ...GROUP, namespace: this.name, body });
+  async create(body: object, kind: Kind = 'sandboxes'): Promise<void> {
+    await this.objects.createNamespacedCustomObject({ ...this.target(kind), body });
   }
 
   async patch(name: string, body: object): Promise<number> {
-    const target = { ...GROUP, namespace: this.name, name, body };
+    const target = { ...this.target('sandboxes'), name, body };
     const options = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
     const patched: unknown = await this.objects.patchNamespacedCustomObject(target, options);
     return jsonNumber(patched, 'metadata', 'generation') ?? 0;
   }
 
-  /** Waits until the controller says of a generation of a Sandbox that the condition holds. */
-  async untilCondition(name: string, type: string, generation = 1): Promise<void> {
+  /** Waits until the controller says of a generation of an object that the condition holds. */
+  async untilCondition(name: string, type: string, generation = 1, kind: Kind = 'sandboxes'): Promise<void> {
+    await this.until(kind, name, type, (object) =>
+      jsonList(object, 'status', 'conditions').some(
+        (condition) =>
+          jsonText(condition, 'type') === type &&
+          jsonText(condition, 'status') === 'True' &&
+          (jsonNumber(condition, 'observedGeneration') ?? 0) >= generation,
+      ),
+    );
+  }
+
+  /** Waits until an object is as wanted. */
+  async until(kind: Kind, name: string, wanted: string, holds: (object: unknown) => boolean): Promise<void> {
     const reached = Promise.withResolvers<void>();
-    const path = `/apis/${GROUP.group}/${GROUP.version}/namespaces/${this.name}/${GROUP.plural}`;
     const watch = await new Watch(this.config).watch(
-      path,
+      `/apis/${KINDS[kind]}/${VERSION}/namespaces/${this.name}/${kind}`,
       { fieldSelector: `metadata.name=${name}` },
-      (_phase, sandbox: unknown) => {
-        const holds = jsonList(sandbox, 'status', 'conditions').some(
-          (condition) =>
-            jsonText(condition, 'type') === type &&
-            jsonText(condition, 'status') === 'True' &&
-            (jsonNumber(condition, 'observedGeneration') ?? 0) >= generation,
-        );
-        if (holds) {
-          reached.resolve();
-        }
-      },
+      (_phase, object: unknown) => (holds(object) ? reached.resolve() : undefined),
       (error: unknown) => reached.reject(new Error(`the watch of ${name} ended: ${String(error)}`)),
     );
-    const timeout = setTimeout(() => reached.reject(new Error(`${name} is not ${type}`)), TIMEOUT_MS);
+    const timeout = setTimeout(() => reached.reject(new Error(`${name} is not ${wanted}`)), TIMEOUT_MS);
     try {
       await reached.promise;
     } finally {
@@ -73,12 +84,16 @@ export class BenchNamespace {
     }
   }
 
-  async delete(name: string): Promise<void> {
-    await this.objects.deleteNamespacedCustomObject({ ...GROUP, namespace: this.name, name });
+  async delete(name: string, kind: Kind = 'sandboxes'): Promise<void> {
+    await this.objects.deleteNamespacedCustomObject({ ...this.target(kind), name });
   }
 
   async remove(): Promise<void> {
     await this.core.deleteNamespace({ name: this.name });
+  }
+
+  private target(kind: Kind) {
+    return { group: KINDS[kind], version: VERSION, plural: kind, namespace: this.name };
   }
 }
 
@@ -113,37 +128,42 @@ export class BareSandbox implements BareProgram {
 }
 
 function bareManifest(name: string, image: string, volumeSize: string): object {
-  const requests = { cpu: '10m', memory: '32Mi' };
   return {
-    apiVersion: `${GROUP.group}/${GROUP.version}`,
+    apiVersion: SANDBOX_API,
     kind: 'Sandbox',
     metadata: { name },
-    spec: {
-      podTemplate: {
-        spec: {
-          restartPolicy: 'Never',
-          automountServiceAccountToken: false,
-          terminationGracePeriodSeconds: 10,
-          securityContext: { fsGroup: AGENT_USER },
-          containers: [
-            {
-              name: 'agent',
-              image,
-              imagePullPolicy: 'IfNotPresent',
-              stdin: true,
-              resources: { requests },
-              readinessProbe: { httpGet: { path: '/alive', port: 8000 }, periodSeconds: 1 },
-              volumeMounts: [{ name: 'files', mountPath: '/sandbox' }],
-            },
-          ],
-        },
+    spec: bareBlueprint(image, volumeSize),
+  };
+}
+
+/** What a bare Sandbox and the template of a pool of them have in common. */
+export function bareBlueprint(image: string, volumeSize: string): object {
+  const requests = { cpu: '10m', memory: '32Mi' };
+  return {
+    podTemplate: {
+      spec: {
+        restartPolicy: 'Never',
+        automountServiceAccountToken: false,
+        terminationGracePeriodSeconds: 10,
+        securityContext: { fsGroup: AGENT_USER },
+        containers: [
+          {
+            name: 'agent',
+            image,
+            imagePullPolicy: 'IfNotPresent',
+            stdin: true,
+            resources: { requests },
+            readinessProbe: { httpGet: { path: '/alive', port: 8000 }, periodSeconds: 1 },
+            volumeMounts: [{ name: 'files', mountPath: '/sandbox' }],
+          },
+        ],
       },
-      volumeClaimTemplates: [
-        {
-          metadata: { name: 'files' },
-          spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: volumeSize } } },
-        },
-      ],
     },
+    volumeClaimTemplates: [
+      {
+        metadata: { name: 'files' },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: volumeSize } } },
+      },
+    ],
   };
 }
