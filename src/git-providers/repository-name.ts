@@ -5,7 +5,14 @@ const MAX_SEGMENTS = 22;
 const MAX_LENGTH = 512;
 
 /** Letters, digits and `. _ -`, with something else than dots; personal projects of Data Center begin with `~`. */
-const SEGMENT = /^(?!\.+$)~?[A-Za-z0-9._][A-Za-z0-9._-]*$/;
+const SEGMENT_TEXT = String.raw`(?:~\.+|~?(?:[A-Za-z0-9_]|\.+[A-Za-z0-9_-])[A-Za-z0-9._-]*)`;
+const SEGMENT = new RegExp(`^${SEGMENT_TEXT}$`);
+
+/** The name of a repository in the words of OpenAPI. */
+export const REPOSITORY_FORM = {
+  pattern: `^${SEGMENT_TEXT}(?:/${SEGMENT_TEXT}){1,${MAX_SEGMENTS - 1}}$`,
+  maxLength: MAX_LENGTH,
+};
 
 /**
  * The parts of a repository's name, each safe as a part of an address and as an argument of git; null for everything
@@ -53,6 +60,12 @@ const MAX_BRANCH_LENGTH = 250;
 
 /** What git refuses in the name of a branch (git-check-ref-format), and a leading dash, which would read as an option. */
 const INVALID_BRANCH = /^[-./]|[./]$|\.\.|\/\/|\/\.|\.lock(\/|$)|@\{|^@$|[\s~^:?*[\\\p{Cc}]/u;
+
+/** The name of a branch in the words of OpenAPI. */
+export const BRANCH_FORM = {
+  pattern: String.raw`^(?![-./]|@$)(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)|@\{))[^\s~^:?*\[\\\x00-\x1f\x7f-\x9f]*[^\s~^:?*\[\\\x00-\x1f\x7f-\x9f./]$`,
+  maxLength: MAX_BRANCH_LENGTH,
+};
 
 /** Whether a text can name a branch. */
 export function isBranchName(name: string): boolean {

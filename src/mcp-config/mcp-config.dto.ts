@@ -5,6 +5,11 @@ import { Nested, NestedList } from '../common/validation/nested-fields.js';
 import { Text, TextList, TextMap } from '../common/validation/text-fields.js';
 import { argumentsFromText, VARIABLE_NAME, variableNameProblem, variablesFromText } from './command-text.js';
 
+/** What OpenAPI says of the address of a tool server; its host is checked as well. */
+const ADDRESS_FORM = {
+  pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?)://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*$`,
+};
+
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPRemoteServerConfig' })
 export class RemoteMcpServerDto {
@@ -14,6 +19,7 @@ export class RemoteMcpServerDto {
     description:
       'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
     example: 'https://mcp.example.com/sse',
+    form: ADDRESS_FORM,
     rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
   })
   url: string;
@@ -82,6 +88,7 @@ export class McpConfigDto {
   @NestedList({
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
+    textForm: ADDRESS_FORM,
     description: 'Servers reached by server-sent events; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })
@@ -97,6 +104,7 @@ export class McpConfigDto {
   @NestedList({
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
+    textForm: ADDRESS_FORM,
     description: 'Servers reached by streamable HTTP; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })

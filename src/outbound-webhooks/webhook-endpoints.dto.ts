@@ -9,7 +9,7 @@ import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
-import { webhookSecretBytes } from './webhook-signature.js';
+import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from './webhook-signature.js';
 
 const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';
 const DELIVERY_ID = 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76';
@@ -26,6 +26,7 @@ function EventTypes(): PropertyDecorator {
       description: `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
       example: ['conversation.finished', 'conversation.error'],
       default: [EVERY_EVENT],
+      form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
     })(target, property);
     customRule('eventTypes', (value) => {
       const isGood =
@@ -51,7 +52,7 @@ class EndpointFieldsDto {
     secret: true,
     description: 'Signing secret; by default a random one. It is shown once, and never again.',
     example: SECRET,
-    form: { minLength: 38, maxLength: 94 },
+    form: WEBHOOK_SECRET_FORM,
     rule: (secret) =>
       webhookSecretBytes(secret) === null ? 'Expected whsec_ and 24 to 64 bytes in base64.' : null,
   })

@@ -7,6 +7,9 @@ const MIN_BYTES = 24;
 const MAX_BYTES = 64;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
+/** A signing secret in the words of OpenAPI. */
+export const WEBHOOK_SECRET_FORM = { pattern: `^${PREFIX}[A-Za-z0-9+/]{32,86}={0,2}$` };
+
 /** A new signing secret: `whsec_` and 32 random bytes in base64. */
 export function createWebhookSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;

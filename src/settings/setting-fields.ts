@@ -211,6 +211,17 @@ export function findField(path: readonly string[]): SettingField | undefined {
   return FIELDS.get(path.join('.'));
 }
 
+/** A field in the words of OpenAPI. */
+export function fieldSchema({ type, choices, minimum, description }: SettingField): Record<string, unknown> {
+  return {
+    type: [type, 'null'],
+    description,
+    ...(choices.length > 0 && { enum: [...choices, null] }),
+    ...(type === 'integer' && { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+    ...(minimum !== null && { minimum }),
+  };
+}
+
 /** Why a value does not suit a field; null when it does. Type and sentence as in answers of 422. */
 export function fieldProblem(
   { type, choices, minimum }: SettingField,

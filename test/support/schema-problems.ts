@@ -13,6 +13,7 @@ export interface JsonSchema {
   prefixItems?: JsonSchema[];
   minItems?: number;
   maxItems?: number;
+  uniqueItems?: boolean;
   allOf?: JsonSchema[];
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
@@ -29,7 +30,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
 const CHECKED =
-  '$ref type enum const properties required additionalProperties propertyNames items prefixItems minItems maxItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
+  '$ref type enum const properties required additionalProperties propertyNames items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -78,6 +79,9 @@ export function schemaProblems(
     ...(Array.isArray(value) &&
     (value.length < (schema.minItems ?? 0) || value.length > (schema.maxItems ?? Infinity))
       ? [`${at}: is too short or too long`]
+      : []),
+    ...(Array.isArray(value) && schema.uniqueItems === true && new Set(value).size < value.length
+      ? [`${at}: has something twice`]
       : []),
     ...(Array.isArray(value) && schema.items
       ? value.flatMap((element, index) => inner(element, schema.items ?? {}, `${at}[${index}]`))

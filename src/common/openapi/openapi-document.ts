@@ -1,5 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { withSchemaRules } from './schema-rules.js';
 
 /** Version of the API that this service implements; the service's own version is in `/server_info`. */
 const API_VERSION = '0.53.0';
@@ -79,6 +80,10 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
     builder.addTag(tag, description);
   }
   const document = SwaggerModule.createDocument(app, builder.build());
+  document.components = {
+    ...document.components,
+    schemas: withSchemaRules(document.components?.schemas ?? {}),
+  };
   return withoutEmptyMembers(withExamples(withCommonHeaders({ ...document, security: [] })));
 }
 

@@ -99,8 +99,11 @@ export function documentedField(
     ApiProperty(
       Object.assign({}, schema, {
         description: options.description,
-        required: options.required ?? false,
-        ...(options.nullable === true && { nullable: true }),
+        // The generator wants the names of an object's own required members in this place.
+        ...(Array.isArray(schema.required)
+          ? { required: schema.required, selfRequired: options.required ?? false }
+          : { required: options.required ?? false }),
+        ...((options.nullable === true || options.nullIsAbsent === true) && { nullable: true }),
         ...(options.example !== undefined && { example: options.example }),
         ...(options.default !== undefined && { default: options.default }),
       }),

@@ -1,4 +1,5 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
+import { SchemaRules } from '../openapi/schema-rules.js';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
 import {
   because,
@@ -17,7 +18,7 @@ import {
   toDto,
   unlessTooMany,
 } from './field.js';
-import { type KeySchema, mapSchema } from './text-fields.js';
+import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
 
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
 const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
@@ -43,6 +44,9 @@ interface NestedOptions extends FieldOptions {
 export function Nested(options: NestedOptions): PropertyDecorator {
   const { type, onlyMembers } = options;
   const noObject: FieldProblem = { ...NO_OBJECT, type: options.notAnObject ?? NO_OBJECT.type };
+  if (onlyMembers) {
+    SchemaRules({ additionalProperties: false })(type);
+  }
   return composeDecorators(
     documentedField(options, { type }, (value) => {
       if (!isPlainObject(value)) {
@@ -74,6 +78,8 @@ interface ElementOptions {
   type: DtoClass;
   /** Accepts a bare string as an element and says which object it stands for. */
   fromText?: (text: string) => Record<string, unknown>;
+  /** What OpenAPI says of the form of such a string; it is checked as a member of the object. */
+  textForm?: TextForm;
 }
 
 function toElement({ type, fromText }: ElementOptions, value: unknown): unknown {
@@ -85,6 +91,8 @@ interface NestedListOptions<T extends object> extends FieldOptions, ElementOptio
   type: DtoClass<T>;
   /** Rules over the whole list, given the elements that are objects; `path` starts with the index. */
   listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
+  /** What OpenAPI says of its length; it is `listRule` that checks it. */
+  form?: { minItems?: number; maxItems?: number };
 }
 
 /** A list of objects with rules of their own. */
@@ -97,7 +105,7 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
       : noList(value);
   return composeDecorators(
     documentModel(type),
-    documentedField(options, { type: 'array', items: elementSchema(options) }, (value) =>
+    documentedField(options, { type: 'array', items: elementSchema(options), ...options.form }, (value) =>
       Array.isArray(value)
         ? unlessTooMany(value.length, () => value.map((element) => toElement(options, element)))
         : value,
@@ -130,11 +138,11 @@ function documentModel(type: DtoClass): PropertyDecorator {
   };
 }
 
-type ElementSchema = { $ref: string } | { oneOf: ({ $ref: string } | { type: 'string' })[] };
+type ElementSchema = { $ref: string } | { oneOf: ({ $ref: string } | ({ type: 'string' } & TextForm))[] };
 
-function elementSchema({ type, fromText }: ElementOptions): ElementSchema {
+function elementSchema({ type, fromText, textForm }: ElementOptions): ElementSchema {
   const reference = { $ref: getSchemaPath(type) };
-  return fromText ? { oneOf: [reference, { type: 'string' }] } : reference;
+  return fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
 }
 
 interface NestedMapOptions extends FieldOptions, ElementOptions {

@@ -16,6 +16,14 @@ interface NumberBounds {
   maximum?: number;
 }
 
+/** Bounds that every whole number has. */
+function integerBounds({ minimum, maximum }: NumberBounds): Required<NumberBounds> {
+  return {
+    minimum: Math.max(minimum ?? -MAX_INTEGER, -MAX_INTEGER),
+    maximum: Math.min(maximum ?? MAX_INTEGER, MAX_INTEGER),
+  };
+}
+
 /** The bounds as OpenAPI writes them. */
 function boundsSchema({ minimum, maximum }: NumberBounds): NumberBounds {
   return { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
@@ -44,7 +52,7 @@ const TOO_LARGE: FieldProblem = {
 export function Integer(options: FieldOptions & NumberBounds): PropertyDecorator {
   const describe: DescribeProblems = (value) => integerProblems(value, options);
   return composeDecorators(
-    documentedField(options, { type: 'integer', ...boundsSchema(options) }, coerceInteger),
+    documentedField(options, { type: 'integer', ...integerBounds(options) }, coerceInteger),
     presence(options, describe),
     integerRules(options, because(describe)),
   );
@@ -62,7 +70,7 @@ export function IntegerList(options: FieldOptions & NumberBounds): PropertyDecor
   return composeDecorators(
     documentedField(
       options,
-      { type: 'array', items: { type: 'integer', ...boundsSchema(options) } },
+      { type: 'array', items: { type: 'integer', ...integerBounds(options) } },
       (value) => (Array.isArray(value) ? unlessTooMany(value.length, () => value.map(coerceInteger)) : value),
     ),
     presence(options, noList),
@@ -77,11 +85,8 @@ function coerceInteger(value: unknown): unknown {
 }
 
 function integerRules(bounds: NumberBounds, options: ValidationOptions): PropertyDecorator {
-  return composeDecorators(
-    IsInt(options),
-    Min(Math.max(bounds.minimum ?? -MAX_INTEGER, -MAX_INTEGER), options),
-    Max(Math.min(bounds.maximum ?? MAX_INTEGER, MAX_INTEGER), options),
-  );
+  const { minimum, maximum } = integerBounds(bounds);
+  return composeDecorators(IsInt(options), Min(minimum, options), Max(maximum, options));
 }
 
 /** The problem of a value that should be a whole number, if any. */

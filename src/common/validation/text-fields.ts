@@ -25,7 +25,7 @@ import {
 } from './field.js';
 
 /** What OpenAPI says of the form of a text that a `rule` checks; lengths in characters. */
-interface TextForm {
+export interface TextForm {
   pattern?: string;
   minLength?: number;
   maxLength?: number;
@@ -60,7 +60,7 @@ export function Text(options: TextOptions): PropertyDecorator {
         type: String,
         ...options.form,
         ...(most && { maxLength: most.value }),
-        ...(pattern && { pattern: pattern.regex.source }),
+        ...(pattern && { pattern: patternText(pattern.regex, options.trim === true) }),
         ...(options.format !== undefined && { format: options.format }),
         ...(options.secret === true && { format: 'password', writeOnly: true }),
       },
@@ -72,6 +72,11 @@ export function Text(options: TextOptions): PropertyDecorator {
     ...(pattern ? [Matches(pattern.regex, because({ type: 'value_error', msg: pattern.expected }))] : []),
     ...(rule ? [sentenceRule('rule', rule)] : []),
   );
+}
+
+/** White space that does not count may stand around what matches. */
+function patternText({ source }: RegExp, isTrimmed: boolean): string {
+  return isTrimmed ? source.replace(/^\^/, String.raw`^\s*`).replace(/\$$/, String.raw`\s*$`) : source;
 }
 
 function atMost(value: number): { value: number; expected: string } {
@@ -190,15 +195,19 @@ export function CommaList(options: CommaListOptions): PropertyDecorator {
 interface RepeatedTextOptions extends FieldOptions {
   /** How often it may be repeated. */
   most: number;
+  /** What OpenAPI says of the form of each text; it is checked elsewhere. */
+  form?: TextForm;
 }
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array of strings. */
 export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
-  const { most } = options;
+  const { most, form } = options;
   const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
   return composeDecorators(
-    documentedField(options, { type: [String], maxItems: most }, (value) =>
-      typeof value === 'string' ? [value] : value,
+    documentedField(
+      options,
+      { type: 'array', items: { type: 'string', ...form }, maxItems: most },
+      (value) => (typeof value === 'string' ? [value] : value),
     ),
     presence(options, noList),
     IsArray(because(noList)),
@@ -224,14 +233,21 @@ function unlessParsed(parse: TextParser<unknown> | undefined, describe: Describe
   };
 }
 
+/** The generator adds null to a type, and not to a choice of schemas. */
+function nullChoice({ nullable, nullIsAbsent }: FieldOptions): { type: 'null' }[] {
+  return nullable === true || nullIsAbsent === true ? [{ type: 'null' }] : [];
+}
+
 interface TextListOptions extends FieldOptions {
+  /** What OpenAPI says of the list and its texts; it is checked elsewhere. */
+  form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
   /** Accepts one text for the list, and says which list it stands for. */
   fromText?: TextParser<string[]>;
 }
 
 /** A list of strings. */
 export function TextList(options: TextListOptions): PropertyDecorator {
-  const { fromText } = options;
+  const { fromText, form } = options;
   const noList = unlessParsed(
     fromText,
     noCollection({ type: 'list_type', msg: 'Expected a list of strings.' }),
@@ -243,8 +259,8 @@ export function TextList(options: TextListOptions): PropertyDecorator {
         )
       : noList(value);
   const schema: ApiPropertyOptions = fromText
-    ? { oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }] }
-    : { type: [String] };
+    ? { oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }, ...nullChoice(options)] }
+    : { type: 'array', ...form, items: { type: 'string', ...form?.items } };
   return composeDecorators(
     documentedField(options, schema, (value) => {
       const list = parsed(value, fromText);
@@ -297,7 +313,9 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
       : noMap(value);
   const keys = options.keySchema && { propertyNames: options.keySchema };
   const map = Object.assign({ type: 'object' as const, additionalProperties: { type: 'string' } }, keys);
-  const schema: ApiPropertyOptions = fromText ? { oneOf: [map, { type: 'string' }] } : map;
+  const schema: ApiPropertyOptions = fromText
+    ? { oneOf: [map, { type: 'string' }, ...nullChoice(options)] }
+    : map;
   return composeDecorators(
     documentedField(options, schema, (given) => {
       const value = parsed(given, fromText);

@@ -168,6 +168,9 @@ function unlessBlank(text: string | null | undefined): string | null {
   return (text ?? '').trim() === '' ? null : (text ?? null);
 }
 
+/** A token, or blank text that keeps the stored one, in the words of OpenAPI. */
+export const TOKEN_FORM = { pattern: String.raw`^(?:\s*|[!-~]+)$`, maxLength: MAX_TOKEN_BYTES };
+
 /**
  * A sentence that names the right form when a token can never work with its provider, or null. Judges what can
  * be seen without asking the provider, and never the length of a token (formats grow). The sentence never

@@ -3,7 +3,7 @@ import { composeDecorators, type FieldProblem } from '../../common/validation/fi
 import { NestedMap } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-provider.js';
-import type { ProviderTokenInput } from './plan-token-changes.js';
+import { type ProviderTokenInput, TOKEN_FORM } from './plan-token-changes.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
 
@@ -16,6 +16,7 @@ class ProviderTokenDto implements ProviderTokenInput {
     description:
       'Token of the user at the provider. Absent, null or blank keeps the stored one. Bitbucket Cloud: `email:api_token`, or an OAuth or access token.',
     example: 'ghp_exampleExampleExampleExampleExample1',
+    form: TOKEN_FORM,
   })
   token?: string | null;
 

@@ -4,6 +4,7 @@ import { composeDecorators, documentedField, fieldRule } from '../../common/vali
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
+import { fieldSchema, LLM_ECHOES, LLM_FIELDS } from '../../settings/setting-fields.js';
 import { masked, shownLlm } from '../../settings/nested-settings.js';
 
 /** Names of profiles stand in addresses. */
@@ -29,6 +30,13 @@ export class RenameProfileDto {
   @ProfileName('The name from now on.')
   new_name: string;
 }
+
+/** Members of `llm`: those of the settings, and what a shown profile has besides, which means nothing. */
+const LLM_PROPERTIES = {
+  ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
+  model: { type: 'string' as const, pattern: String.raw`\S`, description: 'Model of new conversations.' },
+  ...Object.fromEntries(LLM_ECHOES.map((name) => [name, {}])),
+};
 
 /** Body of `POST /api/v1/settings/profiles/{name}`. */
 @ApiSchema({ name: 'SaveProfileRequest' })
@@ -56,7 +64,12 @@ function LlmField(): PropertyDecorator {
         nullable: true,
         example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
       },
-      { type: 'object', additionalProperties: true },
+      {
+        type: 'object',
+        properties: LLM_PROPERTIES,
+        required: ['model'],
+        additionalProperties: false,
+      },
     ),
     fieldRule('llm', { nullable: true }, (value) =>
       isJsonObject(value) ? [] : [{ type: 'dict_type', msg: 'Expected an object.' }],

@@ -47,7 +47,7 @@ const START_CONVERSATION_EXAMPLES = {
 const IDEMPOTENCY_KEY = ApiHeader({
   name: 'Idempotency-Key',
   description: 'A repetition of the request under this key answers the same task, for 24 hours.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
   example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
 });
 

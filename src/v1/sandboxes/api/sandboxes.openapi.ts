@@ -75,7 +75,7 @@ export function CreateSandboxOperation(): MethodDecorator & ClassDecorator {
     ApiHeader({
       name: 'Idempotency-Key',
       description: 'A repetition of the request under this key answers the same sandbox, for 24 hours.',
-      schema: { type: 'string', minLength: 1, maxLength: 255 },
+      schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
       example: '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b',
     }),
     ApiBody({

@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { SendMessageRequest } from '../../../../agent-protocol/conversation.js';
 import type { Content } from '../../../../agent-protocol/events.js';
 import type { FieldProblem } from '../../../../common/validation/field.js';
+import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
@@ -25,6 +26,9 @@ class ImageUrlDto {
 }
 
 /** A piece of a message: a text, or images. */
+@SchemaRules({
+  anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }],
+})
 @ApiSchema({ name: 'MessagePart' })
 export class MessagePartDto {
   @Choice({
@@ -60,6 +64,7 @@ export class UserMessageDto {
     required: true,
     description: 'What is said, in parts.',
     listRule: messagePartProblems,
+    form: { minItems: 1, maxItems: MAX_PARTS },
   })
   content: MessagePartDto[];
 }

@@ -17,6 +17,7 @@ import {
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
 import { JsonMembers, MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
+import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/repository-name.js';
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
 /** Path of `/api/v1/app-conversations/{id}`. */
@@ -114,11 +115,18 @@ export class UpdateConversationDto {
     nullable: true,
     description: 'Repository it is about.',
     example: 'octo/app',
+    form: REPOSITORY_FORM,
     rule: repositoryProblem,
   })
   selected_repository?: string | null;
 
-  @Text({ nullable: true, description: 'Branch it is about.', example: 'main', rule: branchProblem })
+  @Text({
+    nullable: true,
+    description: 'Branch it is about.',
+    example: 'main',
+    form: BRANCH_FORM,
+    rule: branchProblem,
+  })
   selected_branch?: string | null;
 
   @Choice({

@@ -4,6 +4,8 @@ import { RepeatedText, TextMap } from '../../../../common/validation/text-fields
 
 const MAX_TAGS = 32;
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+/** A tag in a filter: `name:value`. */
+const TAG = /^[^:]+:/;
 const MAX_TAG_LENGTH = 256;
 /** Characters of JSON. */
 export const MAX_METADATA_LENGTH = 16_384;
@@ -64,10 +66,11 @@ export function TagFilter(): PropertyDecorator {
   const list = RepeatedText({
     description: 'Only those with this tag, as `name:value`; repeat it for more.',
     most: MAX_TAGS,
+    form: { pattern: TAG.source },
     example: ['team:checkout'],
   });
   const form = customRule('tagForm', (value) =>
-    Array.isArray(value) && value.some((text) => typeof text === 'string' && !/^[^:]+:/.test(text))
+    Array.isArray(value) && value.some((text) => typeof text === 'string' && !TAG.test(text))
       ? [{ type: 'value_error', msg: 'Expected a tag such as team:checkout.' }]
       : [],
   );

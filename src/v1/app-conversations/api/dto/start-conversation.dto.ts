@@ -3,7 +3,12 @@ import { FreeObject, Nested, NestedList } from '../../../../common/validation/ne
 import { Flag, Integer, IntegerList } from '../../../../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList, TextMap } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
-import { isBranchName, repositorySegments } from '../../../../git-providers/repository-name.js';
+import {
+  BRANCH_FORM,
+  isBranchName,
+  REPOSITORY_FORM,
+  repositorySegments,
+} from '../../../../git-providers/repository-name.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
 import {
@@ -82,6 +87,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
     required: true,
     description: 'Full name of the repository.',
     example: 'acme/checkout',
+    form: REPOSITORY_FORM,
     rule: repositoryProblem,
   })
   repo: string;
@@ -174,6 +180,7 @@ export class StartConversationDto {
     nullable: true,
     description: 'Full name of the repository to clone.',
     example: 'octo/app',
+    form: REPOSITORY_FORM,
     rule: repositoryProblem,
   })
   selected_repository?: string | null;
@@ -182,6 +189,7 @@ export class StartConversationDto {
     nullable: true,
     description: 'Branch to check out; by default a new one from the main branch.',
     example: 'main',
+    form: BRANCH_FORM,
     rule: branchProblem,
   })
   selected_branch?: string | null;

@@ -1,0 +1,26 @@
+import { ApiExtension } from '@nestjs/swagger';
+
+/** Where the rules wait in the generated document: the generator passes on only extensions. */
+const EXTENSION = 'x-schema-rules';
+
+/** Rules of JSON Schema for objects as a whole, which the generator has no decorators for. */
+export interface ObjectRules {
+  additionalProperties?: boolean;
+  /** Members that must be there, in one of these combinations. */
+  anyOf?: { required: string[] }[];
+}
+
+/** Says of a DTO class what its members alone cannot say. It is checked elsewhere. */
+export function SchemaRules(rules: ObjectRules): ClassDecorator {
+  return ApiExtension(EXTENSION, rules);
+}
+
+/** The schemas of a document with these rules as members of theirs. */
+export function withSchemaRules<Schemas extends Record<string, object>>(schemas: Schemas): Schemas {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => {
+      const { [EXTENSION]: rules, ...rest }: Record<string, unknown> = { ...schema };
+      return [name, { ...rest, ...Object(rules) }];
+    }),
+  ) as Schemas;
+}

@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import { operationsOf } from '../../src/common/openapi/openapi-document.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
+
+let service: TestApp;
+let document: OpenAPIObject;
+
+beforeAll(async () => {
+  service = await createTestApp();
+  document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+const CONVERSATION = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
+const SETTINGS = ['POST /api/settings', 'POST /api/v1/settings'];
+const GIT_PROVIDERS = ['POST /api/add-git-providers', 'POST /api/v1/secrets/git-providers'];
+const MESSAGES = [
+  'POST /api/v1/app-conversations/{id}/send-message',
+  'POST /api/v1/conversations/{id}/pending-messages',
+];
+const STARTS = ['POST /api/v1/app-conversations', 'POST /api/v1/app-conversations/stream-start'];
+const UPDATES = ['PATCH /api/v1/app-conversations/{id}', 'PATCH /api/conversations/{id}'];
+const HOOK = 'POST /api/v1/webhook-endpoints';
+const PROFILE = 'POST /api/v1/settings/profiles/{name}';
+
+/** Bodies that `npm run fuzz` found the document and the service to judge differently, and their neighbours. */
+const BODIES: [operations: string[], taken: object[], refused: object[]][] = [
+  [
+    ['POST /api/v1/sandboxes'],
+    [{}, { sandbox_spec_id: null }, { sandbox_spec_id: 'slipway' }],
+    [{ sandbox_spec_id: 1 }],
+  ],
+  [
+    GIT_PROVIDERS,
+    [{ provider_tokens: null }, { provider_tokens: {} }, { provider_tokens: { github: { token: ' ' } } }],
+    [
+      { provider_tokens: 'x' },
+      { provider_tokens: { github: { token: 'a b' } } },
+      { provider_tokens: { gitlab: { token: 'ä' } } },
+    ],
+  ],
+  [
+    [...SETTINGS, ...GIT_PROVIDERS],
+    [
+      { mcp_config: { stdio_servers: [{ name: ' a ', command: 'npx', args: null, env: null }] } },
+      { mcp_config: { sse_servers: ['HTTPS://mcp.example.com', { url: ' ws://mcp.example.com ' }] } },
+    ],
+    [
+      { mcp_config: { other: [] } },
+      { mcp_config: { sse_servers: [''] } },
+      { mcp_config: { shttp_servers: [{ url: 'mcp.example.com' }] } },
+      { mcp_config: { shttp_servers: ['ftp://mcp.example.com'] } },
+    ],
+  ],
+  [
+    SETTINGS,
+    [{ max_iterations: 2_147_483_647 }, { max_iterations: null }],
+    [{ max_iterations: 2_147_483_648 }, { max_iterations: 1e300 }],
+  ],
+  [
+    MESSAGES,
+    [
+      { content: [{ text: 'a' }] },
+      { content: [{ type: 'image', image_urls: ['https://images.example.com/a.png'] }] },
+      { content: [{ image_url: { url: 'https://images.example.com/a.png' } }] },
+    ],
+    [
+      { content: [] },
+      { content: [{}] },
+      { content: [{ type: 'text' }] },
+      { content: [{ cache_prompt: true }] },
+    ],
+  ],
+  [
+    [...STARTS, ...UPDATES],
+    [
+      { selected_repository: 'octo/app' },
+      { selected_repository: '~me/..a/_.-' },
+      { selected_repository: 'a/.-' },
+      { selected_repository: null, selected_branch: null },
+      { selected_branch: 'feature/parser' },
+      { selected_branch: 'ä.b@c' },
+    ],
+    [
+      { selected_repository: 'octo' },
+      { selected_repository: 'octo/..' },
+      { selected_repository: '-a/b' },
+      { selected_repository: 'a//b' },
+      { selected_repository: `a/${'b'.repeat(512)}` },
+      { selected_branch: '' },
+      { selected_branch: '-a' },
+      { selected_branch: 'a b' },
+      { selected_branch: 'a..b' },
+      { selected_branch: 'a.lock' },
+      { selected_branch: 'a/.b' },
+      { selected_branch: '@' },
+      { selected_branch: 'a@{b' },
+      { selected_branch: 'a.' },
+    ],
+  ],
+  [
+    [HOOK],
+    [
+      { url: 'https://ci.example.com/a', events: ['*'], secret: SECRET },
+      { url: 'https://ci.example.com/a', description: null, enabled: false },
+    ],
+    [
+      { url: 'https://ci.example.com/a', events: [] },
+      { url: 'https://ci.example.com/a', events: ['other'] },
+      { url: 'https://ci.example.com/a', events: ['*', '*'] },
+      { url: 'https://ci.example.com/a', secret: 'whsec_AAAA' },
+      { url: 'https://ci.example.com/a', secret: SECRET.slice(6) },
+      { url: 'https://ci.example.com/a', secret: `whsec_${'A'.repeat(87)}` },
+    ],
+  ],
+  [
+    [PROFILE],
+    [{ llm: { model: 'provider/model-1', timeout: 5, api_key: null, is_subscription: false } }],
+    [
+      { llm: {} },
+      { llm: { model: 'provider/model-1', other: 1 } },
+      { llm: { model: 'provider/model-1', timeout: 0 } },
+      { llm: { model: 'provider/model-1', timeout: 'soon' } },
+    ],
+  ],
+];
+
+const bodies = BODIES.flatMap(([operations, taken, refused]) =>
+  operations.flatMap((operation) => [
+    ...taken.map((body) => ({ operation, body, verdict: 'taken' })),
+    ...refused.map((body) => ({ operation, body, verdict: 'refused' })),
+  ]),
+).map((row) => ({ ...row, text: JSON.stringify(row.body).slice(0, 100) }));
+
+describe('what openapi.json says of a body', () => {
+  it.each(bodies)('$operation: $text is $verdict', async ({ operation, body, verdict }) => {
+    const schema = bodySchema(operation);
+    const schemas = document.components?.schemas as Record<string, JsonSchema>;
+    const response = await send(operation, { body: JSON.stringify(body) });
+
+    expect({
+      document: schemaProblems(body, schema, schemas).length === 0 ? 'taken' : 'refused',
+      service: response.status === 422 ? 'refused' : 'taken',
+    }).toEqual({ document: verdict, service: verdict });
+  });
+});
+
+describe('what openapi.json says of a parameter', () => {
+  it.each<[operation: string, name: string, taken: unknown[], refused: unknown[]]>([
+    ['GET /api/v1/app-conversations/count', 'tag', [['team:checkout'], ['a:']], [['team'], [':a']]],
+    ['GET /api/v1/app-conversations/search', 'tag', [['team:checkout', 'a:b']], [['']]],
+    ['POST /api/v1/sandboxes', 'Idempotency-Key', ['a!~'], ['a b', 'a'.repeat(256)]],
+    ['POST /api/v1/app-conversations', 'Idempotency-Key', ['0'], ['a b']],
+  ])('%s: %s', async (operation, name, taken, refused) => {
+    const documented = operationsOf(document).find((one) => one.name === operation)?.operation;
+    const parameter = (documented?.parameters ?? []).find((one) => 'name' in one && one.name === name);
+    const schema = Object(parameter).schema as JsonSchema;
+    const where: unknown = Object(parameter).in;
+    for (const value of [...taken, ...refused]) {
+      const texts = [value].flat().map(String);
+      const response = await send(operation, {
+        ...(where === 'header' ? { headers: { [name]: texts.join() }, body: '{}' } : {}),
+        query: where === 'query' ? texts.map((text): [string, string] => [name, text]) : [],
+      });
+      const verdict = taken.includes(value);
+
+      expect({
+        value,
+        document: schemaProblems(value, schema, {}).length === 0,
+        service: response.status !== 422,
+      }).toEqual({ value, document: verdict, service: verdict });
+    }
+  });
+});
+
+function bodySchema(operation: string): JsonSchema {
+  const body = operationsOf(document).find(({ name }) => name === operation)?.operation.requestBody;
+  const schema = body && 'content' in body ? body.content['application/json']?.schema : undefined;
+  if (schema === undefined) {
+    throw new Error(`${operation} takes no JSON`);
+  }
+  return schema as JsonSchema;
+}
+
+/** Sends a request; ids in its path are those of nothing. */
+async function send(
+  operation: string,
+  given: { body?: string; headers?: Record<string, string>; query?: [string, string][] },
+): Promise<Response> {
+  const [method = '', path = ''] = operation.split(' ');
+  const place = path.replaceAll(/\{\w+\}/g, path.includes('profiles') ? 'fast' : CONVERSATION);
+  return fetch(`${service.url}${place}?${new URLSearchParams(given.query ?? []).toString()}`, {
+    method,
+    headers: {
+      ...service.user.headers,
+      ...(given.body !== undefined && { 'Content-Type': 'application/json' }),
+      ...given.headers,
+    },
+    body: given.body,
+  });
+}
