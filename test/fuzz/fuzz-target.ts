@@ -24,6 +24,10 @@ export interface WantedFailure {
   statuses?: number[];
   /** What the answer has in it: a regular expression. */
   answer?: string;
+  /** What the report of the failure has in it: a regular expression. */
+  message?: string;
+  /** Only where the member of the wrong type is 0, 1, "true" or "false". */
+  flags?: boolean;
   /** Why it is wanted: one sentence. */
   because: string;
 }

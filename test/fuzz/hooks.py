@@ -43,7 +43,7 @@ def after_call(context, case, response):
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     check = type(failure).__name__
-    found = next((at for at, one in enumerate(PLAN["wanted"]) if applies(one, check, case, response)), None)
+    found = next((at for at, one in enumerate(PLAN["wanted"]) if applies(one, failure, case, response)), None)
     with lock:
         if found is not None:
             wanted[found] += 1
@@ -63,12 +63,34 @@ def filter_failure(context, failure, case, response):
     return True
 
 
-def applies(one, check, case, response):
+def applies(one, failure, case, response):
+    check = type(failure).__name__
     if check not in one["checks"] or not re.fullmatch(one["operations"], case.operation.label):
         return False
     if one["statuses"] and response.status_code not in one["statuses"]:
         return False
+    if re.search(one["message"], str(failure)) is None or one["flags"] and not is_flag(failure, case.body):
+        return False
     return re.search(one["answer"], response.content.decode("utf-8", "replace")) is not None
+
+
+def is_flag(failure, body):
+    """Whether the member of the wrong type has another way to write true or false."""
+    named = re.search(r"(\w+): Incorrect type", str(failure))
+    return named is not None and any(
+        value in ("true", "false") or (type(value) is int and value in (0, 1))
+        for value in members_named(named[1], body)
+    )
+
+
+def members_named(name, value):
+    if isinstance(value, dict):
+        if name in value:
+            yield value[name]
+        value = list(value.values())
+    if isinstance(value, list):
+        for element in value:
+            yield from members_named(name, element)
 
 
 def request_of(case):

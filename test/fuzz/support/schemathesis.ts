@@ -181,12 +181,7 @@ function configuration(target: FuzzTarget): string {
 
 function planOf({ wanted, kept, bodies }: FuzzTarget): object {
   return {
-    wanted: wanted.map(({ checks, operations, statuses = [], answer = '' }) => ({
-      checks,
-      operations,
-      statuses,
-      answer,
-    })),
+    wanted: wanted.map((one) => ({ statuses: [], answer: '', message: '', flags: false, ...one })),
     kept,
     bodies,
   };
