@@ -30,6 +30,10 @@ describe('settingsChanges', () => {
         ['sandbox_api_key', null],
       ],
     ],
+    [
+      '{"llm_api_key":"**********","search_api_key":"**********","llm_model":"**********"}',
+      [['llm_model', '**********']],
+    ],
     ['{"llm_api_key":" k "}', [['llm_api_key', ' k ']]],
     ['{"search_api_key":"","language":"de","provider_tokens_set":{"github":null}}', [['language', 'de']]],
     ['{"search_api_key":" ","provider_tokens_set":5}', []],

@@ -1,4 +1,5 @@
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
+import { MASK } from '../mcp-config/mcp-secrets.js';
 import type { StoredMcpConfig } from '../mcp-config/mcp-config.types.js';
 import type { SettingsDto } from './settings.dto.js';
 import type { Settings } from './settings.entity.js';
@@ -122,12 +123,14 @@ export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 export function settingsChanges(dto: SettingsDto): SettingsChanges {
   const changes = new Map<SettingsColumn, string | number | boolean | null>();
   for (const column of SETTINGS_COLUMNS) {
-    const { nullKeeps, blankClears, formKeeps }: Setting = SETTINGS[column];
+    const { kind, nullKeeps, blankClears, formKeeps }: Setting = SETTINGS[column];
     const value = dto[column];
     const isBlank = typeof value === 'string' && value.trim() === '';
     const isKept =
       value === undefined ||
       (value === null && nullKeeps === true) ||
+      // Nobody's key: the nested settings show it in a key's place, and clients send back what they were shown.
+      (kind === 'key' && value === MASK) ||
       (isBlank && formKeeps === true && dto.provider_tokens_set === true);
     if (!isKept) {
       changes.set(column, isBlank && blankClears === true ? null : value);

@@ -58,6 +58,7 @@ export function toSettingsStoredDto(warnings: readonly ProviderTokenWarning[]): 
 }
 
 const KEPT = 'null keeps the stored value, blank text clears it.';
+const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
 @ApiSchema({ name: 'Settings' })
@@ -83,7 +84,7 @@ export class SettingsDto {
   @Text({
     nullable: true,
     secret: true,
-    description: `Key for the model. ${KEPT}`,
+    description: `Key for the model. ${KEY_KEPT}`,
     example: 'llm-key-example',
   })
   llm_api_key?: string | null;
@@ -169,7 +170,7 @@ export class SettingsDto {
   @Text({
     nullable: true,
     secret: true,
-    description: `Key for web search. ${KEPT} Beside provider_tokens_set, blank text keeps it too.`,
+    description: `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
     example: 'search-key-example',
   })
   search_api_key?: string | null;
@@ -177,7 +178,7 @@ export class SettingsDto {
   @Text({
     nullable: true,
     secret: true,
-    description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEPT}`,
+    description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
     example: 'sandbox-key-example',
   })
   sandbox_api_key?: string | null;
