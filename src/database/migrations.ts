@@ -14,6 +14,7 @@ import { AddAuditEntries1765000000000 } from './migrations/1765000000000-add-aud
 import { CreateWarmSandboxes1765100000000 } from './migrations/1765100000000-create-warm-sandboxes.js';
 import { AddOrphanedSandboxes1765200000000 } from './migrations/1765200000000-add-orphaned-sandboxes.js';
 import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
+import { IndexTagsAndDeliveries1765700000000 } from './migrations/1765700000000-index-tags-and-deliveries.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -33,4 +34,5 @@ export const MIGRATIONS = [
   CreateWarmSandboxes1765100000000,
   AddOrphanedSandboxes1765200000000,
   AddTracesOfSandboxes1765500000000,
+  IndexTagsAndDeliveries1765700000000,
 ];

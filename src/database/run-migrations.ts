@@ -1,9 +1,12 @@
-import { DataSource } from 'typeorm';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource, type QueryRunner } from 'typeorm';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
+/** How often a replica asks whether another one has finished. */
+const LOCK_POLL_MS = 100;
 
 /**
  * Applies pending migrations, under an advisory lock so that of replicas that start together only one does.
@@ -17,9 +20,7 @@ export async function runMigrations(address: DatabaseAddress | string): Promise<
   try {
     const lock = dataSource.createQueryRunner();
     try {
-      // Waiting for another replica's migration may take longer than any ordinary statement.
-      await lock.query('SET statement_timeout = 0');
-      await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      await takeLock(dataSource, lock);
       const applied = await dataSource.runMigrations({ transaction: 'each' });
       return applied.map((migration) => migration.name);
     } finally {
@@ -28,6 +29,21 @@ export async function runMigrations(address: DatabaseAddress | string): Promise<
     }
   } finally {
     await dataSource.destroy();
+  }
+}
+
+/**
+ * Asks again and again: a statement that waits for the lock holds a snapshot, for whose end the holder of the lock would wait
+ * in turn as soon as it builds an index concurrently.
+ */
+async function takeLock(dataSource: DataSource, session: QueryRunner): Promise<void> {
+  const tryLock = async (): Promise<boolean> => {
+    const text = 'SELECT pg_try_advisory_lock($1) AS locked';
+    const [row] = await dataSource.query<{ locked: boolean }[]>(text, [MIGRATION_LOCK], session);
+    return row?.locked ?? false;
+  };
+  while (!(await tryLock())) {
+    await delay(LOCK_POLL_MS);
   }
 }
 

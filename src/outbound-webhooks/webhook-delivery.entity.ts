@@ -8,6 +8,7 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 /** One event on its way to one endpoint: the queue of what is to be sent, and the log of what was. */
 @Entity('webhook_deliveries')
 @Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
+@Index('webhook_deliveries_status_idx', ['endpointId', 'status', 'createdAt', 'id'])
 @Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
 @Index('webhook_deliveries_created_at_idx', ['createdAt'])
 export class WebhookDelivery {

@@ -4,7 +4,6 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
 import { Clock } from '../common/clock.js';
 import { formatTimeCursor, type Page, parseTimeCursor, toPage } from '../common/pagination/page.js';
-import { EntityRows } from '../database/named-statement.js';
 import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, type WebhookEvent } from './webhook-event.js';
@@ -71,6 +70,23 @@ const BACKLOG = `
   FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.enabled
   WHERE d.status = 'pending'`;
 
+/**
+ * A row without an id: the endpoint has no deliveries of this kind; no row: the user has no such endpoint. Not named: a plan
+ * for any filter would read all deliveries.
+ */
+const PAGE = `
+  SELECT d.*
+  FROM webhook_endpoints e LEFT JOIN LATERAL (
+    SELECT id, event_type, data, status, attempts, created_at, next_attempt_at, last_attempt_at, last_response_status,
+      last_error, last_duration_ms,
+      to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
+    FROM webhook_deliveries
+    WHERE endpoint_id = $1 AND ($3::text IS NULL OR status = $3)
+      AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
+    ORDER BY created_at DESC, id DESC LIMIT $6) d ON true
+  WHERE e.id = $1 AND e.user_id = $2
+  ORDER BY d.created_at DESC, d.id DESC`;
+
 /** Whether nothing has arrived since the delivery was created. */
 const NOTHING_SINCE = `
   SELECT NOT EXISTS (
@@ -123,17 +139,37 @@ interface ClaimedRow {
   secret: string;
 }
 
+/** A delivery as its log shows it. */
+export type ListedDelivery = Omit<WebhookDelivery, 'endpointId' | 'endpoint'>;
+
+interface ListedRow {
+  id: string;
+  event_type: string;
+  data: Record<string, unknown>;
+  status: DeliveryStatus;
+  attempts: number;
+  created_at: Date;
+  next_attempt_at: Date | null;
+  last_attempt_at: Date | null;
+  last_response_status: number | null;
+  last_error: string | null;
+  last_duration_ms: number | null;
+  /** `created_at` with microseconds. */
+  cursor_at: string;
+}
+
+interface EmptyRow {
+  id: null;
+}
+
 /** The `webhook_deliveries` table: the queue of deliveries, and their log. */
 @Injectable()
 export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
-  private readonly rows: EntityRows<WebhookDelivery>;
-
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly clock: Clock,
   ) {
     super(WebhookDelivery, dataSource.manager);
-    this.rows = new EntityRows(this, 'd');
   }
 
   /** Queues an event for the endpoints of a user that want it; it is sent once the caller's transaction is committed. */
@@ -202,24 +238,31 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return { due, later, oldestDueSeconds: Math.max(0, oldest ?? 0) };
   }
 
-  /** A page of an endpoint's deliveries, the newest first. */
+  /**
+   * A page of the deliveries to an endpoint of a user, the newest first.
+   *
+   * @returns null when the user has no such endpoint
+   */
   async page(
+    userId: string,
     endpointId: string,
     { status, cursor, limit }: { status: DeliveryStatus | null; cursor: string | null; limit: number },
-  ): Promise<Page<WebhookDelivery>> {
+  ): Promise<Page<ListedDelivery> | null> {
     const after = parseTimeCursor(cursor);
-    const rows = await this.query<Record<string, unknown>[]>(
-      `SELECT ${this.rows.columns}, to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
-       FROM webhook_deliveries d
-       WHERE d.endpoint_id = $1 AND ($2::text IS NULL OR d.status = $2)
-         AND ($3::timestamptz IS NULL OR (d.created_at, d.id) < ($3, $4::uuid))
-       ORDER BY d.created_at DESC, d.id DESC LIMIT $5`,
-      [endpointId, status, after?.at ?? null, after?.id ?? null, limit + 1],
+    const rows = await this.query<(ListedRow | EmptyRow)[]>(PAGE, [
+      endpointId,
+      userId,
+      status,
+      after?.at ?? null,
+      after?.id ?? null,
+      limit + 1,
+    ]);
+    const { items, nextPageId } = toPage(
+      rows.filter((row) => row.id !== null),
+      limit,
+      ({ cursor_at: at, id }) => formatTimeCursor({ at, id }),
     );
-    const { items, nextPageId } = toPage(rows, limit, ({ cursor_at: at, id }) =>
-      formatTimeCursor({ at: String(at), id: String(id) }),
-    );
-    return { items: items.map((row) => this.rows.entity(row)), nextPageId };
+    return rows.length === 0 ? null : { items: items.map(toListedDelivery), nextPageId };
   }
 
   async findOfEndpoint(endpointId: string, id: string): Promise<WebhookDelivery | null> {
@@ -242,4 +285,20 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   private now(): Date {
     return new Date(this.clock.now());
   }
+}
+
+function toListedDelivery(row: ListedRow): ListedDelivery {
+  return {
+    id: row.id,
+    eventType: row.event_type,
+    data: row.data,
+    status: row.status,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    nextAttemptAt: row.next_attempt_at,
+    lastAttemptAt: row.last_attempt_at,
+    lastResponseStatus: row.last_response_status,
+    lastError: row.last_error,
+    lastDurationMs: row.last_duration_ms,
+  };
 }

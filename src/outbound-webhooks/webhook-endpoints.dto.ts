@@ -5,7 +5,8 @@ import type { Page } from '../common/pagination/page.js';
 import { customRule } from '../common/validation/field.js';
 import { Flag, Integer } from '../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
-import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
+import { DELIVERY_STATUSES, type DeliveryStatus } from './webhook-delivery.entity.js';
+import type { ListedDelivery } from './webhook-delivery.repository.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
@@ -237,7 +238,7 @@ export function toWebhookEndpointWithSecretDto({
   return Object.assign(toWebhookEndpointDto(endpoint), { secret });
 }
 
-export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDeliveryDto {
+export function toWebhookDeliveryDto(delivery: ListedDelivery): WebhookDeliveryDto {
   return {
     id: delivery.id,
     event_type: delivery.eventType,
@@ -253,6 +254,6 @@ export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDelivery
   };
 }
 
-export function toWebhookDeliveryPageDto(page: Page<WebhookDelivery>): WebhookDeliveryPageDto {
+export function toWebhookDeliveryPageDto(page: Page<ListedDelivery>): WebhookDeliveryPageDto {
   return { items: page.items.map(toWebhookDeliveryDto), next_page_id: page.nextPageId };
 }

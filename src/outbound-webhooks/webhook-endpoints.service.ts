@@ -5,7 +5,7 @@ import { isPublicHostName } from '../common/http/address-rules.js';
 import { decodePageId, type Page } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
-import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
+import { type ListedDelivery, WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import {
@@ -118,13 +118,9 @@ export class WebhookEndpointsService {
     userId: string,
     id: string,
     { status, pageId, limit }: DeliverySearch,
-  ): Promise<Page<WebhookDelivery>> {
-    const endpoint = await this.get(userId, id);
-    return this.deliveries.page(endpoint.id, {
-      status: status ?? null,
-      cursor: decodePageId(pageId),
-      limit,
-    });
+  ): Promise<Page<ListedDelivery>> {
+    const cursor = decodePageId(pageId);
+    return found(await this.deliveries.page(userId, id, { status: status ?? null, cursor, limit }));
   }
 
   /**

@@ -5,6 +5,7 @@ import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/domain-error.js';
+import { NamedStatement } from '../database/named-statement.js';
 import { CustomSecret } from './custom-secret.entity.js';
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
@@ -47,6 +48,14 @@ const MERGE = `
       description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
   RETURNING name, xmax = 0 AS created`;
 
+/** In the order of the primary key, from the first name after $3 on. */
+const DESCRIBE_PAGE = new NamedStatement<SecretDescription>(
+  'custom_secrets_page',
+  `SELECT name, description FROM custom_secrets
+   WHERE user_id = $1 AND name > $3 AND strpos(lower(name), lower($2)) > 0
+   ORDER BY name LIMIT $4`,
+);
+
 /** Of one user. Tools get all of them as variables, and a system takes no more than these. */
 const MAX_SECRETS = 1_000;
 const MAX_MIB = 4;
@@ -59,7 +68,7 @@ const SIZE = `
 @Injectable()
 export class CustomSecretRepository extends Repository<CustomSecret> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
   ) {
@@ -80,18 +89,8 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     userId: string,
     { part, after, limit }: { part: string; after: string | null; limit: number },
   ): Promise<SecretDescription[]> {
-    const query = this.createQueryBuilder('secret')
-      .select(['secret.name', 'secret.description'])
-      .where('secret.userId = :userId', { userId })
-      .orderBy('secret.name', 'ASC')
-      .limit(limit);
-    if (part !== '') {
-      query.andWhere('strpos(lower(secret.name), lower(:part)) > 0', { part });
-    }
-    if (after !== null) {
-      query.andWhere('secret.name > :after', { after });
-    }
-    return query.getMany();
+    // Every name comes after the empty one.
+    return DESCRIBE_PAGE.run(this.dataSource, [userId, part, after ?? '', limit]);
   }
 
   /**

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { ConfigError } from '../../src/config/config.error.js';
+import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { startListening } from '../support/start-listening.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 const PASSWORD = 'hush-password';
 
@@ -61,5 +62,22 @@ describe('a DATABASE_URL that cannot be reached', () => {
     expect(message).toMatch(/^DATABASE_URL: the database cannot be reached: .+$/);
     expect(message).toMatch(reason);
     expect(message).not.toContain(PASSWORD);
+  });
+});
+
+describe('replicas that start together', () => {
+  it('migrate once, also where an index is built that waits for everybody who looks at the database', async () => {
+    const database = await createEmptyDatabase();
+    try {
+      const applied = await Promise.all(Array.from({ length: 3 }, () => runMigrations(database.url)));
+
+      expect(applied.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([
+        0,
+        0,
+        MIGRATIONS.length,
+      ]);
+    } finally {
+      await database.drop();
+    }
   });
 });

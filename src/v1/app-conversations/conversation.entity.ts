@@ -25,6 +25,8 @@ export interface ConversationPullRequest {
 @Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
+// Of a kind that TypeORM cannot write; a migration has made it.
+@Index('app_conversations_tags_idx', { synchronize: false })
 export class AppConversation {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversations_pkey' })
   id: string;
