@@ -15,6 +15,7 @@ import { CreateWarmSandboxes1765100000000 } from './migrations/1765100000000-cre
 import { AddOrphanedSandboxes1765200000000 } from './migrations/1765200000000-add-orphaned-sandboxes.js';
 import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
 import { IndexTagsAndDeliveries1765700000000 } from './migrations/1765700000000-index-tags-and-deliveries.js';
+import { AddAgentKinds1765800000000 } from './migrations/1765800000000-add-agent-kinds.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -35,4 +36,5 @@ export const MIGRATIONS = [
   AddOrphanedSandboxes1765200000000,
   AddTracesOfSandboxes1765500000000,
   IndexTagsAndDeliveries1765700000000,
+  AddAgentKinds1765800000000,
 ];

@@ -53,8 +53,12 @@ export class AgentSecretsReader {
     ]);
   }
 
-  /** Names and descriptions, by name. */
-  async describe(userId: string): Promise<AgentSecretDescription[]> {
+  /**
+   * Names and descriptions, by name.
+   *
+   * @param names those that may be seen; null: all
+   */
+  async describe(userId: string, names: readonly string[] | null = null): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
       this.secrets.describe(userId),
@@ -64,6 +68,7 @@ export class AgentSecretsReader {
       ...custom.map(({ name, description }) => [name, description] as const),
     ]);
     return [...all]
+      .filter(([name]) => names === null || names.includes(name))
       .map(([name, description]) => ({ name, description }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -71,17 +76,19 @@ export class AgentSecretsReader {
   /**
    * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    *
+   * @param names those that may be seen; null: all
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
-  async find(userId: string, name: string): Promise<string | null> {
-    const custom = await this.secrets.readValue(userId, name);
+  async find(userId: string, name: string, names: readonly string[] | null = null): Promise<string | null> {
+    const isVisible = names === null || names.includes(name);
+    const custom = isVisible ? await this.secrets.readValue(userId, name) : null;
     if (custom !== null) {
       return custom;
     }
     if (SDK_TOKEN_NAMES.has(name)) {
-      return this.find(userId, name.toUpperCase());
+      return this.find(userId, name.toUpperCase(), names);
     }
-    return this.config.agent.exposeGitTokens ? await this.gitTokens.find(userId, name) : null;
+    return isVisible && this.config.agent.exposeGitTokens ? await this.gitTokens.find(userId, name) : null;
   }
 
   private async gitTokenDescriptions(userId: string): Promise<Map<string, string>> {

@@ -104,6 +104,22 @@ describe('a conversation that a client begins at an agent server', () => {
     await request(app.url).get(`/api/v1/conversation/${own}/events/count`).set(app.user.headers).expect(404);
   });
 
+  it('is shown with the kind of its agent, which keeps its own model', async () => {
+    const own = id();
+    const agentOfOthers = {
+      kind: 'ACPAgent',
+      llm: { model: 'acp-managed' },
+      acp_model: 'sonnet',
+      acp_command: ['agent', '--stdio'],
+    };
+    agent.open(own, { agent: agentOfOthers });
+
+    await webhook(agent.key, own);
+
+    await until(async () => (await listed()).length === 1);
+    expect(await listed()).toMatchObject([{ agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }]);
+  });
+
   it('is named after its first message, like others', async () => {
     const own = id();
     agent.open(own);

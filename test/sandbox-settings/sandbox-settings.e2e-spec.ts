@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
+import { sampleStartRequest } from '../support/sample-start-request.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 const ME = '/api/v1/users/me';
@@ -240,6 +242,62 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
         .get(pathOf({ id: 'unknown' }, name))
         .set(sandbox.headers)
         .expect(403);
+    });
+  });
+
+  describe('of conversations that were started with names of secrets', () => {
+    const start = (names: string[] | null | undefined, userId = user.id) =>
+      new ConversationRows(app).startTask(userId, {
+        sandboxId: sandbox.id,
+        request: { ...sampleStartRequest(), ...(names !== undefined && { secret_names: names }) },
+      });
+    const listed = async (): Promise<string[]> => {
+      const { body } = await request(app.url).get(pathOf(sandbox)).set(sandbox.headers).expect(200);
+      return body.secrets.map(({ name }: { name: string }) => name);
+    };
+    const status = async (name: string): Promise<number> =>
+      (
+        await request(app.url)
+          .get(pathOf(sandbox, `/${name}`))
+          .set(sandbox.headers)
+      ).status;
+
+    it.each([
+      [[['DEPLOY_KEY']], ['DEPLOY_KEY']],
+      [[['GITHUB_TOKEN']], ['GITHUB_TOKEN']],
+      [[[]], []],
+      [[['NONE']], []],
+      [[['DEPLOY_KEY'], []], ['DEPLOY_KEY']],
+      [
+        [['DEPLOY_KEY'], ['GITHUB_TOKEN', 'DEPLOY_KEY']],
+        ['DEPLOY_KEY', 'GITHUB_TOKEN'],
+      ],
+      [
+        [['DEPLOY_KEY'], null],
+        ['DEPLOY_KEY', 'GITHUB_TOKEN'],
+      ],
+      [
+        [[], undefined],
+        ['DEPLOY_KEY', 'GITHUB_TOKEN'],
+      ],
+    ])('%j shows %j, and no value of another', async (lists, expected) => {
+      for (const names of lists) {
+        await start(names);
+      }
+
+      expect(await listed()).toEqual(expected);
+      for (const name of ['DEPLOY_KEY', 'GITHUB_TOKEN']) {
+        expect(await status(name)).toBe(expected.includes(name) ? 200 : 404);
+      }
+      // What the SDK asks for when it clones.
+      expect(await status('github_token')).toBe(expected.includes('GITHUB_TOKEN') ? 200 : 404);
+    });
+
+    it('asks only the starts of its own user', async () => {
+      await start(['DEPLOY_KEY']);
+      await start(null, (await app.createUser()).id);
+
+      expect(await listed()).toEqual(['DEPLOY_KEY']);
     });
   });
 

@@ -162,6 +162,7 @@ import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver
     ConversationRepository,
     ConversationsService,
     ModelCatalogue,
+    StartTaskRepository,
   ],
 })
 export class AppConversationsModule {}

@@ -79,6 +79,10 @@ export class AppConversation {
   @Column('text', { nullable: true })
   agent: string | null;
 
+  /** `acp`: adopted from an agent server where its client began it with an agent of others; null: `agent` says it. */
+  @Column('text', { name: 'agent_kind', nullable: true })
+  agentKind: string | null;
+
   @Column('uuid', { name: 'parent_conversation_id', nullable: true })
   parentConversationId: string | null;
 

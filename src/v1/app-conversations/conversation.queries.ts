@@ -28,6 +28,8 @@ export interface ConversationRow {
   pr_number: number[];
   llm_model: string | null;
   agent: string | null;
+  /** `acp` for adopted conversations with an agent of others; else `agent` says it. */
+  agent_kind: string | null;
   parent_conversation_id: string | null;
   public: boolean | null;
   tags: Record<string, string>;
@@ -61,8 +63,8 @@ const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_genera
 /** Columns of a `ConversationRow` but for `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
-  c.pr_number, c.llm_model, c.agent, c.parent_conversation_id, c.public, c.tags, c.metadata, c.working_branch,
-  c.pull_requests, c.working_dir, c.sandbox_generation,
+  c.pr_number, c.llm_model, c.agent, c.agent_kind, c.parent_conversation_id, c.public, c.tags, c.metadata,
+  c.working_branch, c.pull_requests, c.working_dir, c.sandbox_generation,
   c.created_at, c.updated_at,
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
   s.status AS sandbox_status,

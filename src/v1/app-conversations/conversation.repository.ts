@@ -26,8 +26,9 @@ const WITHOUT_KNOWN = `
 
 const ADOPT = `
   INSERT INTO app_conversations
-    (id, user_id, sandbox_id, title, llm_model, llm_base_url, working_dir, sandbox_generation, created_at, adopted)
-  SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, true FROM (${WITHOUT_KNOWN}) AS unknown
+    (id, user_id, sandbox_id, title, llm_model, llm_base_url, working_dir, sandbox_generation, created_at, agent_kind,
+     adopted)
+  SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10, true FROM (${WITHOUT_KNOWN}) AS unknown
   ON CONFLICT (id) DO NOTHING
   RETURNING id`;
 
@@ -148,7 +149,7 @@ export class ConversationRepository {
    */
   async adopt(
     manager: EntityManager,
-    { id, title, model, baseUrl, workingDir, createdAt }: ListedConversation,
+    { id, title, model, agentKind, baseUrl, workingDir, createdAt }: ListedConversation,
     owner: Pick<AppConversation, 'userId' | 'sandboxId' | 'sandboxGeneration'>,
   ): Promise<boolean> {
     const { userId, sandboxId, sandboxGeneration } = owner;
@@ -162,6 +163,7 @@ export class ConversationRepository {
       workingDir,
       sandboxGeneration,
       createdAt,
+      agentKind,
     ]);
     if (rows.length === 0) {
       return false;
@@ -223,10 +225,20 @@ export class ConversationRepository {
   async findModel(
     userId: string,
     id: string,
-  ): Promise<Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'llmProfile' | 'adopted' | 'agent'> | null> {
+  ): Promise<Pick<
+    AppConversation,
+    'llmModel' | 'llmBaseUrl' | 'llmProfile' | 'adopted' | 'agent' | 'agentKind'
+  > | null> {
     return this.conversations.findOne({
       where: { id, userId },
-      select: { agent: true, llmModel: true, llmBaseUrl: true, llmProfile: true, adopted: true },
+      select: {
+        agent: true,
+        agentKind: true,
+        llmModel: true,
+        llmBaseUrl: true,
+        llmProfile: true,
+        adopted: true,
+      },
     });
   }
 

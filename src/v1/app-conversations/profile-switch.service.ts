@@ -44,11 +44,11 @@ export class ProfileSwitchService {
       }
       const { model } = verdict;
       const begun = await this.conversations.findModel(userId, id);
-      if (begun?.agent) {
+      if (begun?.agent || begun?.agentKind === 'acp') {
         throw new DomainError(
           'conflict',
           'conflict',
-          `The agent ${begun.agent} has models of its own: POST switch_acp_model changes them.`,
+          `The agent ${begun.agent ?? 'of this conversation'} has models of its own: POST switch_acp_model changes them.`,
         );
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };

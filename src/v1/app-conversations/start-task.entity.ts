@@ -110,6 +110,7 @@ export function workingBranch({
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
 })
+@Index('app_conversation_start_tasks_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
 export class StartTask {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversation_start_tasks_pkey' })

@@ -47,6 +47,12 @@ const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
   RETURNING created_at, updated_at`,
 );
 
+const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
+  'start_task_secret_names',
+  `SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
+   WHERE sandbox_id = $1 AND user_id = $2`,
+);
+
 /** Tasks that are looked through at a time. */
 const MAX_BATCH = 50;
 
@@ -199,6 +205,17 @@ export class StartTaskRepository {
     return task
       ? { own: this.secretsOf(task), names: task.request.secret_names ?? null }
       : { own: new Map(), names: null };
+  }
+
+  /**
+   * The names of the stored secrets that a sandbox may see: all that its conversations were started with. Null: all of
+   * the user's, because nothing was started in it, or a conversation without such a list.
+   */
+  async secretNamesOfSandbox(userId: string, sandboxId: string): Promise<string[] | null> {
+    const rows = await SECRET_NAMES.run(this.tasks.manager.connection, [sandboxId, userId]);
+    const lists = rows.map(({ names }) => names);
+    const known = lists.filter((names) => names !== null);
+    return rows.length === 0 || known.length < lists.length ? null : [...new Set(known.flat())];
   }
 
   /**

@@ -48,7 +48,7 @@ export function ListSandboxSecretsOperation(): MethodDecorator & ClassDecorator 
       operationId: 'list_sandbox_secrets',
       summary: "List the secrets of a sandbox's owner",
       description:
-        "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only.",
+        "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
     }),
     ApiOkResponse({ type: SandboxSecretsDto, description: 'The secrets, by name' }),
     ApiProblems(
@@ -65,7 +65,8 @@ export function GetSandboxSecretOperation(): MethodDecorator & ClassDecorator {
     ApiOperation({
       operationId: 'get_sandbox_secret',
       summary: "Read a secret of a sandbox's owner",
-      description: "For what runs in the sandbox, with the sandbox's key. The value as it is, as text.",
+      description:
+        "For what runs in the sandbox, with the sandbox's key. The value as it is, as text. One that no conversation of the sandbox may see is not found.",
     }),
     ApiOkResponse({
       description: 'The value',

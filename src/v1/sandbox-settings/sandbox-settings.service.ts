@@ -5,6 +5,7 @@ import { exposedConfig } from '../../mcp-config/mcp-secrets.js';
 import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
 import { emptySettingsRow } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
+import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
 import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
@@ -16,6 +17,7 @@ export class SandboxSettingsService {
     private readonly mcpConfigs: McpConfigRepository,
     private readonly secrets: AgentSecretsReader,
     private readonly sandboxKeys: SandboxKeyQueries,
+    private readonly starts: StartTaskRepository,
   ) {}
 
   /** The user's settings with all secrets masked. */
@@ -46,13 +48,14 @@ export class SandboxSettingsService {
   }
 
   /**
-   * The secrets of a sandbox's user, without their values and ordered by name.
+   * The secrets of a sandbox's user, without their values and ordered by name. Where each conversation was started with
+   * a list of names (`secret_names`), these and no others.
    *
    * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key belongs to another sandbox
    */
   async listSecrets(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
     requireOwnRunningSandbox(holder, sandboxId);
-    return await this.secrets.describe(holder.userId);
+    return await this.secrets.describe(holder.userId, await this.visibleNames(holder));
   }
 
   /**
@@ -62,11 +65,15 @@ export class SandboxSettingsService {
    */
   async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
     requireOwnRunningSandbox(holder, sandboxId);
-    const value = await this.secrets.find(holder.userId, name);
+    const value = await this.secrets.find(holder.userId, name, await this.visibleNames(holder));
     if (value === null) {
       throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
     }
     return value;
+  }
+
+  private async visibleNames({ userId, sandboxId }: SandboxKeyHolder): Promise<string[] | null> {
+    return await this.starts.secretNamesOfSandbox(userId, sandboxId);
   }
 }
 

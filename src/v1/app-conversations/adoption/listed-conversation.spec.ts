@@ -7,6 +7,7 @@ const PLAIN = {
   id: ID,
   title: null,
   model: null,
+  agentKind: null,
   baseUrl: '',
   workingDir: '.',
   createdAt: NOW,
@@ -25,7 +26,15 @@ describe('toListedConversation', () => {
       { model: 'openai/gpt-4o', baseUrl: 'https://models.example.com/v1' },
     ],
     ['no address', { id: ID, agent: { llm: { model: 'm', base_url: null } } }, { model: 'm' }],
-    ['the model of an ACP agent', { id: ID, agent: { acp_model: 'sonnet' } }, { model: 'sonnet' }],
+    [
+      'an ACP agent with a model',
+      {
+        id: ID,
+        agent: { kind: 'ACPAgent', llm: { model: 'acp-managed', base_url: 'x' }, acp_model: 'sonnet' },
+      },
+      { model: 'sonnet', agentKind: 'acp' },
+    ],
+    ['one that chooses its model', { id: ID, agent: { kind: 'ACPAgent' } }, { agentKind: 'acp' }],
     ['an endless model', { id: ID, agent: { llm: { model: 'm'.repeat(501) } } }, {}],
     [
       'the folder',

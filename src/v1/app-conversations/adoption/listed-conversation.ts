@@ -13,6 +13,8 @@ export interface ListedConversation {
   id: string;
   title: string | null;
   model: string | null;
+  /** `acp`: its agent is a program that speaks the Agent Client Protocol; null: it is an OpenHands agent. */
+  agentKind: 'acp' | null;
   /** Where the model is called; empty: at its provider's own address. */
   baseUrl: string;
   workingDir: string;
@@ -34,13 +36,18 @@ export function toListedConversation(value: unknown, now: Date): ListedConversat
     const found = jsonText(value, ...path)?.trim() ?? '';
     return found === '' || found.length > limit ? null : storableText(found);
   };
+  const isAcp = jsonText(value, 'agent', 'kind') === 'ACPAgent';
   const created = toInstant(jsonText(value, 'created_at') ?? '');
   const createdAt = created === null ? now : new Date(created);
   return {
     id,
     title: text(MAX_TITLE_LENGTH, 'title'),
-    model: text(MAX_MODEL_LENGTH, 'agent', 'llm', 'model') ?? text(MAX_MODEL_LENGTH, 'agent', 'acp_model'),
-    baseUrl: text(MAX_ADDRESS_LENGTH, 'agent', 'llm', 'base_url') ?? '',
+    // What an agent of others has for an LLM only stands for the model that it chooses itself.
+    model: isAcp
+      ? text(MAX_MODEL_LENGTH, 'agent', 'acp_model')
+      : text(MAX_MODEL_LENGTH, 'agent', 'llm', 'model'),
+    agentKind: isAcp ? 'acp' : null,
+    baseUrl: (isAcp ? null : text(MAX_ADDRESS_LENGTH, 'agent', 'llm', 'base_url')) ?? '',
     workingDir: text(MAX_PATH_LENGTH, 'workspace', 'working_dir') ?? '.',
     createdAt: createdAt < now ? createdAt : now,
   };

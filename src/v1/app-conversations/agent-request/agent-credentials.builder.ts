@@ -84,8 +84,12 @@ export class AgentCredentialsBuilder {
   private async buildAdopted(
     id: string,
     userId: string,
-    { llmModel, llmBaseUrl }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl'>,
+    { llmModel, llmBaseUrl, agentKind }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'agentKind'>,
   ): Promise<CredentialsRequest> {
+    if (agentKind === 'acp') {
+      // Its program has keys of its own, and gets none of ours.
+      return { outbound_allowlist: this.config.outbound.allowlist };
+    }
     const { settings } = await this.inputs.readConfiguration(userId, null);
     const model = { model: llmModel, baseUrl: llmBaseUrl };
     const isForModel = this.isForModel(id, model, settings);

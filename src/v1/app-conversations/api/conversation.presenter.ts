@@ -33,7 +33,7 @@ export class ConversationPresenter {
       trigger: row.trigger,
       pr_number: row.pr_number,
       llm_model: row.llm_model,
-      agent_kind: row.agent === null ? 'openhands' : 'acp',
+      agent_kind: row.agent === null && row.agent_kind !== 'acp' ? 'openhands' : 'acp',
       metrics: row.metrics,
       parent_conversation_id: row.parent_conversation_id && toHexId(row.parent_conversation_id),
       sub_conversation_ids: row.sub_conversation_ids.map(toHexId),
