@@ -120,6 +120,28 @@ describe('skills', () => {
       }),
     );
   });
+
+  it('are not those that the settings disable', async () => {
+    await write({
+      'AGENTS.md': 'Run the tests.',
+      '.openhands/microagents/changes.md': '---\nname: changes\ntriggers:\n- changelog\n---\nOne line each.',
+    });
+    const disable = (names: string[] | null) =>
+      request(app.url)
+        .post('/api/v1/settings')
+        .set(user.headers)
+        .send({ disabled_skills: names })
+        .expect(200);
+    const names = async (): Promise<string[]> =>
+      (await get('skills').expect(200)).body.skills.map(({ name }: { name: string }) => name);
+    const all = await names();
+
+    await disable(['changes', 'never-seen']);
+    expect(await names()).toEqual(all.filter((name) => name !== 'changes'));
+
+    await disable(null);
+    expect(await names()).toEqual(all);
+  });
 });
 
 describe('hooks', () => {

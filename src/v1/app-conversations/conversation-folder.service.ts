@@ -4,6 +4,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { AgentServerCommands } from '../agent-servers/agent-server.commands.js';
 import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
+import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
 /** A repository's own files decide how much it is; that is no breach. */
@@ -70,10 +71,12 @@ export class ConversationFolderService {
     private readonly actions: ConversationActionsService,
     private readonly http: AgentServerHttp,
     private readonly commands: AgentServerCommands,
+    private readonly inputs: AgentInputsReader,
   ) {}
 
   /**
-   * The skills that the agent server finds for the conversation; none unless its sandbox runs.
+   * The skills that the agent server finds for the conversation, but for those that the user's settings disable; none
+   * unless its sandbox runs.
    *
    * @throws DomainError not_found; others as `ConversationActionsService.read`
    */
@@ -85,7 +88,11 @@ export class ConversationFolderService {
       load_project: true,
       project_dir: folder,
     }));
-    return jsonList(response, 'skills').flatMap(toSkill);
+    const { settings } = await this.inputs.readConfiguration(userId, null);
+    const disabled = new Set(settings.disabled_skills);
+    return jsonList(response, 'skills')
+      .flatMap(toSkill)
+      .filter(({ name }) => !disabled.has(name));
   }
 
   /** The hooks in the conversation's folder, as its file has them now. Throws like `skills`. */

@@ -232,6 +232,21 @@ describe('toAgentRequest', () => {
     );
   });
 
+  it.each([
+    ['slipway' as const, { load_project_skills: true, disabled_skills: ['deploy', 'repo'] }],
+    ['stock' as const, {}],
+  ])('gives no skill to an agent on %s that its user disables', (dialect, context) => {
+    const skill = (name: string) => ({ name, description: null, content: `How to ${name}.`, triggers: [] });
+    const start = { dialect, skills: [skill('deploy'), skill('release')] };
+
+    const { agent } = toAgentRequest(withSettings({ disabled_skills: ['deploy', 'repo'] }, start));
+
+    expect(agent.agent_context).toEqual({
+      ...context,
+      skills: [{ name: 'release', content: 'How to release.', trigger: null }],
+    });
+  });
+
   it('sends a stock agent server only what its schema knows', () => {
     const request = toAgentRequest(
       withSettings({ language: 'fr', search_api_key: 'tvly', load_memory: true }, { dialect: 'stock' }),

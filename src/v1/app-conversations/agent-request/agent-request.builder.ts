@@ -233,6 +233,8 @@ function toAgent(start: AgentStart): AgentSpec {
   };
   const servers = mcpServerEntries(start.mcpConfig);
   const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
+  const disabled = settings.disabled_skills ?? [];
+  const given = skills.filter(({ name }) => !disabled.includes(name));
   const condenses = settings.enable_default_condenser ?? SETTINGS.enable_default_condenser.default;
   return {
     kind: 'Agent',
@@ -250,12 +252,14 @@ function toAgent(start: AgentStart): AgentSpec {
           ...(dialect === 'stock' && { llm: { ...llm, usage_id: 'condenser' } }),
         }
       : null,
-    ...((dialect !== 'stock' || suffix !== null || skills.length > 0 || settings.load_memory === true) && {
+    ...((dialect !== 'stock' || suffix !== null || given.length > 0 || settings.load_memory === true) && {
       agent_context: {
         // What the repository has for agents: AGENTS.md and its skills. The published schema cannot ask for them.
         ...(dialect !== 'stock' && { load_project_skills: true }),
         ...(dialect === 'stock' && settings.load_memory === true && { load_memory: true }),
-        ...(skills.length > 0 && { skills: skills.map(toAgentSkill) }),
+        ...(given.length > 0 && { skills: given.map(toAgentSkill) }),
+        // Of the repository, whose skills only the agent server knows.
+        ...(dialect !== 'stock' && disabled.length > 0 && { disabled_skills: disabled }),
         ...(suffix !== null && { system_message_suffix: suffix }),
       },
     }),

@@ -30,18 +30,22 @@ export type AgentSettings = Pick<
     condenser_parameters?: JsonObject;
     /** Whether the agent keeps notes from conversation to conversation. */
     load_memory?: boolean;
+    /** Names of skills that no agent of the user gets. */
+    disabled_skills?: string[];
   };
 
 /** @param row null for a user who stored no settings: everything is null then */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,
-  { agent: { llm, condenser, agent_context: context } }: SettingsDetails = NO_DETAILS,
+  { agent: { llm, condenser, agent_context: context }, app }: SettingsDetails = NO_DETAILS,
 ): AgentSettings {
+  const disabled = disabledSkills(app);
   return {
     ...(isJsonObject(llm) && { llm_parameters: llm }),
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
     ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
+    ...(disabled.length > 0 && { disabled_skills: disabled }),
     llm_model: row?.llm_model ?? null,
     llm_base_url: row?.llm_base_url ?? null,
     agent: row?.agent ?? null,
@@ -56,6 +60,11 @@ export function agentSettings(
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
   };
+}
+
+/** The preference `disabled_skills`, as user interfaces store it; what is no text in it names no skill. */
+export function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 
 /** The settings with the model, address, key and parameters of a stored profile. */

@@ -37,7 +37,7 @@ export function GetSkillsOperation(): MethodDecorator & ClassDecorator {
       operationId: 'get_conversation_skills',
       summary: 'What the agent of a conversation knows',
       description:
-        "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. None unless the sandbox runs.",
+        "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
     }),
     ApiOkResponse({ type: SkillsDto, description: 'As they are in the sandbox now' }),
     ApiProblems(UNKNOWN_CONVERSATION, ...UNREACHABLE, INVALID_ID),
