@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync } from 'node:fs';
-import { open, rm, stat } from 'node:fs/promises';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -55,6 +65,15 @@ async function query(sql: string): Promise<Record<string, unknown>[]> {
   }
 }
 
+/** @throws Error without one: a signal to process 0 would reach the tests themselves */
+async function postmasterOf(cluster: string): Promise<number> {
+  const running = await readPostmasterPid(cluster);
+  if (running === null) {
+    throw new Error('the embedded server does not run');
+  }
+  return running.pid;
+}
+
 describe('an embedded server that dies', () => {
   afterEach(async () => {
     await database.stop();
@@ -68,7 +87,7 @@ describe('an embedded server that dies', () => {
     await query('create table numbers (n int)');
     for (let n = 1; n <= 2; n += 1) {
       await query(`insert into numbers values (${n})`);
-      const { pid = 0 } = (await readPostmasterPid(cluster)) ?? {};
+      const pid = await postmasterOf(cluster);
       process.kill(pid, 'SIGKILL');
       await until(() => !isPostmasterOf(cluster, pid));
       await until(() => messages().filter((message) => message === 'embedded database is back').length === n);
@@ -82,7 +101,7 @@ describe('an embedded server that dies', () => {
         'embedded database is back',
       ]),
     );
-    const { pid = 0 } = (await readPostmasterPid(cluster)) ?? {};
+    const pid = await postmasterOf(cluster);
     await database.stop();
     expect(isPostmasterOf(cluster, pid)).toBe(false);
   });
@@ -113,22 +132,32 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
   });
 
   const reserveFile = (): string => `${realpathSync(path.join(disk, 'data/postgres'))}-reserve`;
+  const hiddenReserve = (): string => path.join(disk, 'hidden-reserve');
 
-  /** As a sandbox does whose tool writes and writes: to the last byte. */
-  async function fill(): Promise<void> {
-    const handle = await open(filler, 'a');
+  /**
+   * As a sandbox does whose tool writes and writes: to the last byte. The reserve takes its room under another name, so
+   * that nothing releases it before the test has seen what a full disk does, however slow the machine is. All of this
+   * happens between two looks of the supervisor, which would make another reserve.
+   */
+  function fill(): void {
+    renameSync(reserveFile(), hiddenReserve());
+    const descriptor = openSync(filler, 'a');
     try {
       for (const chunk of [Buffer.alloc(MIB), Buffer.alloc(4096)]) {
-        await writeUntilRefused(handle, chunk);
+        writeUntilRefused(descriptor, chunk);
       }
     } finally {
-      await handle.close();
+      closeSync(descriptor);
     }
+  }
+
+  function letReserveBeReleased(): void {
+    renameSync(hiddenReserve(), reserveFile());
   }
 
   it('lets the database write again when whatever filled it has stopped', async () => {
     await query('create table kept (id int, text text)');
-    await fill();
+    fill();
     const failures = new Set<string | null>();
     let acknowledged = 0;
     for (let id = 0; id < 4_000 && failures.size === 0; id += 1) {
@@ -143,6 +172,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     }
     expect([...failures]).toEqual(['disk_full']);
 
+    letReserveBeReleased();
     await until(() => messages().includes('disk of embedded database is full, its reserve is released'));
     await until(async () => await succeeds(`insert into kept values (-1, 'afterwards')`));
 
@@ -158,7 +188,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     // Otherwise a checkpoint may free old segments as fast as this test writes new ones.
     await query(`alter system set wal_keep_size = '1GB'`);
     await query('select pg_reload_conf()');
-    await fill();
+    fill();
     // Nothing but the log grows, and a server that cannot write it has to give up.
     const died = (): boolean => messages().includes('connection to embedded database lost');
     while (!died() && (await succeeds(`select pg_logical_emit_message(true, 'x', repeat('x', 200000))`))) {
@@ -166,6 +196,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     }
     await until(died);
 
+    letReserveBeReleased();
     await until(async () => await succeeds('insert into kept values (2)'));
 
     expect(await query('select id from kept order by id')).toEqual([{ id: 1 }, { id: 2 }]);
@@ -181,7 +212,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     try {
       await request(app.url).get('/api/settings').set(app.user.headers);
       await request(app.url).post('/api/settings').set(app.user.headers).send({ language: 'en' }).expect(200);
-      await fill();
+      fill();
       let refused: request.Response | null = null;
       for (let turn = 0; turn < 2_000 && refused === null; turn += 1) {
         const response = await request(app.url)
@@ -196,6 +227,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
         code: 'storage_full',
         detail: expect.stringContaining('The disk of the database is full'),
       });
+      letReserveBeReleased();
       await until(
         async () => (await request(app.url).get('/api/settings').set(app.user.headers)).status === 200,
       );
@@ -214,10 +246,10 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
   }
 });
 
-async function writeUntilRefused(handle: Awaited<ReturnType<typeof open>>, chunk: Buffer): Promise<void> {
+function writeUntilRefused(descriptor: number, chunk: Buffer): void {
   for (;;) {
     try {
-      await handle.write(chunk);
+      writeSync(descriptor, chunk);
     } catch (error) {
       expect(error).toMatchObject({ code: 'ENOSPC' });
       return;
