@@ -55,23 +55,21 @@ import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
-import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
+import { AwaitSandboxStep, SandboxChangeWaiter, StartContextReader } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { CheckSettingsStep } from './start/check-settings.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
-import { StartContextReader } from './start/start-context.js';
 import { StartFailureHandler } from './start/start-failure.handler.js';
 import { StartMetrics } from './start/start.metrics.js';
-import { StartQueue } from './start/start-queue.js';
 import { StartSandboxProvisioner } from './start/start-sandbox.provisioner.js';
 import { StartStream } from './start/start-stream.js';
 import { StartTargetResolver } from './start/start-target.resolver.js';
 import { StartTasksService } from './start/start-tasks.service.js';
 import { StartWorkflow } from './start/start-workflow.js';
-import { StartWorker } from './start/start.worker.js';
+import { StartQueue, StartWorker } from './start/start.worker.js';
 import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver.js';
 
 /** Conversations: started, listed, continued, resumed and removed. */

@@ -18,9 +18,9 @@ import {
   suggestedTaskPrompt,
   type TaskGitServer,
 } from '../suggested-task/suggested-task-prompt.js';
-import { StartQueue } from './start-queue.js';
 import { type SandboxPlan, StartSandboxProvisioner } from './start-sandbox.provisioner.js';
 import { StartTargetResolver } from './start-target.resolver.js';
+import { StartQueue } from './start.worker.js';
 
 /** What a start needs before it can be stored. */
 interface StartPlan {

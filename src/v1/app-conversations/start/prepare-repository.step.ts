@@ -10,8 +10,8 @@ import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
+import type { StartContext } from './await-sandbox.step.js';
 import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
-import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 /** Failures that may be over in a moment: the step is tried again. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import type { StartContext } from './start-context.js';
+import type { StartContext } from './await-sandbox.step.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 /**
