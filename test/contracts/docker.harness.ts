@@ -85,6 +85,7 @@ export class DockerHarness implements SandboxBackendHarness {
       memoryMb: null,
       runtime: null,
       network: null,
+      pod: null,
       ports: {},
       callbackUrl: null,
       ...changes,

@@ -108,6 +108,7 @@ export class KubernetesHarness implements SandboxBackendHarness {
       memoryMb: null,
       runtime: null,
       network: null,
+      pod: null,
       ports: {},
       callbackUrl: null,
       ...changes,

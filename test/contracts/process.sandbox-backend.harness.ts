@@ -91,6 +91,7 @@ export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaun
     memoryMb: null,
     runtime: null,
     network: null,
+    pod: null,
     ports: {},
     callbackUrl: null,
     ...changes,

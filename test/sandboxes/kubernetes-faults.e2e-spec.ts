@@ -78,6 +78,7 @@ describe('sandboxes on an API server with faults', () => {
       memoryMb: null,
       runtime: null,
       network: null,
+      pod: null,
       ports: {},
       callbackUrl: null,
     };

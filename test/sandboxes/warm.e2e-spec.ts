@@ -24,6 +24,7 @@ const LAUNCH: WarmTemplate = {
   memoryMb: null,
   runtime: null,
   network: null,
+  pod: null,
   ports: {},
   callbackUrl: null,
 };

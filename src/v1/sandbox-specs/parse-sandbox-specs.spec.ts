@@ -17,6 +17,7 @@ describe('parseSandboxSpecs', () => {
         resources: { cpu: 1.5, memory_mb: 2048 },
         runtime: 'runsc',
         network: 'agents',
+        pod: { volume_size: '20Gi', storage_class: 'fast', service_account: 'puller' },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
       },
     ]);
@@ -35,6 +36,7 @@ describe('parseSandboxSpecs', () => {
         memoryMb: 2048,
         runtime: 'runsc',
         network: 'agents',
+        pod: { volumeSize: '20Gi', storageClass: 'fast', serviceAccount: 'puller' },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
         createdAt: NOW,
       },
@@ -85,6 +87,9 @@ describe('parseSandboxSpecs', () => {
     ['- { id: a, ports: { APP_1: 3000, APP_2: 3000 } }', '[0].ports: must be different ports, and not 8000'],
     ['- { id: a, ports: { APP_1: 8000 } }', '[0].ports: must be different ports, and not 8000'],
     ['- { id: a, env: { WORKER_1: x } }', '[0]: takes WORKER_1 as a variable of env or as a port, not both'],
+    ['- { id: a, pod: { volume_size: 20GB } }', '[0].pod.volume_size: must be a size such as 20Gi'],
+    ['- { id: a, pod: { storage_class: Fast } }', '[0].pod.storage_class: must be lower-case letters'],
+    ['- { id: a, pod: { volume: 1Gi } }', /^\[0\]\.pod: Unrecognized key: "volume"/],
     ['- id: a\n- id: a', '[1].id: "a" is listed twice'],
   ])('refuses %j', (file, reason) => {
     expect(() => parseSandboxSpecs(file, NOW)).toThrow(reason);

@@ -12,6 +12,10 @@ import {
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const MAX_START_TIMEOUT_SECONDS = 3600;
 const MIN_MEMORY_MB = 64;
+/** As Kubernetes writes it. */
+const VOLUME_SIZE = /^[1-9]\d{0,8}(?:Mi|Gi|Ti|M|G|T)$/;
+const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
+const OBJECT_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
 
 /** Becomes a variable and part of a host name. The number at the end keeps it apart from variables that exist. */
 const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
@@ -40,6 +44,13 @@ const entrySchema = z
       .optional(),
     runtime: text.optional(),
     network: text.optional(),
+    pod: z
+      .strictObject({
+        volume_size: z.string().regex(VOLUME_SIZE, 'must be a size such as 20Gi or 500Mi').optional(),
+        storage_class: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
+        service_account: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
+      })
+      .optional(),
     ports: namedValues(
       z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
       z.number().int().min(MIN_PORT).max(65_535),
@@ -127,6 +138,13 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
     memoryMb: entry.resources?.memory_mb ?? null,
     runtime: entry.runtime ?? null,
     network: entry.network ?? null,
+    pod: entry.pod
+      ? {
+          volumeSize: entry.pod.volume_size ?? null,
+          storageClass: entry.pod.storage_class ?? null,
+          serviceAccount: entry.pod.service_account ?? null,
+        }
+      : null,
     ports: entry.ports ?? DEFAULT_PORTS,
     createdAt: now,
   };

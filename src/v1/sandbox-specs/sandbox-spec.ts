@@ -19,6 +19,8 @@ export interface SandboxSpec {
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
+  /** What holds for pods of a cluster only. Null members: the backend's default. */
+  pod: { volumeSize: string | null; storageClass: string | null; serviceAccount: string | null } | null;
   /** Ports for what agents start themselves, by name. The name is also that of the variable with the number. */
   ports: Readonly<Record<string, number>>;
   createdAt: Date;

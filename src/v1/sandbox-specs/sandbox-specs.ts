@@ -56,6 +56,7 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       memoryMb: null,
       runtime: null,
       network: null,
+      pod: null,
       ports: DEFAULT_PORTS,
       createdAt: now,
     },

@@ -41,6 +41,14 @@ export type SandboxProgram =
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
+/** What a specification says about pods of a cluster. Null: the backend's default. */
+export interface PodSettings {
+  /** Kept from the first start of a sandbox on. */
+  volumeSize: string | null;
+  storageClass: string | null;
+  serviceAccount: string | null;
+}
+
 /** Everything a backend needs to start or resume a sandbox; read from the row each time. */
 export interface SandboxLaunch {
   /** Chosen before the backend is called: 22 characters of base62. */
@@ -57,6 +65,8 @@ export interface SandboxLaunch {
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
+  /** Null: it says nothing about them. */
+  pod: PodSettings | null;
   /**
    * Ports for programs that agents start, by name (`WORKER_1`): the number inside where sandboxes have networks of their
    * own; elsewhere the backend picks a free one. The program finds it in the variable of that name, and the address to

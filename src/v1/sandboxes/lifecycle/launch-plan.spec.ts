@@ -34,6 +34,7 @@ const SPEC: SandboxSpec = {
   memoryMb: null,
   runtime: 'runsc',
   network: 'none',
+  pod: null,
   ports: { WORKER_1: 8011 },
   createdAt: new Date(0),
 };
@@ -51,6 +52,7 @@ describe('toLaunch', () => {
       memoryMb: null,
       runtime: 'runsc',
       network: 'none',
+      pod: null,
       ports: { WORKER_1: 8011 },
     });
   });

@@ -92,6 +92,7 @@ export function toLaunch(
     memoryMb: spec.memoryMb,
     runtime: spec.runtime,
     network: spec.network,
+    pod: spec.pod,
     ports: spec.ports,
   };
   const notes: string[] = [];
@@ -129,10 +130,10 @@ export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBack
   const unmet = backend === 'process' ? specs.filter(asksForContainer) : [];
   return unmet.length === 0
     ? null
-    : `process sandboxes run in no container: runtime and network of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
+    : `process sandboxes run in no container: runtime, network and pod of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
 }
 
 /** Specifications of images are left out: starting one fails anyway, and names the image. */
-function asksForContainer({ program, runtime, network }: SandboxSpec): boolean {
-  return program.kind !== 'image' && [runtime, network].some((setting) => setting !== null);
+function asksForContainer({ program, runtime, network, pod }: SandboxSpec): boolean {
+  return program.kind !== 'image' && [runtime, network, pod].some((setting) => setting !== null);
 }

@@ -24,6 +24,7 @@ function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
     memoryMb: null,
     runtime: null,
     network: null,
+    pod: null,
     ports: {},
     callbackUrl: 'http://host.docker.internal:3000/api/v1/webhooks',
     ...changes,

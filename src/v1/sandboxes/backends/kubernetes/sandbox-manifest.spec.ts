@@ -26,6 +26,7 @@ const LAUNCH: SandboxLaunch = {
   memoryMb: null,
   runtime: null,
   network: null,
+  pod: null,
   ports: {},
   callbackUrl: null,
 };
@@ -65,6 +66,19 @@ describe('sandboxManifest', () => {
         ],
       },
     });
+  });
+
+  it('takes the volume and the account of the specification before those of the service', () => {
+    const pod = { volumeSize: '50Gi', storageClass: 'slow', serviceAccount: 'puller' };
+    const options = { ...OPTIONS, storageClass: 'fast', serviceAccount: 'other' };
+    expect(sandboxManifest({ ...LAUNCH, pod }, options).spec).toMatchObject({
+      podTemplate: { spec: { serviceAccountName: 'puller', automountServiceAccountToken: false } },
+      volumeClaimTemplates: [
+        { spec: { storageClassName: 'slow', resources: { requests: { storage: '50Gi' } } } },
+      ],
+    });
+    const silent = { volumeSize: null, storageClass: null, serviceAccount: null };
+    expect(sandboxManifest({ ...LAUNCH, pod: silent }, options)).toEqual(sandboxManifest(LAUNCH, options));
   });
 
   it('has the session key of our own agent server nowhere', () => {

@@ -12,6 +12,7 @@ import {
   sandboxLayout,
   type SandboxLayout,
 } from '../container-layout.js';
+import type { PodSettings } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes-options.js';
 
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
@@ -101,7 +102,7 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
     spec: {
       operatingMode: 'Running',
       podTemplate: podTemplate(launch, options),
-      volumeClaimTemplates: [volumeClaimTemplate(labels, options)],
+      volumeClaimTemplates: [volumeClaimTemplate(labels, launch.pod, options)],
     },
   };
 }
@@ -109,13 +110,15 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
 /** The volume that keeps the files of a sandbox. */
 export function volumeClaimTemplate(
   labels: Record<string, string>,
-  { volumeSize, storageClass }: Pick<ManifestOptions, 'volumeSize' | 'storageClass'>,
+  pod: PodSettings | null,
+  options: Pick<ManifestOptions, 'volumeSize' | 'storageClass'>,
 ): Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'> {
+  const storageClass = pod?.storageClass ?? options.storageClass;
   return {
     metadata: { name: VOLUME, labels },
     spec: {
       accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: volumeSize } },
+      resources: { requests: { storage: pod?.volumeSize ?? options.volumeSize } },
       ...(storageClass !== null && { storageClassName: storageClass }),
     },
   };
@@ -133,6 +136,7 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const runtimeClass = launch.runtime ?? options.runtimeClass;
+  const serviceAccount = launch.pod?.serviceAccount ?? options.serviceAccount;
   return {
     metadata: {
       labels: sandboxLabels(options, launch.id),
@@ -144,7 +148,7 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
       enableServiceLinks: false,
       terminationGracePeriodSeconds: options.graceSeconds,
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
-      ...(options.serviceAccount !== null && { serviceAccountName: options.serviceAccount }),
+      ...(serviceAccount !== null && { serviceAccountName: serviceAccount }),
       securityContext: {
         runAsNonRoot: true,
         runAsUser: AGENT_USER,

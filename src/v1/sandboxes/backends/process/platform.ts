@@ -36,6 +36,7 @@ export async function detectPlatform(
       isolation: 'bwrap' as const,
       programs: { bwrap: bwrap ?? '', setpriv },
       network: null,
+      pod: null,
       hasProject: await canMountProject([options.folder, ...neededFiles(options)]),
       setpriv,
       users,

@@ -33,6 +33,7 @@ function launch(program: SandboxProgram, changes: Partial<SandboxLaunch> = {}): 
     memoryMb: null,
     runtime: null,
     network: null,
+    pod: null,
     ports: {},
     callbackUrl: null,
     ...changes,
@@ -186,6 +187,7 @@ const LAUNCH: SandboxLaunch = {
   memoryMb: null,
   runtime: null,
   network: null,
+  pod: null,
   ports: {},
   callbackUrl: 'http://service/api/v1/webhooks',
 };
