@@ -68,18 +68,27 @@ export class BenchNamespace {
 
   /** Waits until an object is as wanted. */
   async until(kind: Kind, name: string, wanted: string, holds: (object: unknown) => boolean): Promise<void> {
-    const reached = Promise.withResolvers<void>();
+    const endsAt = performance.now() + TIMEOUT_MS;
+    // The client ends a watch on which nothing happens.
+    while (!(await this.watch(kind, name, holds))) {
+      if (performance.now() > endsAt) {
+        throw new Error(`${name} is not ${wanted}`);
+      }
+    }
+  }
+
+  /** @returns whether it came to hold before the watch ended */
+  private async watch(kind: Kind, name: string, holds: (object: unknown) => boolean): Promise<boolean> {
+    const ended = Promise.withResolvers<boolean>();
     const watch = await new Watch(this.config).watch(
       `/apis/${KINDS[kind]}/${VERSION}/namespaces/${this.name}/${kind}`,
       { fieldSelector: `metadata.name=${name}` },
-      (_phase, object: unknown) => (holds(object) ? reached.resolve() : undefined),
-      (error: unknown) => reached.reject(new Error(`the watch of ${name} ended: ${String(error)}`)),
+      (_phase, object: unknown) => (holds(object) ? ended.resolve(true) : undefined),
+      () => ended.resolve(false),
     );
-    const timeout = setTimeout(() => reached.reject(new Error(`${name} is not ${wanted}`)), TIMEOUT_MS);
     try {
-      await reached.promise;
+      return await ended.promise;
     } finally {
-      clearTimeout(timeout);
       watch.abort();
     }
   }
