@@ -3,20 +3,24 @@ import { createServer, type IncomingMessage, request as httpRequest } from 'node
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
 import { MalformedBodyError } from '../errors/domain-error.js';
 import { type BodyBounds, cutUnreadBody, readJsonBody, skimJsonBody } from './json-body.js';
 
 const BOUNDS: BodyBounds = { bytes: 1_000, values: 100, deadlineMs: 100 };
 const NOT_READ_MS = 50;
+/** Longer than any test. */
+const NEVER_MS = 600_000;
 
 /** What a reader made of a request. */
 type Outcome = { value: unknown } | { reason: string; limit: number | null };
 
 let outcomes: Outcome[];
+let notReadMs: number;
 let read: (request: IncomingMessage) => Promise<unknown>;
 
 const server = createServer((request, response) => {
-  cutUnreadBody(request, response, NOT_READ_MS);
+  cutUnreadBody(request, response, notReadMs);
   read(request)
     .then(
       (value) => outcomes.push({ value }),
@@ -32,6 +36,7 @@ const server = createServer((request, response) => {
 
 beforeEach(async () => {
   outcomes = [];
+  notReadMs = NOT_READ_MS;
   read = async (request) => (await readJsonBody(request, BOUNDS)).value;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -190,5 +195,27 @@ describe('cutUnreadBody', () => {
     clearInterval(timer);
 
     expect(outcomes).toEqual([{ value: undefined }]);
+  });
+
+  it.each([
+    ['after the answer', () => Promise.resolve()],
+    ['before the answer', async (request: IncomingMessage) => await once(request, 'close')],
+  ])('forgets a client that leaves %s', async (_, reader) => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    notReadMs = NEVER_MS;
+    read = reader;
+    const connected = once(server, 'connection') as Promise<[Socket]>;
+    const asked = once(server, 'request');
+    const client = dial('Content-Length: 100\r\n\r\nx');
+    const [connection] = await connected;
+    await asked;
+    if (reader.length === 0) {
+      await once(client, 'data');
+    }
+    client.destroy();
+    await closeOf(connection);
+
+    await until(() => outcomes.length === 1 && timers() <= before);
   });
 });

@@ -94,13 +94,21 @@ export function cutUnreadBody(request: IncomingMessage, response: ServerResponse
     return;
   }
   response.once('finish', () => {
-    if (request.complete) {
+    const { socket } = request;
+    if (request.complete || socket.destroyed) {
       return;
     }
     // What still arrives is dropped; unread, it would keep the connection from its end.
     request.resume();
     const timer = setTimeout(() => request.destroy(), deadlineMs);
-    request.once('close', () => clearTimeout(timer));
+    // Node.js closes the request of a client that leaves only as long as it has no response.
+    const forget = (): void => {
+      clearTimeout(timer);
+      request.off('close', forget);
+      socket.off('close', forget);
+    };
+    request.once('close', forget);
+    socket.once('close', forget);
   });
 }
 
