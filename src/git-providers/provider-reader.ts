@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { errorStack } from '../common/errors/error-message.js';
@@ -28,8 +28,8 @@ export interface ProviderAnswer<Value> {
 @Injectable()
 export class ProviderReader {
   private readonly logger = new Logger(ProviderReader.name);
-  /** Keys of the caches contain hashes of tokens with this key: a cache tells nothing about a token. */
-  private readonly fingerprintKey = randomBytes(32);
+  /** Keys of the caches contain hashes of tokens with this salt, which nobody knows: a cache tells nothing about a token. */
+  private readonly fingerprintSalt = randomBytes(32).toString('base64url');
 
   constructor(
     private readonly registry: GitProviderRegistry,
@@ -104,7 +104,7 @@ export class ProviderReader {
     { provider, host, updatedAt, token }: StoredCredential,
     subject: string,
   ): string {
-    const fingerprint = createHmac('sha256', this.fingerprintKey).update(token).digest('base64url');
+    const fingerprint = hash('sha256', `${this.fingerprintSalt} ${token}`, 'base64url');
     return [userId, provider, host ?? '', updatedAt.getTime(), fingerprint, subject].join(' ');
   }
 }

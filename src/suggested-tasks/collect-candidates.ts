@@ -18,8 +18,8 @@ interface ScopedRepository {
   activeAt: number;
 }
 
-interface CollectedCandidates {
-  candidates: Candidate[];
+export interface CollectedCandidates {
+  candidates: readonly Candidate[];
   /** Something was left out, here or at the provider. */
   truncated: boolean;
 }

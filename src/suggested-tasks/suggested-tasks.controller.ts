@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
@@ -29,14 +29,14 @@ export class SuggestedTasksController {
       limit: query.limit,
     });
     const body = JSON.stringify(tasks.map(toSuggestedTaskDto));
-    const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
-    response.set({
-      'Cache-Control': 'private, no-cache',
-      'Content-Type': 'application/json; charset=utf-8',
-      ETag: etag,
+    const etag = `"${hash('sha256', body, 'base64url')}"`;
+    response.setHeader('Cache-Control', 'private, no-cache');
+    response.setHeader('Content-Type', 'application/json; charset=utf-8');
+    response.setHeader('ETag', etag);
+    if (statuses.length > 0) {
       // An empty list is expressed by leaving the header out (RFC 9651 section 3.1).
-      ...(statuses.length > 0 && { 'X-Provider-Status': providerStatusHeader(statuses) }),
-    });
+      response.setHeader('X-Provider-Status', providerStatusHeader(statuses));
+    }
     if (ifNoneMatch(request.headers['if-none-match'], etag)) {
       response.status(304).end();
       return;

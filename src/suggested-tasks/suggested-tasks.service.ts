@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
-import type { ProviderType } from '../git-providers/git-provider.js';
+import type { ProviderType, ProviderWork } from '../git-providers/git-provider.js';
 import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
 import { allProvidersFailed, type ProviderStatus } from './provider-status.js';
-import type { Candidate, TaskType } from './candidate.js';
-import { collectCandidates } from './collect-candidates.js';
+import type { Candidate, TaskType, WorkSource } from './candidate.js';
+import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
 import { rankTasks } from './rank-tasks.js';
 import { WorkReader, type ProviderOutcome } from './work.reader.js';
 
@@ -54,7 +54,7 @@ function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelect
     outcome,
     ...('error' in outcome
       ? { candidates: [], truncated: false }
-      : collectCandidates(outcome.source, outcome.read.value)),
+      : candidatesOf(outcome.source, outcome.read.value)),
   }));
   const ranked = rankTasks(collected.flatMap(({ candidates }) => candidates)).filter(
     ({ type }) => selection.taskTypes?.includes(type) ?? true,
@@ -65,6 +65,18 @@ function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelect
     statusOf(outcome, tasks, truncated || beyond.has(outcome.provider)),
   );
   return { tasks, statuses };
+}
+
+/** The cache hands the same work out for a minute or two, always of the same source. */
+const candidatesByWork = new WeakMap<ProviderWork, CollectedCandidates>();
+
+function candidatesOf(source: WorkSource, work: ProviderWork): CollectedCandidates {
+  let collected = candidatesByWork.get(work);
+  if (!collected) {
+    collected = collectCandidates(source, work);
+    candidatesByWork.set(work, collected);
+  }
+  return collected;
 }
 
 function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncated: boolean): ProviderStatus {
