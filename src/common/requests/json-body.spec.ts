@@ -217,5 +217,6 @@ describe('cutUnreadBody', () => {
     await closeOf(connection);
 
     await until(() => outcomes.length === 1 && timers() <= before);
+    expect(timers()).toBeLessThanOrEqual(before);
   });
 });
