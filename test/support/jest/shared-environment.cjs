@@ -1,6 +1,7 @@
 const { ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 const { installCommonGlobals } = require('jest-util');
+const { flushCompileCache } = require('node:module');
 require('../../../scripts/lib/typescript-loader.cjs');
 
 const { process, console } = globalThis;
@@ -36,6 +37,8 @@ module.exports = class SharedEnvironment {
     }
     Object.assign(process.env, this.variables);
     this.global = null;
+    // A worker that has all of it to write when it ends takes longer than Jest waits, and is killed before it is written.
+    flushCompileCache();
   }
 
   exportConditions() {
