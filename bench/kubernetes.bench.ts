@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonText } from '../src/common/json-access.js';
@@ -6,7 +7,7 @@ import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { firstOwnAddress } from '../test/support/own-address.js';
 import { BareSandbox, BenchNamespace } from './support/bare-sandbox.js';
 import { BareWarmPool } from './support/bare-warm-pool.js';
-import { freePort } from './support/fixtures.js';
+import { freePort, withFolder } from './support/fixtures.js';
 import { residentMemoryMb } from './support/process-usage.js';
 import { median, type Outcome, print, spread } from './support/report.js';
 import { compareLives, SANDBOXES, timed } from './support/sandbox-lives.js';
@@ -25,6 +26,10 @@ const ROUNDS = 7;
 const MAX_RATIO = 1.3;
 const MAX_WARM_MS = 600;
 const AT_ONCE = 50;
+/** A pod is promised a twentieth of its processors, and 50 of two each are more than a small node has. */
+const SMALL = '- { id: slipway, start_timeout_seconds: 120, resources: { cpu: 0.5, memory_mb: 512 } }';
+/** As `npm start` and the image have it. */
+const NODE_ARGS = ['--max-semi-space-size=4'];
 const OBJECTS = 1000;
 const MAX_MEMORY_MB = 250;
 const MAX_NOTICE_MS = 1000;
@@ -55,8 +60,6 @@ export async function benchKubernetes(): Promise<Outcome[]> {
       HOST: '0.0.0.0',
       INSTANCE_ID,
       MAX_RUNNING_SANDBOXES: String(AT_ONCE),
-      // The objects without rows stay.
-      SANDBOX_ORPHAN_GRACE_SECONDS: '86400',
     };
     const listening = async () => {
       const port = String(await freePort());
@@ -65,18 +68,25 @@ export async function benchKubernetes(): Promise<Outcome[]> {
     const warm = await withSandboxService({ ...(await listening()), SANDBOX_WARM: '1' }, (service) =>
       warmOutcomes(service, namespace, address),
     );
-    return await withSandboxService(await listening(), async (service) => {
+    const lives = await withSandboxService(await listening(), async (service) => {
       const bare = () => new BareSandbox(namespace, IMAGE, VOLUME_SIZE);
-      const lives = await compareLives(service, 'kubernetes', MAX_RATIO, bare, ROUNDS);
-      const statuses = await SandboxStatuses.watch(service.database);
-      return [
-        ...warm,
-        ...lives,
-        await noticeOutcome(service, statuses, namespace),
-        await atOnceOutcome(service, statuses),
-        await memoryOutcome(service, namespace),
-      ];
+      const compared = await compareLives(service, 'kubernetes', MAX_RATIO, bare, ROUNDS);
+      return [...compared, await noticeOutcome(service, namespace)];
     });
+    const atOnce = await withFolder(async (folder) => {
+      const file = path.join(folder, 'specs.yaml');
+      await writeFile(file, SMALL);
+      const small = { ...(await listening()), SANDBOX_SPECS_FILE: file };
+      return await withSandboxService(small, atOnceOutcome);
+    });
+    // The objects without rows stay.
+    const patient = { ...(await listening()), SANDBOX_ORPHAN_GRACE_SECONDS: '86400' };
+    const memory = await withSandboxService(
+      patient,
+      (service) => memoryOutcome(service, namespace),
+      NODE_ARGS,
+    );
+    return [...warm, ...lives, atOnce, memory];
   } finally {
     await namespace.remove();
   }
@@ -124,9 +134,9 @@ async function warmOutcomes(
 /** How long the row takes to say that a pod is gone. */
 async function noticeOutcome(
   { clients: [client], database }: SandboxService,
-  statuses: SandboxStatuses,
   namespace: BenchNamespace,
 ): Promise<Outcome> {
+  const statuses = await SandboxStatuses.watch(database);
   const times: number[] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
     const id = await started(client);
@@ -152,10 +162,8 @@ async function noticeOutcome(
   };
 }
 
-async function atOnceOutcome(
-  { clients: [client], database }: SandboxService,
-  statuses: SandboxStatuses,
-): Promise<Outcome> {
+async function atOnceOutcome({ clients: [client], database }: SandboxService): Promise<Outcome> {
+  const statuses = await SandboxStatuses.watch(database);
   let running = 0;
   const ms = await timed(async () => {
     const ids = await Promise.all(Array.from({ length: AT_ONCE }, () => started(client)));

@@ -139,8 +139,8 @@ export class InstancePolicy {
     // Through the API server, connections come from the pod's own node, which no policy keeps out.
     const isOwn = configured.length === 0 && reach !== 'proxy';
     const ownPods = isOwn ? await this.#ownPods() : null;
-    const ownAddresses = isOwn && ownPods === null ? this.addresses() : null;
-    const sources = [...configured, ...(ownPods ?? []), ...(ownAddresses ?? []).map(addressPeer)];
+    const own = isOwn && ownPods === null ? this.addresses() : null;
+    const sources = [...configured, ...(ownPods ?? []), ...(own ?? []).map(addressPeer)];
     const allowed = await Promise.all(this.options.allow.map(async (text) => await destinationsOf(text)));
     const callback = new URL(this.options.callbackUrl());
     const port = Number(callback.port || (callback.protocol === 'https:' ? 443 : 80));
@@ -150,7 +150,7 @@ export class InstancePolicy {
     return {
       instanceId,
       sources,
-      ownAddresses,
+      ownAddresses: own,
       destinations: [
         ...allowed.flat(),
         ...addresses.map((address) => ({ peer: addressPeer(address), port: port || null })),
