@@ -94,6 +94,9 @@ export class SettingsDto {
     trim: true,
     description: `Absolute http or https address of the model's API, without credentials in it. ${KEPT}`,
     example: 'https://llm.example.com/v1',
+    form: {
+      pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*)?$`,
+    },
     rule: (address) => (address === '' ? null : addressProblem(address, ['http', 'https'])),
   })
   llm_base_url?: string | null;

@@ -60,8 +60,20 @@ const BODIES: [operations: string[], taken: object[], refused: object[]][] = [
   ],
   [
     SETTINGS,
-    [{ max_iterations: 2_147_483_647 }, { max_iterations: null }],
-    [{ max_iterations: 2_147_483_648 }, { max_iterations: 1e300 }],
+    [
+      { max_iterations: 2_147_483_647 },
+      { max_iterations: null },
+      { llm_base_url: ' ' },
+      { llm_base_url: ' HTTP://127.0.0.1:11434/v1 ' },
+    ],
+    [
+      { llm_base_url: 'llm.example.com' },
+      { llm_base_url: 'ftp://llm.example.com' },
+      { llm_base_url: 'https:///v1' },
+      { llm_base_url: 'https://a b' },
+      { max_iterations: 2_147_483_648 },
+      { max_iterations: 1e300 },
+    ],
   ],
   [
     MESSAGES,

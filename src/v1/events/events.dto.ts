@@ -90,6 +90,9 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   limit?: number;
 }
 
+/** The id of an event of a stream, or nothing, in the words of OpenAPI. */
+export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
+
 /** Query of `GET …/events/stream`. */
 export class StreamQueryDto {
   @Choice({
@@ -102,6 +105,7 @@ export class StreamQueryDto {
   @Text({
     description: 'As the header Last-Event-ID, for clients that cannot set it; the header decides.',
     example: '17',
+    form: LAST_EVENT_ID_FORM,
   })
   last_event_id?: string;
 }

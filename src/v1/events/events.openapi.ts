@@ -2,7 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiHeader, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import type { MessageEvent } from '../../agent-protocol/events.js';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
-import { ConversationEventDto, EventPageDto } from './events.dto.js';
+import { ConversationEventDto, EventPageDto, LAST_EVENT_ID_FORM } from './events.dto.js';
 
 /** The event that the documentation shows. */
 export const EVENT_EXAMPLE: MessageEvent = {
@@ -108,7 +108,7 @@ export function StreamEventsOperation(): MethodDecorator & ClassDecorator {
       name: 'Last-Event-ID',
       required: false,
       description: 'The last `id` that arrived; browsers send it by themselves when they connect again.',
-      schema: { type: 'string', example: '17' },
+      schema: { type: 'string', example: '17', ...LAST_EVENT_ID_FORM },
     }),
     ApiOkResponse({
       description: 'Events, without an end',
