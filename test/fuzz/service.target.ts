@@ -92,8 +92,8 @@ const WANTED: WantedFailure[] = [
     checks: ['RejectedPositiveData'],
     operations: 'POST /api/v1/app-conversations(/stream-start)?',
     statuses: [422],
-    answer: 'Expected the id of a [a-z ]+ that exists',
-    because: 'Bodies name specifications, sandboxes and conversations by ids, which somebody has or has not.',
+    answer: 'Expected (the id of a [a-z ]+ that exists|a provider that is configured here)',
+    because: 'What a body names by its id is there or not, and the operator configures providers.',
   },
   {
     checks: ['RejectedPositiveData'],

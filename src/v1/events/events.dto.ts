@@ -52,7 +52,6 @@ export class CountConversationEventsQueryDto extends CountEventsQueryDto {
   @Text({
     description: 'Id of the conversation, with or without dashes.',
     required: true,
-    format: 'uuid',
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   conversation_id__eq: string;
