@@ -132,8 +132,8 @@ export const LLM_FIELDS: readonly SettingField[] = [
   field('llm.auth_type', 'Authentication', 'string', 'Keys are the only way here.', { choices: ['api_key'] }),
 ];
 
-/** What a shown profile has beside its fields; sent back it means nothing. */
-export const LLM_ECHOES = ['subscription_vendor', 'is_subscription'] as const;
+/** What a shown profile has beside its fields, or web applications send besides; it means nothing here. */
+export const LLM_ECHOES = ['subscription_vendor', 'is_subscription', 'provider_connection_id'] as const;
 
 export const CONDENSER_FIELDS: readonly SettingField[] = [
   field(

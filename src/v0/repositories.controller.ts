@@ -8,6 +8,7 @@ import { BranchDto, RepositoryDto, toBranchDto } from '../v1/git/repository-list
 import { LIST_PROBLEMS } from '../v1/git/repository-lists.openapi.js';
 import {
   BranchesPageDto,
+  MAX_LIMIT,
   RepositoryBranchesQueryDto,
   SearchUserBranchesQueryDto,
   SearchUserRepositoriesQueryDto,
@@ -55,7 +56,7 @@ export class UserRepositoriesController {
     @Query() query: SearchUserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
     const { query: text, per_page: limit = DEFAULT_LIMIT, selected_provider: provider = null } = query;
-    const range = { installation: null, position: 1, limit };
+    const range = { installation: null, position: 1, limit: Math.min(limit, MAX_LIMIT) };
     const wanted = { ...range, text: text === '' ? null : text, sort: toSearchSort(query) };
     return toLinkedRepositoryDtos(await this.lists.findRepositories(user.id, provider, wanted));
   }

@@ -12,6 +12,7 @@ import {
 } from '../v1/git/repository-lists.dto.js';
 
 const DEFAULT_LIMIT = 30;
+export const MAX_LIMIT = 100;
 const MAX_QUERY_LENGTH = 256;
 const SORT_FIELDS = ['stars', 'forks', 'updated'] as const;
 const MAX_PAGE = 999_999_999;
@@ -25,7 +26,7 @@ function SelectedProvider(): PropertyDecorator {
 }
 
 function PerPage(): PropertyDecorator {
-  return Integer({ description: 'Entries at most.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT });
+  return Integer({ description: 'Entries at most.', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT });
 }
 
 function PageNumber(): PropertyDecorator {
@@ -73,7 +74,13 @@ export class SearchUserRepositoriesQueryDto {
   @SelectedProvider()
   selected_provider?: ProviderType;
 
-  @PerPage()
+  // The older web application asks for 500 where it wants all.
+  @Integer({
+    description: `Repositories at most; more than ${MAX_LIMIT} are as many as ${MAX_LIMIT}.`,
+    minimum: 1,
+    maximum: 1_000,
+    default: DEFAULT_LIMIT,
+  })
   per_page?: number;
 
   @Choice({ values: SORT_FIELDS, description: 'What to order by.', example: 'stars' })

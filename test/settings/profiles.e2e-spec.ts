@@ -41,7 +41,9 @@ describe('/api/v1/settings/profiles', () => {
   it('is below the own organization too, and below no other', async () => {
     const other = await app.createUser();
     const path = `/api/organizations/${user.id}/profiles`;
-    const body = { llm: { model: 'openai/gpt-5' } };
+    // As agent-canvas sends it.
+    const echoes = { subscription_vendor: null, provider_connection_id: null };
+    const body = { include_secrets: true, llm: { model: 'openai/gpt-5', auth_type: 'api_key', ...echoes } };
     await request(app.url).post(`${path}/fast`).set(user.headers).send(body).expect(201);
 
     expect((await request(app.url).get(path).set(user.headers).expect(200)).body).toEqual(await list());

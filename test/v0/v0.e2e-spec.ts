@@ -217,6 +217,10 @@ describe('repositories of the older web application', () => {
 
   it('are found by part of a name, at the first provider unless one is named', async () => {
     const anywhere = await get('user/search/repositories?query=lib&per_page=5').expect(200);
+    // As the older web application asks.
+    expect((await get('user/search/repositories?query=lib&per_page=500').expect(200)).body).toEqual(
+      anywhere.body,
+    );
     const sorted = await get(
       'user/search/repositories?query=octo/&selected_provider=gitlab&sort=stars&order=asc',
     ).expect(200);
