@@ -26,7 +26,7 @@ export const agentCanvas: Client = {
         try {
           await new CanvasUser(app, world, api).doEverything(webAppLink(origin, '127.0.0.1', key));
         } finally {
-          await app.close(/saved|copied|success|created|deleted|updated/i);
+          await app.close(/saved|copied|success|created|deleted|removed|updated|now using|activated/i);
         }
       },
     };

@@ -20,10 +20,13 @@ const PAGES = [
   '/settings/secrets',
   '/microagent-management',
 ];
-/** It has the newer API behind a flag of the browser, and a question that its first visit ends with. */
-const PREPARE = `
-  localStorage.setItem('FEATURE_USE_V1_CONVERSATION_API', 'true');
-  localStorage.setItem('analytics-consent', 'false');`;
+/** It has the newer API behind a flag of the browser. */
+const PREPARE = `localStorage.setItem('FEATURE_USE_V1_CONVERSATION_API', 'true');`;
+/**
+ * It looks whether a web server answers at the sandbox's ports, from another origin and before there is one, and its
+ * pages differ from the one that was rendered when it was built (React's error 418).
+ */
+const OWN = /\/\/worker-\d|React error #418/;
 const CONVERSATIONS = '/api/v1/app-conversations/search';
 
 export const olderWebApp: Client = {
@@ -58,6 +61,7 @@ export const olderWebApp: Client = {
           shots: world.shots,
           program,
           prepare: PREPARE,
+          own: OWN,
         });
         try {
           await lookAround(app, api);
@@ -110,7 +114,10 @@ async function workOnTask(app: WebApp, api: ApiClient): Promise<void> {
     });
     return new URL(page.url()).pathname.replaceAll(/[0-9a-f-]{32,}/g, '{id}');
   });
-  await app.step('its work arrives live', async (page) => {
+  await app.step('what to do is asked for, and its work arrives live', async (page) => {
+    // With the newer API it opens the task's repository, and sends nothing else of the task.
+    await page.getByTestId('chat-input').fill('Make the check pass.');
+    await page.getByTestId('submit-button').click();
     await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
     return DONE;
   });

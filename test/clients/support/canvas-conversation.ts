@@ -29,6 +29,22 @@ export class CanvasConversation {
       await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
       return DONE;
     });
+    await this.app.step('the files of the conversation are listed and read', async (page) => {
+      await page.getByTestId('right-panel-toggle').click();
+      // A click on the chosen tab would close the panel.
+      await page.getByTestId('file-tree-file-NOTES.md').click();
+      await page.getByText('Two tries.').first().waitFor();
+      return 'NOTES.md: Two tries.';
+    });
+    await this.app.step('its changes are shown', async (page) => {
+      await page.getByTestId('conversation-tab-commits').click();
+      await page.getByTestId('uncommitted-changes-row-toggle').click();
+      await page.getByText('lookup.sh').first().waitFor();
+      const count = await page.getByTestId('uncommitted-changes-count').innerText();
+      await this.app.shoot('conversation');
+      await page.getByTestId('right-panel-toggle').click();
+      return count;
+    });
     await this.app.step('stop while the model thinks', async (page) => {
       await page.getByTestId('chat-input').fill(`Please ${HANG}.`);
       await page.getByTestId('submit-button').click();
@@ -46,6 +62,17 @@ export class CanvasConversation {
       await page.getByTestId('submit-button').click();
       await page.getByText(ANSWER).first().waitFor();
       return ANSWER;
+    });
+    await this.app.step('the conversation is deleted', async (page) => {
+      await page.getByTestId('ellipsis-button').filter({ visible: true }).first().click();
+      await page.getByTestId('delete-button').first().click();
+      await page.getByRole('button', { name: 'Confirm Delete' }).click();
+      await this.api.once(
+        async () => jsonList(await this.api.get(SEARCH), 'items').length,
+        (count) => count === 0,
+      );
+      await page.getByText('No conversations found').first().waitFor();
+      return 'it is in no list any more';
     });
   }
 }

@@ -17,7 +17,9 @@ export class PageWatch {
   private readonly errors = new Set<string>();
   private readonly toasts = new Set<string>();
 
-  constructor(page: Page) {
+  /** @param own what the page does wrong by itself, with any server: addresses and messages */
+  constructor(page: Page, own: RegExp | null) {
+    const isOwn = (text: string): boolean => own?.test(text) === true;
     page.on('response', (response) => {
       const request = response.request();
       if (LOCAL.test(response.url())) {
@@ -33,18 +35,23 @@ export class PageWatch {
     page.on('requestfailed', (request) => {
       const reason = request.failure()?.errorText ?? '';
       // A page that is left, or a list that is not wanted any more, ends its requests.
-      if (LOCAL.test(request.url()) && reason !== 'net::ERR_ABORTED') {
+      if (LOCAL.test(request.url()) && reason !== 'net::ERR_ABORTED' && !isOwn(request.url())) {
         count(this.refused, `${reason} ${nameOf(request)}`);
       }
     });
     page.on('console', (message) => {
       const { url } = message.location();
       const isElsewhere = url !== '' && !LOCAL.test(url);
-      if (message.type() === 'error' && !isElsewhere && !FAILED_RESOURCE.test(message.text())) {
-        this.errors.add(message.text());
+      const text = message.text();
+      if (message.type() === 'error' && !isElsewhere && !FAILED_RESOURCE.test(text) && !isOwn(text)) {
+        this.errors.add(text);
       }
     });
-    page.on('pageerror', ({ message }) => this.errors.add(`uncaught: ${message}`));
+    page.on('pageerror', ({ message }) => {
+      if (!isOwn(message)) {
+        this.errors.add(`uncaught: ${message}`);
+      }
+    });
   }
 
   /** Keeps the texts of error toasts: called after each action, as toasts vanish. */

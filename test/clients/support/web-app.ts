@@ -25,10 +25,12 @@ export class WebApp {
     program: string;
     /** A script that runs before any of the page's own. */
     prepare?: string;
+    /** What the application does wrong by itself, with any server: addresses and messages. */
+    own?: RegExp;
   }): Promise<WebApp> {
     const { name, origin, steps, shots } = options;
     const { browser, page } = await openPage(options.program, options.prepare ?? '');
-    return new WebApp(page, new PageWatch(page), browser, name, origin, steps, shots);
+    return new WebApp(page, new PageWatch(page, options.own ?? null), browser, name, origin, steps, shots);
   }
 
   /** A step that ends with a screenshot and a look at the toasts. */
