@@ -32,6 +32,8 @@ export class CanvasConversation {
     await this.app.step('the files of the conversation are listed and read', async (page) => {
       await page.getByTestId('right-panel-toggle').click();
       // A click on the chosen tab would close the panel.
+      // The list may be from before the agent's work.
+      await page.getByTestId('files-tab-refresh').click();
       await page.getByTestId('file-tree-file-NOTES.md').click();
       await page.getByText('Two tries.').first().waitFor();
       return 'NOTES.md: Two tries.';
