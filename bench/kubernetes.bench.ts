@@ -163,6 +163,8 @@ async function noticeOutcome(
 }
 
 async function atOnceOutcome({ clients: [client], database }: SandboxService): Promise<Outcome> {
+  // One for each sandbox that is waited for.
+  database.setMaxListeners(0);
   const statuses = await SandboxStatuses.watch(database);
   let running = 0;
   const ms = await timed(async () => {
