@@ -60,6 +60,13 @@ interface StateChanges {
   title_changed: boolean;
 }
 
+/** How far a log is stored. */
+export interface LogProgress {
+  eventCount: number;
+  /** Null: it has no events yet. */
+  lastEventId: string | null;
+}
+
 /** Rows of followed conversations: the state and the progress of each conversation's log. */
 @Injectable()
 export class FollowedConversationRepository {
@@ -71,9 +78,9 @@ export class FollowedConversationRepository {
     'followed_conversation_counts',
     'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
   );
-  private readonly lastEventOf = new NamedStatement<{ last_event_id: string | null }>(
-    'followed_conversation_last_event',
-    'SELECT last_event_id FROM followed_conversations WHERE id = $1',
+  private readonly progressOf = new NamedStatement<{ event_count: number; last_event_id: string | null }>(
+    'followed_conversation_progress',
+    'SELECT event_count, last_event_id FROM followed_conversations WHERE id = $1',
   );
   private readonly sandboxOf = new NamedStatement<{ sandbox_id: string }>(
     'followed_conversation_sandbox',
@@ -118,10 +125,10 @@ export class FollowedConversationRepository {
     return new Map(rows.map(({ id, event_count: count }) => [id, count]));
   }
 
-  /** The last stored event, which a log without events does not have; null when the conversation was removed. */
-  async progress(id: string): Promise<{ lastEventId: string | null } | null> {
-    const [row] = await this.lastEventOf.run(this.dataSource, [id]);
-    return row ? { lastEventId: row.last_event_id } : null;
+  /** What is stored of a log; null when the conversation was removed. */
+  async progress(id: string): Promise<LogProgress | null> {
+    const [row] = await this.progressOf.run(this.dataSource, [id]);
+    return row ? { eventCount: row.event_count, lastEventId: row.last_event_id } : null;
   }
 
   /** Null when the conversation is unknown. */

@@ -5,7 +5,7 @@ import { KeyedLimit } from '../../../common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
-import { FollowedConversationRepository } from '../followed-conversation.repository.js';
+import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
 
@@ -97,13 +97,15 @@ export class LogSync {
       return 'removed';
     }
     let result: SyncResult = 'unchanged';
+    let after: LogProgress | null = progress;
     const read = (pageId: string | undefined): Promise<EventPage> =>
       this.readPage(target, conversationId, pageId, signal);
     for await (const page of readLogAfter(read, progress.lastEventId)) {
       if (page.length > 0) {
-        if (!(await this.store.store(conversationId, page))) {
+        if (!(await this.store.store(conversationId, page, after))) {
           return 'removed';
         }
+        after = null;
         result = 'stored';
       }
     }

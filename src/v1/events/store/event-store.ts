@@ -5,7 +5,7 @@ import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { type Instrument, Metrics, type NoLabels } from '../../../metrics/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
-import { FollowedConversationRepository } from '../followed-conversation.repository.js';
+import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventRepository } from './event.repository.js';
 import type { ObservedState } from './observed-state.js';
 import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
@@ -40,9 +40,14 @@ export class EventStore {
   /**
    * Stores consecutive events of a log, without those that are known.
    *
+   * @param after where the caller believes them to go on, which makes it quicker when it is so
    * @returns false when the conversation was removed
    */
-  async store(conversationId: string, events: readonly AgentEvent[]): Promise<boolean> {
+  async store(
+    conversationId: string,
+    events: readonly AgentEvent[],
+    after: LogProgress | null = null,
+  ): Promise<boolean> {
     const now = new Date(this.clock.now());
     const storable: StorableEvent[] = [];
     let since = performance.now();
@@ -53,8 +58,9 @@ export class EventStore {
         since = performance.now();
       }
     }
-    for (const chunk of inChunks(storable, ({ body }) => body.length, CHUNK_BYTES)) {
-      if (!(await this.storeChunk(conversationId, chunk))) {
+    const chunks = inChunks(storable, ({ body }) => body.length, CHUNK_BYTES);
+    for (const [index, chunk] of chunks.entries()) {
+      if (!(await this.storeChunk(conversationId, chunk, index === 0 ? after : null))) {
         return false;
       }
     }
@@ -69,9 +75,13 @@ export class EventStore {
     }
   }
 
-  private async storeChunk(conversationId: string, chunk: readonly StorableEvent[]): Promise<boolean> {
+  private async storeChunk(
+    conversationId: string,
+    chunk: readonly StorableEvent[],
+    after: LogProgress | null = null,
+  ): Promise<boolean> {
     try {
-      return await this.append(conversationId, chunk);
+      return await this.append(conversationId, chunk, after);
     } catch (error) {
       if (isDatabaseAway(error)) {
         throw error;
@@ -103,8 +113,12 @@ export class EventStore {
     return await this.append(conversationId, [toStub(given.event, new Date(this.clock.now()))]);
   }
 
-  private async append(conversationId: string, given: readonly StorableEvent[]): Promise<boolean> {
-    const appended = await this.events.append(conversationId, given);
+  private async append(
+    conversationId: string,
+    given: readonly StorableEvent[],
+    after: LogProgress | null = null,
+  ): Promise<boolean> {
+    const appended = await this.events.append(conversationId, given, after);
     if (appended === null) {
       return false;
     }
