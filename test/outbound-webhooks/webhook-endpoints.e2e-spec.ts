@@ -83,6 +83,8 @@ async function pass(seconds: number): Promise<void> {
 /** Lets time pass until the next attempt, and waits for it. */
 async function attemptAgain(id: string): Promise<void> {
   const [before] = await deliveries(id);
+  // Until the next attempt has ended, its delivery shows how the one before went.
+  await app.dataSource.query('UPDATE webhook_deliveries SET last_error = NULL WHERE endpoint_id = $1', [id]);
   await pass(A_DAY);
   await until(async () => (await deliveries(id))[0]?.attempts === (before?.attempts ?? 0) + 1);
   await until(async () => (await deliveries(id))[0]?.last_error !== null);
