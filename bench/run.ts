@@ -7,6 +7,7 @@ import { benchPassThrough } from './pass-through.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
+import { benchStreams } from './streams.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
 import { type Outcome, print } from './support/report.js';
 import { benchWarm } from './warm.bench.js';
@@ -21,6 +22,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   kubernetes: benchKubernetes,
   conversations: benchConversations,
   warm: benchWarm,
+  streams: benchStreams,
   listings: benchListings,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,

@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { generateApiKey, parseApiKey } from '../../src/auth/api-key-format.js';
 
-/** Inserts users into the database and returns their keys. */
-export async function createBenchUsers(databaseUrl: string, count: number): Promise<string[]> {
+/** Inserts users into the database, `NAME-0@example.com` and so on, and returns their keys. */
+export async function createBenchUsers(
+  databaseUrl: string,
+  count: number,
+  name = 'bench',
+): Promise<string[]> {
   const keys = Array.from({ length: count }, generateApiKey);
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
@@ -13,7 +17,7 @@ export async function createBenchUsers(databaseUrl: string, count: number): Prom
       const userId = randomUUID();
       await client.query('INSERT INTO users (id, email) VALUES ($1, $2)', [
         userId,
-        `bench-${index}@example.com`,
+        `${name}-${index}@example.com`,
       ]);
       await client.query('INSERT INTO api_keys (id, user_id, name, secret_hash) VALUES ($1, $2, $3, $4)', [
         parsed?.id,

@@ -12,15 +12,21 @@ export interface ReadyConversation {
   sessionKey: string;
 }
 
-/** Requests a start. Returns the start task's id and the response time in milliseconds. */
+/**
+ * Requests a start. Returns the start task's id and the response time in milliseconds.
+ *
+ * @param sandboxId of a sandbox that runs; without it the conversation gets one of its own
+ */
 export async function postStart(
   client: HttpClient,
   message: string | null,
+  sandboxId?: string,
 ): Promise<{ taskId: string; ms: number }> {
   const content = [{ type: 'text', text: message }];
-  const body = JSON.stringify(
-    message === null ? {} : { initial_message: { role: 'user', content, run: true } },
-  );
+  const body = JSON.stringify({
+    ...(message !== null && { initial_message: { role: 'user', content, run: true } }),
+    ...(sandboxId !== undefined && { sandbox_id: sandboxId }),
+  });
   const response = await client.expectOk({ method: 'POST', path: CONVERSATIONS, body });
   return { taskId: jsonText(JSON.parse(response.body), 'id') ?? '', ms: response.ms };
 }

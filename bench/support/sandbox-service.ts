@@ -35,6 +35,7 @@ export interface SandboxService {
   /** Process sandboxes have their folders in `sandboxes` below it. */
   dataDir: string;
   database: Client;
+  databaseUrl: string;
   cipher: SecretCipher;
 }
 
@@ -87,6 +88,7 @@ export async function withSandboxService<T>(
             readerId,
             dataDir,
             database,
+            databaseUrl,
             cipher,
           });
         } finally {
