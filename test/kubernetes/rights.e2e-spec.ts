@@ -40,7 +40,10 @@ describeInCluster('the Role of deploy/kubernetes', () => {
   beforeAll(async () => {
     world = await KubernetesWorld.open();
     // The second one finds the policy of the first.
-    await world.journey.stop(await world.start({ SANDBOX_REACH: 'proxy' }));
+    const first = await world.start({ SANDBOX_REACH: 'proxy' });
+    const rights = () => world.access.proxy.requests.flatMap(({ accesses }) => accesses.map(rightOf));
+    await until(() => rights().includes('networking.k8s.io networkpolicies: create'));
+    await world.journey.stop(first);
     const specs = path.join(path.dirname(world.journey.dataDir), 'specs.json');
     await writeFile(specs, JSON.stringify(SPECS));
     await world.start({ SANDBOX_REACH: 'proxy', SANDBOX_SPECS_FILE: specs });
