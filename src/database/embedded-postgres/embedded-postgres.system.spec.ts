@@ -74,10 +74,11 @@ function copyInitialised(folder = dataDir): void {
   execFileSync('cp', ['-a', initialised, folder]);
 }
 
-async function start(folder = dataDir): Promise<EmbeddedPostgres> {
+async function start(folder = dataDir, unusedMs = 60_000): Promise<EmbeddedPostgres> {
   const database = await startEmbeddedPostgres({
     ...FAST,
     dataDir: folder,
+    unusedMs,
     systemFolder,
     onNotice: (line) => notices.push(line),
   });
@@ -190,6 +191,28 @@ describe('startEmbeddedPostgres', () => {
     expect(notices.at(-1)).toContain('other programs are connected');
   });
 
+  it('ends by itself when every service was killed and no program is connected any more', async () => {
+    copyInitialised();
+    const database = await start(dataDir, 300);
+    const pid = await serverPid();
+    const other = new Client({ connectionString: connectionUrl(database.connection) });
+    await other.connect();
+    // As the end of a service does with the connection that shows its use.
+    await other.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+    );
+    // Several times as long as it takes when nobody is connected.
+    await other.query('select pg_sleep(1.5)');
+    expect(processIdentity(pid)).not.toBeNull();
+
+    await other.end();
+
+    await waitFor(() => processIdentity(pid) === null);
+    expect(existsSync(path.join(clusterOf(), 'postmaster.pid'))).toBe(false);
+    expect(await query(await start(), 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
   it('leaves the server to a program that is connected', async () => {
     copyInitialised();
     const database = await start();
@@ -282,6 +305,18 @@ describe('startEmbeddedPostgres', () => {
     expect(lstatSync(path.join(dataDir, 'postgres')).isSymbolicLink()).toBe(asRoot);
     expect(notices.filter((line) => line.includes('cannot reach'))).toHaveLength(asRoot ? 1 : 0);
     expect(path.dirname(clusterOf())).toBe(asRoot ? systemFolder : dataDir);
+  });
+
+  it('does not disturb the first start of another installation that needs the same folder', async () => {
+    const folders = ['one', 'two', 'three'].map((name) => path.join(base, name));
+    folders.forEach((folder) => mkdirSync(folder, { mode: 0o700 }));
+
+    const all = await Promise.all(folders.map((folder) => start(folder)));
+
+    expect(new Set(folders.map((folder) => clusterOf(folder))).size).toBe(3);
+    for (const database of all) {
+      expect(await query(database, 'select 1 as one')).toEqual([{ one: 1 }]);
+    }
   });
 
   it('says so when another major version made the database', async () => {

@@ -28,6 +28,9 @@ import {
   type UnixUser,
 } from './unprivileged-user.js';
 
+/** A service that starts again soon after it was killed finds the server as it was. */
+const UNUSED_MS = 60_000;
+
 export interface EmbeddedPostgresOptions {
   /** Absolute path of the data folder, created when it is missing. */
   dataDir: string;
@@ -41,6 +44,8 @@ export interface EmbeddedPostgresOptions {
   onLaunched?: () => void;
   /** Size and patience of the reserve on the server's disk, which `supervise` keeps. */
   reserve?: DiskReserveOptions;
+  /** The server ends by itself when nobody was connected to it for so long; a minute unless it says so. */
+  unusedMs?: number;
   /** Used instead of the data folder where the database's user cannot reach that. */
   systemFolder?: string;
 }
@@ -73,6 +78,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       log: paths.log,
       user,
       settings: options.settings ?? {},
+      unusedMs: options.unusedMs ?? UNUSED_MS,
       ...(options.onLaunched && { onLaunched: options.onLaunched }),
     };
     return { prepared: server, client: await connectToPostmaster(server) };
@@ -103,9 +109,24 @@ async function prepareCluster(
   installed: ReturnType<typeof findPlatformPackage>,
   user: UnixUser | null,
 ): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
+  const home = await chooseHome(options, user);
+  if (home === options.dataDir) {
+    return await prepareIn(home, options, installed, user);
+  }
+  // Services with other data folders use it too, and each would clear away what another one is making.
+  const { lock } = dataFolderPaths(home);
+  return await withStartLock(lock, () => prepareIn(home, options, installed, user));
+}
+
+/** @param home where a new cluster and copied binaries go */
+async function prepareIn(
+  home: string,
+  options: EmbeddedPostgresOptions,
+  installed: ReturnType<typeof findPlatformPackage>,
+  user: UnixUser | null,
+): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
   const { dataDir, onNotice } = options;
   const paths = dataFolderPaths(dataDir);
-  const home = await chooseHome(options, user);
   const binaries = await prepareBinaries(installed, user, home);
   const isNew = findCluster(paths.cluster) === null;
   const password = await passwordFor(paths.password, !isNew);

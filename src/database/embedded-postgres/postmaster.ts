@@ -10,6 +10,7 @@ import { openLog, programFailure } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
 import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
+import { stopWhenUnused } from './unused-watch.js';
 
 /** Names the connections in `pg_stat_activity` by which a service shows that it uses the server. */
 const LEASE_NAME = 'slipway embedded database';
@@ -43,6 +44,8 @@ interface PostmasterOptions {
   user: UnixUser | null;
   connection: EmbeddedConnection;
   settings: Record<string, string>;
+  /** The server ends when nobody was connected for so long. */
+  unusedMs: number;
   onLaunched?: () => void;
 }
 
@@ -147,6 +150,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     const found = await probe(options.connection, 'postgres');
     if (found.state === 'connected') {
       await found.client.end();
+      await stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
       return null;
     }
     await delay(POLL_MS);

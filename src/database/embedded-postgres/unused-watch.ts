@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
+import { programFailure } from './cluster.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import type { UnixUser } from './unprivileged-user.js';
+
+/** A server without a connection is stopped after so many looks in a row. */
+const LOOKS = 6;
+
+/**
+ * Looks at the titles of the server's processes, in which PostgreSQL says what each of them does: connections over its
+ * socket have `[local]`. A shell takes a megabyte, and needs no password. It ends with the server: when the pid file is gone,
+ * names another one, or belongs to a process that has no children of PostgreSQL.
+ */
+const SCRIPT = `
+server=$1 cluster=$2 pause=$3 looks=$4 unused=0
+titles() {
+  if [ -r "/proc/$server/task/$server/children" ]; then
+    read -r children < "/proc/$server/task/$server/children"
+    for child in $children; do
+      title=
+      read -r title < "/proc/$child/cmdline"
+      echo "$title"
+    done
+  else
+    ps -A -o ppid= -o command= | while read -r parent title; do
+      if [ "$parent" = "$server" ]; then echo "$title"; fi
+    done
+  fi
+}
+while sleep "$pause"; do
+  pid=
+  if [ -r "$cluster/postmaster.pid" ]; then read -r pid < "$cluster/postmaster.pid"; fi
+  if [ "$pid" != "$server" ]; then exit; fi
+  case $(titles) in
+    *'[local]'*) unused=0 ;;
+    *'postgres: '*) unused=$((unused + 1)) ;;
+    *) exit ;;
+  esac
+  if [ "$unused" -ge "$looks" ]; then
+    kill -INT "$server"
+    exit
+  fi
+done`;
+
+/**
+ * Stops a server when nobody has been connected to it for a while: services that were killed cannot do it, and nobody else
+ * would. What watches is a process of its own, which outlives them.
+ *
+ * @param user who runs the server; null for our own user
+ * @throws EmbeddedPostgresError when there is no shell
+ */
+export async function stopWhenUnused(
+  server: { pid: number; cluster: string; user: UnixUser | null },
+  unusedMs: number,
+): Promise<void> {
+  const { pid, cluster, user } = server;
+  const pause = (unusedMs / 1000 / LOOKS).toFixed(2);
+  const child = spawn(
+    '/bin/sh',
+    ['-c', SCRIPT, 'slipway-postgres-watch', `${pid}`, cluster, pause, `${LOOKS}`],
+    {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+      detached: true,
+      stdio: withoutInherited(['ignore', 'ignore', 'ignore']),
+      ...(user !== null && { uid: user.uid, gid: user.gid }),
+    },
+  );
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL could not be watched: ${programFailure(error)}`, error);
+  }
+  child.unref();
+}
