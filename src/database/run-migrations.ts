@@ -1,5 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DataSource, type QueryRunner } from 'typeorm';
+import {
+  AbstractLogger,
+  DataSource,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  type QueryRunner,
+  type TransactionStartEvent,
+} from 'typeorm';
+import { errorCode } from '../common/errors/error-message.js';
+import { ConfigError } from '../config/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';
 
@@ -7,22 +16,52 @@ import { dataSourceOptions } from './data-source-options.js';
 const MIGRATION_LOCK = 7_240_815_553;
 /** How often a replica asks whether another one has finished. */
 const LOCK_POLL_MS = 100;
+/** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */
+const LOCK_TIMEOUT_MS = 2_000;
+const LOCK_PAUSE_MS = 2_000;
+/** How long migrations are begun again. */
+const PATIENCE_MS = 120_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+export interface MigrationOptions {
+  /** How long a statement waits for a table before its migration is rolled back. */
+  lockTimeoutMs?: number;
+  /** How long a migration is begun again that could not lock its table. */
+  patienceMs?: number;
+  /** Called with the number of attempts so far, each time somebody held a table for too long. */
+  onLocked?: (attempt: number) => void;
+}
 
 /**
- * Applies pending migrations, under an advisory lock so that of replicas that start together only one does.
+ * Applies pending migrations, under an advisory lock so that of replicas that start together only one does. A migration that
+ * cannot lock its table in time is rolled back and begun again, so that requests of older replicas are never held up for longer.
  *
  * @param address one that keeps its session, for the lock; a text is an address with nothing in between
  * @returns the names of the migrations applied now
- * @throws ConfigError when the database cannot be reached
+ * @throws ConfigError when the database cannot be reached, or somebody holds a table for minutes
  */
-export async function runMigrations(address: DatabaseAddress | string): Promise<string[]> {
-  const dataSource = await connect(address);
+export async function runMigrations(
+  address: DatabaseAddress | string,
+  { lockTimeoutMs = LOCK_TIMEOUT_MS, patienceMs = PATIENCE_MS, onLocked }: MigrationOptions = {},
+): Promise<string[]> {
+  const dataSource = await connect(address, lockTimeoutMs);
   try {
     const lock = dataSource.createQueryRunner();
     try {
       await takeLock(dataSource, lock);
-      const applied = await dataSource.runMigrations({ transaction: 'each' });
-      return applied.map((migration) => migration.name);
+      const deadline = performance.now() + patienceMs;
+      const before = new Set(await appliedMigrations(dataSource));
+      for (let attempt = 1; !(await applyPending(dataSource)); attempt += 1) {
+        if (performance.now() > deadline) {
+          throw new ConfigError(
+            'DATABASE_URL: a migration could not lock its table: end what has used it for long ' +
+              '(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start), then start again',
+          );
+        }
+        onLocked?.(attempt);
+        await delay(Math.min(lockTimeoutMs, LOCK_PAUSE_MS));
+      }
+      return (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
     } finally {
       await lock.query('SELECT pg_advisory_unlock_all()');
       await lock.release();
@@ -47,6 +86,31 @@ async function takeLock(dataSource: DataSource, session: QueryRunner): Promise<v
   }
 }
 
+/** @returns false when one of them could not lock its table; those before it are applied */
+async function applyPending(dataSource: DataSource): Promise<boolean> {
+  try {
+    await dataSource.runMigrations({ transaction: 'each' });
+    return true;
+  } catch (error) {
+    if (errorCode(error) === LOCK_NOT_AVAILABLE) {
+      return false;
+    }
+    throw error;
+  }
+}
+
+/** In the order in which they were applied; none in a new database. */
+async function appliedMigrations(dataSource: DataSource): Promise<string[]> {
+  const [found] = await dataSource.query<{ exists: boolean }[]>(
+    `SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`,
+  );
+  if (!found?.exists) {
+    return [];
+  }
+  const rows = await dataSource.query<{ name: string }[]>('SELECT name FROM schema_migrations ORDER BY id');
+  return rows.map(({ name }) => name);
+}
+
 /** Names of this version's migrations that a database does not have. */
 export async function missingMigrations(dataSource: DataSource): Promise<string[]> {
   const rows = await dataSource.query<{ name: string }[]>('SELECT name FROM schema_migrations');
@@ -56,9 +120,34 @@ export async function missingMigrations(dataSource: DataSource): Promise<string[
     .filter((name) => !applied.has(name));
 }
 
-async function connect(address: DatabaseAddress | string): Promise<DataSource> {
+/** What fails is thrown as well, and said in the service's own log. */
+class SilentLogger extends AbstractLogger {
+  protected override writeLog(): void {
+    // Nothing is written.
+  }
+}
+
+/** A large table may take its time once it is locked, but nobody waits for the lock itself for long. */
+function limitsOf(lockTimeoutMs: number): new () => EntitySubscriberInterface {
+  @EventSubscriber()
+  class MigrationLimits implements EntitySubscriberInterface {
+    async afterTransactionStart({ queryRunner }: TransactionStartEvent): Promise<void> {
+      await queryRunner.query(
+        `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`,
+      );
+    }
+  }
+  return MigrationLimits;
+}
+
+async function connect(address: DatabaseAddress | string, lockTimeoutMs: number): Promise<DataSource> {
   try {
-    return await new DataSource(dataSourceOptions(address, 2)).initialize();
+    const options = dataSourceOptions(address, 2);
+    return await new DataSource({
+      ...options,
+      subscribers: [limitsOf(lockTimeoutMs)],
+      logger: new SilentLogger(),
+    }).initialize();
   } catch (error) {
     throw unreachable('DATABASE_URL', error);
   }

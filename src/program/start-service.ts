@@ -94,7 +94,9 @@ async function createApp(
 ): Promise<NestExpressApplication> {
   // After opening the database, which creates DATA_DIR with the mode it needs.
   const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
-  for (const migration of await runMigrations(addresses.direct)) {
+  const onLocked = (attempt: number): void =>
+    logger.warn('migration waits for a table that is in use', { attempt }, 'Database');
+  for (const migration of await runMigrations(addresses.direct, { onLocked })) {
     logger.log('migration applied', { migration }, 'Database');
   }
   const app = await NestFactory.create<NestExpressApplication>(

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
 import { ConfigError } from '../../src/config/config.error.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
+import { AddTracesOfSandboxes1765500000000 } from '../../src/database/migrations/1765500000000-add-traces-of-sandboxes.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { startListening } from '../support/start-listening.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { until } from '../support/until.js';
 
 const PASSWORD = 'hush-password';
 
@@ -79,5 +84,63 @@ describe('replicas that start together', () => {
     } finally {
       await database.drop();
     }
+  });
+});
+
+describe('a migration of a table that somebody reads for long', () => {
+  let database: TestDatabase;
+  let reader: Client;
+
+  beforeAll(async () => {
+    database = await createEmptyDatabase();
+    const older = await new DataSource({
+      ...dataSourceOptions(database.url, 2),
+      migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(AddTracesOfSandboxes1765500000000)),
+    }).initialize();
+    await older.runMigrations({ transaction: 'each' });
+    await older.destroy();
+    reader = new Client({ connectionString: database.url });
+    await reader.connect();
+    await reader.query('BEGIN');
+    await reader.query('SELECT * FROM sandboxes');
+  });
+
+  afterAll(async () => {
+    await reader.end();
+    await database.drop();
+  });
+
+  it('does not hold up the requests of older replicas, and is done when the reader has ended', async () => {
+    const waits: number[] = [];
+    const migrating = runMigrations(database.url, {
+      lockTimeoutMs: 100,
+      onLocked: (attempt) => waits.push(attempt),
+    });
+    const request = new Client({ connectionString: database.url });
+    await request.connect();
+    // Behind the migration, in the queue for the table: while the reader still reads, each of them gets through.
+    for (let attempts = 1; attempts <= 3; attempts += 1) {
+      await until(() => waits.length >= attempts);
+      await request.query('SELECT * FROM sandboxes');
+    }
+    await request.end();
+
+    await reader.query('COMMIT');
+
+    expect(await migrating).toContain(AddTracesOfSandboxes1765500000000.name);
+    expect(waits.slice(0, 3)).toEqual([1, 2, 3]);
+  });
+
+  it('says what to look for when the reader never ends', async () => {
+    await reader.query('BEGIN');
+    await reader.query('SELECT * FROM schema_migrations');
+    await reader.query("DELETE FROM schema_migrations WHERE name = 'AddTracesOfSandboxes1765500000000'");
+    await reader.query('COMMIT');
+    await reader.query('BEGIN');
+    await reader.query('SELECT * FROM sandboxes');
+
+    await expect(runMigrations(database.url, { lockTimeoutMs: 50, patienceMs: 100 })).rejects.toThrow(
+      /^DATABASE_URL: a migration could not lock its table: .*pg_stat_activity/,
+    );
   });
 });
