@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { errorCode } from '../../../src/common/errors/error-message.js';
+import { NotTried, type Outcome, type Scenario } from '../scenario.js';
+import { ChaosWorld, statusOf } from '../support/chaos-world.js';
+
+/** Room for the database with its reserve, and for some sandboxes. */
+const DISK = '700m';
+const MIB = 2 ** 20;
+const FULL_MS = 8_000;
+
+export const diskFull: Scenario = {
+  name: 'disk-full',
+  what: 'The disk of the embedded database and of the sandboxes is filled to the last byte, and has room again later.',
+  isShort: false,
+  run: async ({ rounds }) => {
+    if (process.getuid?.() !== 0) {
+      throw new NotTried('only root can mount a disk of a known size');
+    }
+    const disk = mkdtempSync(path.join(tmpdir(), 'chaos-disk-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK},mode=1777`, 'chaos-disk', disk], {
+        stdio: 'pipe',
+      });
+    } catch (error) {
+      rmSync(disk, { recursive: true });
+      throw new NotTried('no disk can be mounted here', { cause: error });
+    }
+    const before = process.env['TMPDIR'];
+    // The service's folder is made below it.
+    process.env['TMPDIR'] = disk;
+    try {
+      return await fillUnderLoad(path.join(disk, 'filler'), Math.ceil(rounds / 5));
+    } finally {
+      if (before === undefined) {
+        delete process.env['TMPDIR'];
+      } else {
+        process.env['TMPDIR'] = before;
+      }
+      execFileSync('umount', ['--lazy', disk]);
+      rmSync(disk, { recursive: true, force: true });
+    }
+  },
+};
+
+async function fillUnderLoad(filler: string, times: number): Promise<Outcome> {
+  return await ChaosWorld.with({ embedded: true }, async (world) => {
+    await world.start();
+    const problems: string[] = [];
+    const outcome = await world.underLoad(async () => {
+      for (let time = 0; time < times; time += 1) {
+        await wait(2_000);
+        await world.tally.duringFault(async () => {
+          await fill(filler);
+          await wait(FULL_MS);
+          const live = await statusOf(`${world.url}/health/live`);
+          if (live !== 200) {
+            problems.push(`on a full disk liveness was ${live}`);
+          }
+          await rm(filler);
+          await world.untilReady();
+        });
+        await wait(2_000);
+      }
+    });
+    outcome.problems.push(...problems);
+    return outcome;
+  });
+}
+
+async function fill(file: string): Promise<void> {
+  const handle = await open(file, 'a');
+  try {
+    for (const chunk of [Buffer.alloc(MIB), Buffer.alloc(4096)]) {
+      await writeUntilRefused(handle, chunk);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeUntilRefused(handle: FileHandle, chunk: Buffer): Promise<void> {
+  for (;;) {
+    try {
+      await handle.write(chunk);
+    } catch (error) {
+      if (errorCode(error) !== 'ENOSPC') {
+        throw error;
+      }
+      return;
+    }
+  }
+}
