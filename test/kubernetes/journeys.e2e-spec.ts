@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import type { ApiClient } from '../system/journeys/support/api-client.js';
 import { message, shell } from '../system/journeys/support/script.js';
@@ -15,11 +16,12 @@ jest.setTimeout(180_000);
 
 describeInCluster('journeys with sandboxes that are pods', () => {
   let world: KubernetesWorld;
+  let first: ServiceProcess;
   let user: ApiClient;
 
   beforeAll(async () => {
     world = await KubernetesWorld.open();
-    await world.start();
+    first = await world.start();
     user = await userWithFailingCheck(world.journey);
   });
 
@@ -52,18 +54,6 @@ describeInCluster('journeys with sandboxes that are pods', () => {
     await removeWhole(user, started, remains);
   });
 
-  it('reaches sandboxes through the API server alone', async () => {
-    const outside = await world.start({ SANDBOX_REACH: 'proxy' });
-    const client = user.at(outside.url);
-    const started = await client.started(message(shell('echo reached')));
-    await client.conversationIn(started.id, 'finished');
-
-    expect(JSON.stringify(await client.events(started.id))).toContain('reached');
-    expect((await client.run(started.sandboxId, 'echo and back')).output).toBe('and back\n');
-    await removeWhole(client, started, remains);
-    await world.journey.stop(outside);
-  });
-
   it('has either of two replicas work on any sandbox', async () => {
     const other = await world.start();
     const there = user.at(other.url);
@@ -74,6 +64,22 @@ describeInCluster('journeys with sandboxes that are pods', () => {
     await there.post(`/api/v1/sandboxes/${started.sandboxId}/resume`);
     await there.sandboxIn(started.sandboxId, 'RUNNING');
     expect((await there.run(started.sandboxId, 'echo here')).output).toBe('here\n');
+    await removeWhole(there, started, remains);
+    await world.journey.stop(other);
+  });
+
+  it('reaches sandboxes through the API server alone, and so do replicas that are set to reach pods', async () => {
+    // No other replica may take the start.
+    await world.journey.stop(first);
+    const outside = await world.start({ SANDBOX_REACH: 'proxy' });
+    const client = user.at(outside.url);
+    const started = await client.started(message(shell('echo reached')));
+    await client.conversationIn(started.id, 'finished');
+    expect(JSON.stringify(await client.events(started.id))).toContain('reached');
+    expect((await client.run(started.sandboxId, 'echo and back')).output).toBe('and back\n');
+
+    const there = user.at((await world.start({ SANDBOX_REACH: 'pod' })).url);
+    expect((await there.run(started.sandboxId, 'echo from here')).output).toBe('from here\n');
     await removeWhole(there, started, remains);
   });
 });

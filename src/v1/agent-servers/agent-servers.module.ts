@@ -24,8 +24,9 @@ export class AgentServersModule implements OnModuleInit, OnApplicationShutdown {
   private readonly api: ApiServer | null;
 
   constructor({ sandboxes }: AppConfig) {
-    const { backend, reach, kubeconfig } = sandboxes;
-    this.api = backend === 'kubernetes' && reach === 'proxy' ? new ApiServer(kubeconfig) : null;
+    const { backend, kubeconfig } = sandboxes;
+    // Whatever `SANDBOX_REACH` says here: a replica with another setting may have noted the address, as in a rolling restart.
+    this.api = backend === 'kubernetes' ? new ApiServer(kubeconfig) : null;
   }
 
   onModuleInit(): void {

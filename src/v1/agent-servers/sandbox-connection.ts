@@ -57,9 +57,7 @@ export async function connectToSandbox(address: Exclude<SandboxAddress, { kind: 
     return await connectToSocket(address.socketPath);
   }
   if (podConnector === null) {
-    throw new Error(
-      'failed to connect to a pod: that needs SANDBOX_BACKEND=kubernetes and SANDBOX_REACH=proxy',
-    );
+    throw new Error('failed to connect to a pod: that needs SANDBOX_BACKEND=kubernetes');
   }
   return await podConnector(address);
 }
