@@ -178,9 +178,14 @@ describe('warm sandboxes', () => {
       body: '{}',
     });
     expect(response.status).toBe(200);
-    const [sandbox] = (await me.call<{ items: { id: string }[] }>('GET', '/search')).body.items;
-    expect(warm).toContain(sandbox?.id);
-    await me.reach(sandbox?.id ?? '', 'RUNNING');
+    let id = '';
+    // The start goes on after the response.
+    await until(async () => {
+      [{ id } = { id: '' }] = (await me.call<{ items: { id: string }[] }>('GET', '/search')).body.items;
+      return id !== '';
+    });
+    expect(warm).toContain(id);
+    await me.reach(id, 'RUNNING');
   });
 
   it('are handed out after a restart of the service, as before', async () => {
