@@ -75,6 +75,20 @@ describe('openapi.json', () => {
     expect(text.match(/"nullable"|"(summary|description)":""|Dto"/g)).toBeNull();
   });
 
+  it('has one choice of schemas at a place, and no classes of JavaScript', () => {
+    const places: string[] = [];
+    JSON.stringify(schemas, (name, value: unknown) => {
+      const choices = Object.keys(Object(value)).filter((key) => ['oneOf', 'anyOf', 'allOf'].includes(key));
+      if (choices.length > 1) {
+        places.push(`${name}: ${choices.join()}`);
+      }
+      return value;
+    });
+
+    expect(places).toEqual([]);
+    expect(['Array', 'Map', 'Object', 'Set'].filter((name) => name in schemas)).toEqual([]);
+  });
+
   it('asks for a key exactly where the service does', async () => {
     const asked = await Promise.all(
       operations.map(async ({ name, operation }) => {

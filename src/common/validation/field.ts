@@ -103,7 +103,9 @@ export function documentedField(
         ...(Array.isArray(schema.required)
           ? { required: schema.required, selfRequired: options.required ?? false }
           : { required: options.required ?? false }),
-        ...((options.nullable === true || options.nullIsAbsent === true) && { nullable: true }),
+        // A choice of schemas has null among them.
+        ...((options.nullable === true || options.nullIsAbsent === true) &&
+          !('oneOf' in schema) && { nullable: true }),
         ...(options.example !== undefined && { example: options.example }),
         ...(options.default !== undefined && { default: options.default }),
       }),

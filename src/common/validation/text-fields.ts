@@ -233,7 +233,7 @@ function unlessParsed(parse: TextParser<unknown> | undefined, describe: Describe
   };
 }
 
-/** The generator adds null to a type, and not to a choice of schemas. */
+/** The generator adds null to a type; a choice of schemas says it itself. */
 function nullChoice({ nullable, nullIsAbsent }: FieldOptions): { type: 'null' }[] {
   return nullable === true || nullIsAbsent === true ? [{ type: 'null' }] : [];
 }
@@ -314,7 +314,8 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
   const keys = options.keySchema && { propertyNames: options.keySchema };
   const map = Object.assign({ type: 'object' as const, additionalProperties: { type: 'string' } }, keys);
   const schema: ApiPropertyOptions = fromText
-    ? { oneOf: [map, { type: 'string' }, ...nullChoice(options)] }
+    ? // Without a type, the generator would describe the class Map.
+      { type: Object, oneOf: [map, { type: 'string' }, ...nullChoice(options)] }
     : map;
   return composeDecorators(
     documentedField(options, schema, (given) => {
