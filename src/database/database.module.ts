@@ -2,15 +2,16 @@ import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { Clock } from '../common/clock.js';
+import { ConnectionWatch } from './connection-watch.js';
 import { DatabaseAddresses } from './database-addresses.js';
 import { DatabaseClock } from './database-clock.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
-import { dataSourceOptions } from './data-source-options.js';
+import { dataSourceOptions, poolUse } from './data-source-options.js';
 import { ServiceState } from './service-state.entity.js';
 import { ServiceStateRepository } from './service-state.repository.js';
 import { StatementSpans } from './statement-spans.js';
 
-/** Longer than the server's own limit for a statement, so that only a server that hangs reaches it. */
+/** Longer than the server's own limit for a statement, so that only a connection that hangs beside others reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;
 
 /** The data source, its addresses and its time; features add their entities with `TypeOrmModule.forFeature`. */
@@ -21,13 +22,14 @@ export class DatabaseModule {
   static register(addresses: DatabaseAddresses, poolSize: number, traced = false): DynamicModule {
     const options = dataSourceOptions(addresses.main, poolSize);
     const subscribers = options.subscribers ?? [];
+    const watch = new ConnectionWatch(addresses.main.url);
     return {
       module: DatabaseModule,
       imports: [
         TypeOrmModule.forRoot({
           ...options,
           subscribers: traced && Array.isArray(subscribers) ? [...subscribers, StatementSpans] : subscribers,
-          extra: { ...options.extra, query_timeout: QUERY_TIMEOUT_MS },
+          extra: { ...options.extra, query_timeout: QUERY_TIMEOUT_MS, stream: watch.openSocket },
           autoLoadEntities: true,
           retryAttempts: 1,
         }),
@@ -40,10 +42,21 @@ export class DatabaseModule {
           useFactory: (dataSource: DataSource) => DatabaseClock.start(dataSource),
           inject: [getDataSourceToken()],
         },
+        {
+          provide: ConnectionWatch,
+          useFactory: (dataSource: DataSource) => watch.start(() => isUsed(dataSource)),
+          inject: [getDataSourceToken()],
+        },
         ServiceStateRepository,
         EncryptionKeyCheck,
       ],
       exports: [DatabaseAddresses, Clock],
     };
   }
+}
+
+/** Whether any statement waits, or anybody waits for a connection. */
+function isUsed(dataSource: DataSource): boolean {
+  const { busy, waiting } = poolUse(dataSource);
+  return busy + waiting > 0;
 }

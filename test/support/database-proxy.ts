@@ -60,6 +60,11 @@ export class DatabaseProxy {
     }
   }
 
+  /** Lets new connections through again; those that hang go on doing so. */
+  thaw(): void {
+    this.frozen = false;
+  }
+
   private delayed(): Transform {
     return new Transform({
       transform: (chunk: Buffer, _encoding, done) => {

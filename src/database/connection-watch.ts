@@ -1,0 +1,138 @@
+import { connect, type NetConnectOpts, Socket } from 'node:net';
+import { type BeforeApplicationShutdown, Logger } from '@nestjs/common';
+import { Client } from 'pg';
+
+const LOOK_MS = 250;
+/** So many looks without an answer: a request that waits is told within two seconds. */
+const PATIENCE = 4;
+/** SSLRequest: whatever speaks PostgreSQL's protocol answers it with a byte, before it knows who asks. */
+const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+
+/**
+ * Notices that nothing comes from the database any more: a network that swallows packets, or a host that hangs, breaks no
+ * connection. While statements wait and not a byte arrives, a connection beside those of the pool asks for one byte. If that does
+ * not come either, all connections are cut, and new ones fail at once until the database answers again. A statement that is only
+ * slow is left alone.
+ */
+export class ConnectionWatch implements BeforeApplicationShutdown {
+  private readonly logger = new Logger('Database');
+  private readonly sockets = new Set<Socket>();
+  private isUsed: () => boolean = () => false;
+  private timer: NodeJS.Timeout | undefined;
+  /** What connections received that are closed now. */
+  private receivedBefore = 0;
+  private received = 0;
+  private probe: { socket: Socket; looks: number } | null = null;
+  private silentSince: number | null = null;
+
+  /** @param url of the database, as the pool has it */
+  constructor(private readonly url: string) {}
+
+  /** The `stream` of a connection of the pool. */
+  readonly openSocket = (): Socket => {
+    const socket = new Socket();
+    this.sockets.add(socket);
+    socket.once('close', () => {
+      this.sockets.delete(socket);
+      this.receivedBefore += socket.bytesRead;
+    });
+    if (this.isSilent) {
+      // After the driver has called `connect`.
+      process.nextTick(() => socket.destroy(silence()));
+    }
+    return socket;
+  };
+
+  /** @param isUsed whether anybody waits for the database */
+  start(isUsed: () => boolean): this {
+    this.isUsed = isUsed;
+    this.timer ??= setInterval(() => this.look(), LOOK_MS).unref();
+    return this;
+  }
+
+  /** Whether new connections fail at once. */
+  get isSilent(): boolean {
+    return this.silentSince !== null;
+  }
+
+  /** Counts looks, not time: a process that was held up itself has received what came meanwhile before it looks again. */
+  look(): void {
+    const received = [...this.sockets].reduce((sum, { bytesRead }) => sum + bytesRead, this.receivedBefore);
+    const isHeard = received !== this.received;
+    this.received = received;
+    if (this.probe === null) {
+      if (this.isSilent || (!isHeard && this.isUsed())) {
+        this.ask();
+      }
+      return;
+    }
+    this.probe.looks += 1;
+    if (isHeard) {
+      this.endProbe();
+    } else if (this.probe.looks >= PATIENCE) {
+      this.endProbe();
+      this.cut();
+    }
+  }
+
+  /** The pool is closed next. */
+  beforeApplicationShutdown(): void {
+    clearInterval(this.timer);
+    this.endProbe();
+  }
+
+  private ask(): void {
+    const socket = connect(this.target());
+    const probe = { socket, looks: 0 };
+    this.probe = probe;
+    socket.once('connect', () => socket.write(PROBE));
+    socket.once('data', () => socket.destroy());
+    // A refusal is an answer too: the pool gets the same one, at once.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      if (this.probe === probe) {
+        this.probe = null;
+        this.answered();
+      }
+    });
+  }
+
+  /** Where the pool is connected to, so that no name has to be resolved. */
+  private target(): NetConnectOpts {
+    const { host, port } = new Client({ connectionString: this.url });
+    if (host.startsWith('/')) {
+      return { path: `${host}/.s.PGSQL.${port}` };
+    }
+    const open = [...this.sockets].find(({ remoteAddress }) => remoteAddress !== undefined);
+    return { host: open?.remoteAddress ?? host, port };
+  }
+
+  private cut(): void {
+    if (this.silentSince === null) {
+      this.silentSince = performance.now();
+      this.logger.warn('database stopped answering', { connections: this.sockets.size });
+    }
+    for (const socket of this.sockets) {
+      socket.destroy(silence());
+    }
+  }
+
+  private answered(): void {
+    if (this.silentSince !== null) {
+      const ms = Math.round(performance.now() - this.silentSince);
+      this.silentSince = null;
+      this.logger.log('database answers again', { ms });
+    }
+  }
+
+  private endProbe(): void {
+    const socket = this.probe?.socket;
+    this.probe = null;
+    socket?.destroy();
+  }
+}
+
+/** In the words of the driver, which says the same of a connection that breaks. */
+function silence(): Error {
+  return new Error('Connection terminated: the database does not answer');
+}
