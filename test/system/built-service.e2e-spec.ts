@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { jsonNumber, jsonText, parseJson } from '../../src/common/json-access.js';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,7 +18,7 @@ beforeAll(async () => {
   await chmod(folder, 0o711);
   service = await startServiceProcess({
     cwd: folder,
-    environment: { DATA_DIR: path.join(folder, 'data'), SANDBOX_ISOLATION: 'none' },
+    environment: { DATA_DIR: path.join(folder, 'data'), SANDBOX_ISOLATION: 'none', METRICS_PORT: '0' },
   });
 }, 120_000);
 
@@ -40,6 +41,16 @@ it('knows its version, and serves the pages of the documentation', async () => {
   expect(body).toMatchObject({ version });
   const { text } = await request(service.url).get('/docs/swagger-ui.css').expect(200);
   expect(text).toContain('swagger-ui');
+});
+
+it('measures the pool of its database, whose driver is loaded by TypeORM', async () => {
+  const started = service.log
+    .map(parseJson)
+    .find((line) => jsonText(line, 'message') === 'metrics server started');
+  const { text } = await request(`http://127.0.0.1:${jsonNumber(started, 'port')}`)
+    .get('/metrics')
+    .expect(200);
+  expect(text).toMatch(/^slipway_database_connections\{state="max"\} [1-9]/m);
 });
 
 it('has maps that lead from its few files to our sources, and to nothing else', async () => {
