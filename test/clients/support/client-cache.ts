@@ -9,7 +9,8 @@ import { NotInstallable } from '../client.js';
 
 const run = promisify(execFile);
 const INSTALL_TIMEOUT_MS = 600_000;
-const PYTHONS = ['python3.13', 'python3.12'];
+/** Minor versions of Python 3, the best one first. */
+const PYTHONS = [13, 12, 11];
 /** Newer than what some indexes have is wanted of it. */
 const OVERRIDE = 'certifi\n';
 
@@ -38,11 +39,12 @@ export class ClientCache {
   /**
    * A Python environment with these packages, made by uv.
    *
+   * @param oldest minor version of Python 3 that they run on
    * @returns the environment's folder of programs
    */
-  async pythonPackages(name: string, specs: readonly string[]): Promise<string> {
+  async pythonPackages(name: string, specs: readonly string[], oldest = 12): Promise<string> {
     const folder = await this.once(`${name} ${specs.join(' ')}`, async (target) => {
-      const python = await findPython();
+      const python = await findPython(oldest);
       const uv = await this.uv(python);
       const override = path.join(target, 'override.txt');
       const environment = path.join(target, 'venv');
@@ -89,22 +91,30 @@ export class ClientCache {
   }
 
   private async run(program: string, args: readonly string[]): Promise<{ stdout: string }> {
-    return run(program, args, { cwd: this.folder, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 1 << 26 });
+    return run(program, args, {
+      cwd: this.folder,
+      // uv has authorities of its own, and would not ask those that this machine trusts.
+      env: { UV_SYSTEM_CERTS: 'true', ...process.env },
+      timeout: INSTALL_TIMEOUT_MS,
+      maxBuffer: 1 << 26,
+    });
   }
 }
 
-/** @throws NotInstallable when there is none that the SDK runs on */
-async function findPython(): Promise<string> {
+/** @throws NotInstallable when there is none that is new enough */
+async function findPython(oldest: number): Promise<string> {
   const versions = path.join(process.env['PYENV_ROOT'] ?? path.join(homedir(), '.pyenv'), 'versions');
   const names = existsSync(versions) ? await readdir(versions) : [];
-  const installed = ['3.13', '3.12'].flatMap((wanted) =>
+  const minors = PYTHONS.filter((minor) => minor >= oldest);
+  const installed = minors.flatMap((minor) =>
     names
-      .filter((name) => name.startsWith(`${wanted}.`))
+      .filter((name) => name.startsWith(`3.${minor}.`))
       .map((name) => path.join(versions, name, 'bin', 'python3')),
   );
   const given = process.env['PYTHON'];
-  for (const candidate of given === undefined ? [...installed, ...PYTHONS] : [given]) {
-    const check = 'import sys, ensurepip; sys.exit(0 if (3, 12) <= sys.version_info < (3, 14) else 1)';
+  const candidates = [...installed, ...minors.map((minor) => `python3.${minor}`)];
+  for (const candidate of given === undefined ? candidates : [given]) {
+    const check = `import sys, ensurepip; sys.exit(0 if (3, ${oldest}) <= sys.version_info < (3, 14) else 1)`;
     if (
       await run(candidate, ['-c', check]).then(
         () => true,
@@ -114,7 +124,9 @@ async function findPython(): Promise<string> {
       return candidate;
     }
   }
-  throw new NotInstallable('there is no Python 3.12 or 3.13 with venv; the variable PYTHON may name one');
+  throw new NotInstallable(
+    `there is no Python 3.${oldest} to 3.13 with venv; the variable PYTHON may name one`,
+  );
 }
 
 function lastLine(error: unknown): string {

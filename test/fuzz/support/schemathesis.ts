@@ -11,6 +11,8 @@ import { inheritedEnvironment } from '../../support/service-process.js';
 import type { FuzzTarget } from '../fuzz-target.js';
 
 const VERSION = '4.32.5';
+/** The oldest minor version that has been tried: that of Debian 12. */
+const PYTHON_3 = 11;
 const HOOKS = fileURLToPath(new URL('../hooks.py', import.meta.url));
 const LINES_SHOWN = 30;
 /** Of one request; starts of conversations that are streamed take longest. */
@@ -64,7 +66,7 @@ export class Schemathesis {
 
   /** @throws NotInstallable where the machine cannot have it */
   static async install(cache: ClientCache, print: (line: string) => void): Promise<Schemathesis> {
-    const programs = await cache.pythonPackages('schemathesis', [`schemathesis==${VERSION}`]);
+    const programs = await cache.pythonPackages('schemathesis', [`schemathesis==${VERSION}`], PYTHON_3);
     return new Schemathesis(path.join(programs, 'schemathesis'), print);
   }
 
