@@ -11,7 +11,7 @@ const USAGE = `npm run chaos -- [options]: damages a running service and what it
 
   --only NAME      scenarios with the text in their names; may be given several times
   --short          fewer faults, and only the scenarios that fit into a minute and a half together
-  --kills NUMBER   how often the service is killed, 100 by default
+  --kills NUMBER   how often the service is killed, 100 by default; no more after five and a half minutes
   --list           says which scenarios there are
   --verbose        prints what clients saw
 
@@ -21,8 +21,8 @@ or the service does not come back by itself.
 `;
 const SCENARIO_TIMEOUT_MS = 900_000;
 const SUFFIX = '.scenario.ts';
-const ALL: Amount = { kills: 100, postgresKills: 10, rounds: 10 };
-const SHORT: Amount = { kills: 6, postgresKills: 3, rounds: 3 };
+const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 10, rounds: 10 };
+const SHORT: Amount = { kills: 6, killSeconds: 30, postgresKills: 3, rounds: 3 };
 
 const { values } = parseArgs({
   options: {

@@ -4,6 +4,8 @@ import { type Findings, type LoadCounts } from '../rolling/load.js';
 export interface Amount {
   /** Times that the service is killed under load. */
   kills: number;
+  /** After this time the service is killed no more. */
+  killSeconds: number;
   /** Times that PostgreSQL is killed: the embedded one, and one that the service does not supervise. */
   postgresKills: number;
   /** Times of everything else that is done more than once. */

@@ -1,17 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { DatabaseProxy } from '../../support/database-proxy.js';
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, statusOf } from '../support/chaos-world.js';
-import { ExternalPostgres } from '../support/outage.js';
+import { ChaosWorld } from '../support/chaos-world.js';
+import { ExternalPostgres, lookAtOutage } from '../support/outage.js';
 
 const DELAY_MS = 200;
 const SLOW_MS = 10_000;
-/** Longer than it takes until readiness gives up. */
-const SILENT_MS = 6_000;
 
 export const networkSlow: Scenario = {
   name: 'network-slow',
-  what: 'Everything from PostgreSQL arrives 200 ms late for a while; then nothing arrives, over connections that stay open.',
+  what: 'Everything from PostgreSQL arrives 200 ms late for a while; then nothing arrives, over connections that stay open, and later goes on.',
   isShort: false,
   run: async ({ rounds }) => {
     const database = await ExternalPostgres.start();
@@ -26,19 +24,16 @@ export const networkSlow: Scenario = {
           proxy.delayMs = DELAY_MS;
           await wait(SLOW_MS);
           proxy.delayMs = 0;
-          for (let round = 0; round < Math.ceil(rounds / 5); round += 1) {
+          for (let round = 0; round < Math.ceil(rounds / 2); round += 1) {
             await world.tally.duringFault(async () => {
               proxy.freeze();
-              await wait(SILENT_MS);
-              const [ready, live] = await Promise.all([
-                statusOf(`${world.url}/health/ready`),
-                statusOf(`${world.url}/health/live`),
-              ]);
-              if (ready !== 503 || live !== 200) {
-                problems.push(`in silence readiness was ${ready} and liveness ${live}`);
+              problems.push(...(await lookAtOutage(world)));
+              if (round % 2 === 0) {
+                proxy.thaw();
+              } else {
+                await proxy.goAway();
+                await proxy.comeBack();
               }
-              await proxy.goAway();
-              await proxy.comeBack();
               await world.untilReady();
             });
             await wait(1_000);

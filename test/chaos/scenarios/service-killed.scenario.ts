@@ -5,12 +5,13 @@ export const serviceKilled: Scenario = {
   name: 'service-killed',
   what: 'The only process of the service is killed again and again, at any moment after it listens.',
   isShort: true,
-  run: async ({ kills }) =>
+  run: async ({ kills, killSeconds }) =>
     ChaosWorld.with({}, async (world) => {
       await world.start();
       return await world.underLoad(async () => {
-        for (let kill = 0; kill < kills; kill += 1) {
-          await waitBetween(100, 1_500);
+        const deadline = performance.now() + killSeconds * 1000;
+        for (let kill = 0; kill < kills && performance.now() < deadline; kill += 1) {
+          await waitBetween(50, 1_000);
           await world.killAndRestart();
         }
       });

@@ -94,6 +94,7 @@ export class ChaosWorld {
    * load and looks for what is left of their sandboxes.
    */
   async underLoad(damage: (load: Load) => Promise<void>): Promise<Outcome> {
+    const phases = new Phases();
     const load = await Load.prepare(
       {
         url: this.url,
@@ -105,13 +106,21 @@ export class ChaosWorld {
       },
       this.tally,
     );
+    phases.end('prepared');
     let findings: Findings;
     try {
-      findings = await load.during(() => damage(load));
+      findings = await load.during(async () => {
+        await damage(load);
+        phases.end('damaged');
+      });
+      phases.end('compared');
     } finally {
       await load.close();
     }
-    return outcomeOf(this.tally.faults, findings, await this.#leftOver());
+    phases.end('removed');
+    const outcome = outcomeOf(this.tally.faults, findings, await this.#leftOver());
+    phases.end('cleaned up');
+    return { ...outcome, notes: [...outcome.notes, phases.line] };
   }
 
   /** Processes and folders of sandboxes, none of which has an owner any more. */
@@ -123,6 +132,22 @@ export class ChaosWorld {
       await wait(POLL_MS);
     }
     return await count();
+  }
+}
+
+/** How long the parts of a scenario took. */
+class Phases {
+  readonly #ended: string[] = [];
+  #since = performance.now();
+
+  end(phase: string): void {
+    const now = performance.now();
+    this.#ended.push(`${phase} in ${((now - this.#since) / 1000).toFixed(1)} s`);
+    this.#since = now;
+  }
+
+  get line(): string {
+    return this.#ended.join(', ');
   }
 }
 
