@@ -1,11 +1,15 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonList, jsonText } from '../src/common/json-access.js';
-import { requireSandboxAddress, type SandboxAddress } from '../src/v1/agent-servers/sandbox-address.js';
+import { fileURLToPath } from 'node:url';
+import type { Client } from 'pg';
+import { readProcesses } from '../src/common/processes/process-table.js';
+import { newSandboxId, sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/session-key.js';
 import { createBenchUsers } from './support/bench-users.js';
-import { postStart, type ReadyConversation, untilReady } from './support/conversation-starts.js';
-import { HttpClient } from './support/http-client.js';
+import type { WriterReport, WriterRequest } from './support/event-writer.main.js';
+import { untilTrue } from './support/fixtures.js';
 import { processorTimeMs, residentMemoryMb } from './support/process-usage.js';
 import { type Outcome, print } from './support/report.js';
 import { type SandboxService, withSandboxService } from './support/sandbox-service.js';
@@ -16,42 +20,80 @@ const CONVERSATIONS_PER_USER = 5;
 const READERS_PER_CONVERSATION = 5;
 /** Of one conversation. */
 const EVENTS_PER_SECOND = 10;
-const WARM_UP_MS = 10_000;
+const WARM_UP_MS = 20_000;
 const MEASURED_MS = 30_000;
 /** For the last events to arrive. */
-const CATCH_UP_MS = 30_000;
+const CATCH_UP_MS = 60_000;
 const MAX_P99_MS = 250;
 const MAX_GROWTH_MB = 50;
-const STARTS_AT_ONCE = 4;
-const SETTINGS = { llm_model: 'openai/none', llm_base_url: 'http://127.0.0.1:1', llm_api_key: 'sk-none' };
+const MARK = 'written at ';
+const TIME_DIGITS = 13;
 
-/** A conversation, its readers' key, and where its agent server is. */
+/** A conversation and its owner's key. */
 interface Source {
-  conversation: ReadyConversation;
+  id: string;
   key: string;
-  address: SandboxAddress;
 }
 
 /** What readers have received. */
 interface Received {
-  /** Of the events that were sent in the measured time: from the request of the writer to the reader, milliseconds. */
+  /** Of the events that were written in the measured time: from the writer to the reader, milliseconds. */
   delays: number[];
   total: number;
 }
 
-/** Event streams of many conversations whose agent servers write all the time; nobody calls a model. */
-export async function benchStreams(): Promise<Outcome[]> {
-  return await withSandboxService({ MAX_RUNNING_SANDBOXES: `${USERS}` }, async (service) => {
-    const keys = await createBenchUsers(service.databaseUrl, USERS, 'writer');
-    try {
-      return await measure(service, await prepare(service, keys));
-    } finally {
-      await Promise.all(keys.map((key) => removeOwnSandboxes(service.url, key)));
-    }
-  });
+/** Processor time so far, milliseconds, of everything that shares the machine. */
+interface Usage {
+  service: number;
+  database: number;
+  writer: number;
+  readers: number;
+  sent: number;
 }
 
-async function measure(service: SandboxService, sources: readonly Source[]): Promise<Outcome[]> {
+/** Event streams of many conversations in which something happens all the time. */
+export async function benchStreams(): Promise<Outcome[]> {
+  const profiles = process.env['BENCH_PROFILE'];
+  const nodeArgs = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
+  return await withSandboxService(
+    {},
+    async (service) => {
+      const writer = new EventWriter();
+      try {
+        return await measure(service, writer, await prepare(service, writer));
+      } finally {
+        writer.close();
+      }
+    },
+    nodeArgs,
+  );
+}
+
+/** The process that stands in for the agent servers. */
+class EventWriter {
+  readonly #child: ChildProcess;
+
+  constructor() {
+    const runner = fileURLToPath(new URL('../scripts/run-typescript.mjs', import.meta.url));
+    this.#child = fork(runner, [fileURLToPath(new URL('support/event-writer.main.ts', import.meta.url))]);
+  }
+
+  async ask(wanted: WriterRequest): Promise<WriterReport> {
+    this.#child.send(wanted);
+    const [report] = (await once(this.#child, 'message')) as [WriterReport];
+    return report;
+  }
+
+  close(): void {
+    this.#child.disconnect();
+  }
+}
+
+async function measure(
+  service: SandboxService,
+  writer: EventWriter,
+  sources: readonly Source[],
+): Promise<Outcome[]> {
   const received: Received = { delays: [], total: 0 };
   const span = { from: Infinity, to: Infinity };
   const readers = await Promise.all(
@@ -59,40 +101,63 @@ async function measure(service: SandboxService, sources: readonly Source[]): Pro
       Array.from({ length: READERS_PER_CONVERSATION }, () => read(service.url, source, span, received)),
     ),
   );
-  const { counts, stop } = write(sources);
+  const wanted = sources.length * EVENTS_PER_SECOND;
+  await writer.ask({ kind: 'write', eventsPerSecond: wanted });
   await delay(WARM_UP_MS);
   const memory = residentMemoryMb(service.pid);
-  const processorTime = processorTimeMs(service.pid) ?? NaN;
-  const sentBefore = counts.sent;
+  const before = await usage(service, writer);
   span.from = Date.now();
   await delay(MEASURED_MS);
   span.to = Date.now();
-  const sent = counts.sent - sentBefore;
-  const used = (processorTimeMs(service.pid) ?? NaN) - processorTime;
+  const after = await usage(service, writer);
   const growth = residentMemoryMb(service.pid) - memory;
-  await stop();
-  const expected = counts.sent * READERS_PER_CONVERSATION;
+  const { sent: total } = await writer.ask({ kind: 'stop' });
+  const expected = total * READERS_PER_CONVERSATION;
   for (let waited = 0; received.total < expected && waited < CATCH_UP_MS; waited += 100) {
     await delay(100);
   }
   readers.forEach((reader) => reader.destroy());
+  return outcomes({ received, before, after, memory, growth, expected, readers: readers.length, wanted });
+}
+
+interface Figures {
+  received: Received;
+  before: Usage;
+  after: Usage;
+  memory: number;
+  growth: number;
+  expected: number;
+  readers: number;
+  wanted: number;
+}
+
+function outcomes({
+  received,
+  before,
+  after,
+  memory,
+  growth,
+  expected,
+  readers,
+  wanted,
+}: Figures): Outcome[] {
   const sorted = Float64Array.from(received.delays).toSorted();
-  const at = (share: number): string =>
-    `${(sorted[Math.floor((sorted.length - 1) * share)] ?? NaN).toFixed(0)} ms`;
-  const p99 = sorted[Math.floor((sorted.length - 1) * 0.99)] ?? NaN;
-  const load = `${readers.length} readers of ${sources.length} conversations`;
+  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? NaN;
+  const cores = (part: keyof Usage): string => ((after[part] - before[part]) / MEASURED_MS).toFixed(2);
+  const rate = ((after.sent - before.sent) / MEASURED_MS) * 1000;
+  const load = `${readers} readers of ${USERS * CONVERSATIONS_PER_USER} conversations`;
   print(
-    `  ${load}: written ${(sent / (MEASURED_MS / 1000)).toFixed(0)} events/s (slowest write ${counts.slowestMs.toFixed(0)} ms), delays p50 ${at(0.5)}, p99 ${at(0.99)}, p99.9 ${at(0.999)}, longest ${at(1)}`,
+    `  ${load}: ${rate.toFixed(0)} events/s, delays p50 ${at(0.5).toFixed(0)} ms, p99 ${at(0.99).toFixed(0)} ms, p99.9 ${at(0.999).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms`,
   );
   print(
-    `  the service: ${(used / MEASURED_MS).toFixed(2)} cores, ${memory.toFixed(0)} MB resident and ${growth.toFixed(0)} MB more at the end; received ${received.total} of ${expected} events`,
+    `  processors: service ${cores('service')}, PostgreSQL ${cores('database')}, writer ${cores('writer')}, readers ${cores('readers')}; the service per event ${(((after.service - before.service) / (after.sent - before.sent)) * 1000).toFixed(0)} microseconds, ${memory.toFixed(0)} MB resident`,
   );
   return [
     {
       what: `${load}, ${EVENTS_PER_SECOND} events per second in each: delay, p99`,
       target: `<= ${MAX_P99_MS} ms`,
-      measured: `${at(0.99)} (${(sent / (MEASURED_MS / 1000)).toFixed(0)} of ${sources.length * EVENTS_PER_SECOND} events/s written)`,
-      reached: p99 <= MAX_P99_MS && sent >= 0.95 * sources.length * EVENTS_PER_SECOND * (MEASURED_MS / 1000),
+      measured: `${at(0.99).toFixed(0)} ms (${rate.toFixed(0)} of ${wanted} events/s written)`,
+      reached: at(0.99) <= MAX_P99_MS && rate >= 0.95 * wanted,
     },
     {
       what: 'events that each reader received',
@@ -109,58 +174,73 @@ async function measure(service: SandboxService, sources: readonly Source[]): Pro
   ];
 }
 
-async function prepare({ url, database }: SandboxService, keys: readonly string[]): Promise<Source[]> {
-  const sources: Source[] = [];
-  const waiting = [...keys];
-  const prepareNext = async (): Promise<void> => {
-    for (let key = waiting.shift(); key !== undefined; key = waiting.shift()) {
-      const client = new HttpClient(url, key);
-      await client.expectOk({ method: 'POST', path: '/api/settings', body: JSON.stringify(SETTINGS) });
-      const conversations = await startConversations(client);
-      const { rows } = await database.query<{ address: string }>(
-        'SELECT address FROM sandboxes WHERE id = $1',
-        [conversations[0]?.sandboxId],
-      );
-      const address = requireSandboxAddress(rows[0]?.address ?? '');
-      sources.push(...conversations.map((conversation) => ({ conversation, key: key ?? '', address })));
-      client.close();
-    }
+async function usage({ pid, database }: SandboxService, writer: EventWriter): Promise<Usage> {
+  const { user, system } = process.cpuUsage();
+  const { sent, processorMs } = await writer.ask({ kind: 'report' });
+  return {
+    service: processorTimeMs(pid) ?? NaN,
+    database: await databaseTimeMs(database),
+    writer: processorMs,
+    readers: (user + system) / 1000,
+    sent,
   };
-  await Promise.all(Array.from({ length: STARTS_AT_ONCE }, prepareNext));
-  return sources;
 }
 
-async function removeOwnSandboxes(url: string, key: string): Promise<void> {
-  const client = new HttpClient(url, key);
-  const page = await client.json({ method: 'GET', path: '/api/v1/sandboxes/search?limit=100' });
-  for (const sandbox of jsonList(page, 'items')) {
-    await client.expectOk({ method: 'DELETE', path: `/api/v1/sandboxes/${jsonText(sandbox, 'id')}` });
+/** Of all processes of the server; those that have ended meanwhile are missing. */
+async function databaseTimeMs(database: Client): Promise<number> {
+  const { rows } = await database.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const processes = readProcesses() ?? [];
+  const postmaster = processes.find(({ pid }) => pid === rows[0]?.pid)?.parent;
+  return processes
+    .filter(({ pid, parent }) => pid === postmaster || parent === postmaster)
+    .reduce((sum, { pid }) => sum + (processorTimeMs(pid) ?? 0), 0);
+}
+
+/** Writes the rows of running sandboxes whose agent servers are the writer's, and opens their conversations. */
+async function prepare(
+  { database, databaseUrl, cipher }: SandboxService,
+  writer: EventWriter,
+): Promise<Source[]> {
+  const keys = await createBenchUsers(databaseUrl, USERS, 'writer');
+  const conversations = keys.map(() => Array.from({ length: CONVERSATIONS_PER_USER }, () => randomUUID()));
+  const { servers } = await writer.ask({ kind: 'open', servers: conversations });
+  for (const [index, { address, key }] of servers.entries()) {
+    const id = newSandboxId();
+    await database.query(
+      `WITH sandbox AS (
+         INSERT INTO sandboxes (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, address,
+           generation, last_activity_at)
+         SELECT $1, id, 'slipway', 'RUNNING', 'process', 'absent-host', $2, $3, $4, 1, now()
+         FROM users WHERE email = $5
+         RETURNING id, user_id)
+       INSERT INTO followed_conversations (id, user_id, sandbox_id)
+       SELECT c.id, sandbox.user_id, sandbox.id FROM sandbox, unnest($6::uuid[]) AS c (id)`,
+      [
+        id,
+        cipher.encrypt(key, sessionKeyBinding(id)),
+        sessionKeyHash(key),
+        address,
+        `writer-${index}@example.com`,
+        conversations[index],
+      ],
+    );
   }
-  client.close();
-}
-
-async function startConversations(client: HttpClient): Promise<ReadyConversation[]> {
-  const first = await untilReady(client, [(await postStart(client, null)).taskId]);
-  const others = await Promise.all(
-    Array.from({ length: CONVERSATIONS_PER_USER - 1 }, () => postStart(client, null, first[0]?.sandboxId)),
+  const unfollowed = 'SELECT FROM followed_conversations WHERE follower IS NULL';
+  await untilTrue(
+    async () => (await database.query(unfollowed)).rowCount === 0,
+    'followers of all conversations',
   );
-  return [
-    ...first,
-    ...(await untilReady(
-      client,
-      others.map(({ taskId }) => taskId),
-    )),
-  ];
+  return conversations.flatMap((ids, index) => ids.map((id) => ({ id, key: keys[index] ?? '' })));
 }
 
 /** Reads without parsing more than the time in each event: the readers share the machine with what is measured. */
 async function read(
   url: string,
-  { conversation, key }: Source,
+  { id, key }: Source,
   span: { from: number; to: number },
   received: Received,
 ): Promise<IncomingMessage> {
-  const outgoing = request(`${url}/api/v1/conversation/${conversation.id}/events/stream?from=now`, {
+  const outgoing = request(`${url}/api/v1/conversation/${id}/events/stream?from=now`, {
     headers: { 'x-session-api-key': key },
     agent: false,
   });
@@ -169,101 +249,26 @@ async function read(
   if (response.statusCode !== 200) {
     throw new Error(`the stream of a conversation responded ${response.statusCode}`);
   }
-  response.setEncoding('utf8');
+  response.setEncoding('latin1');
   response.on('error', () => undefined);
   let rest = '';
   response.on('data', (chunk: string) => {
     const now = Date.now();
-    const blocks = (rest + chunk).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const [, sent] = /written at (\d+)/.exec(block) ?? [];
-      if (sent !== undefined) {
-        received.total += 1;
-        if (Number(sent) >= span.from && Number(sent) < span.to) {
-          received.delays.push(now - Number(sent));
-        }
+    const text = rest + chunk;
+    let read = 0;
+    for (let found = text.indexOf(MARK); found !== -1; found = text.indexOf(MARK, read)) {
+      const end = found + MARK.length + TIME_DIGITS;
+      if (end > text.length) {
+        break;
+      }
+      read = end;
+      received.total += 1;
+      const sent = Number(text.slice(found + MARK.length, end));
+      if (sent >= span.from && sent < span.to) {
+        received.delays.push(now - sent);
       }
     }
+    rest = text.slice(Math.max(read, text.length - MARK.length - TIME_DIGITS));
   });
   return response;
-}
-
-/** Writes into each conversation at its pace; a write that is due while the one before is under way is left out. */
-function write(sources: readonly Source[]): {
-  counts: { sent: number; slowestMs: number };
-  stop: () => Promise<void>;
-} {
-  const counts = { sent: 0, slowestMs: 0 };
-  const agents = new Map<string, Agent>();
-  const open = new Map<Source, Promise<void>>();
-  const period = 1000 / EVENTS_PER_SECOND;
-  const timers: NodeJS.Timeout[] = [];
-  sources.forEach((source, index) => {
-    const { sandboxId } = source.conversation;
-    const agent = agents.get(sandboxId) ?? new Agent({ keepAlive: true });
-    agents.set(sandboxId, agent);
-    const begin = setTimeout(
-      () => {
-        timers.push(
-          setInterval(() => {
-            if (!open.has(source)) {
-              open.set(
-                source,
-                writeOne(source, agent, counts).finally(() => open.delete(source)),
-              );
-            }
-          }, period),
-        );
-      },
-      (period * index) / sources.length,
-    );
-    timers.push(begin);
-  });
-  return {
-    counts,
-    stop: async () => {
-      timers.forEach((timer) => clearInterval(timer));
-      await Promise.all(open.values());
-      agents.forEach((agent) => agent.destroy());
-    },
-  };
-}
-
-async function writeOne(
-  { conversation, address }: Source,
-  agent: Agent,
-  counts: { sent: number; slowestMs: number },
-): Promise<void> {
-  const startedAt = Date.now();
-  const body = JSON.stringify({
-    role: 'user',
-    content: [{ type: 'text', text: `written at ${startedAt}` }],
-    run: false,
-  });
-  const to =
-    address.kind === 'unix'
-      ? { socketPath: address.socketPath }
-      : { host: new URL(address.kind === 'tcp' ? address.origin : '').hostname };
-  const outgoing = request({
-    ...to,
-    ...(address.kind === 'tcp' && { port: new URL(address.origin).port }),
-    agent,
-    method: 'POST',
-    path: `/api/conversations/${conversation.id}/events`,
-    headers: {
-      'x-session-api-key': conversation.sessionKey,
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-    },
-  });
-  outgoing.end(body);
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-  response.resume();
-  await once(response, 'end');
-  if (response.statusCode !== 200) {
-    throw new Error(`an agent server responded ${response.statusCode}`);
-  }
-  counts.sent += 1;
-  counts.slowestMs = Math.max(counts.slowestMs, Date.now() - startedAt);
 }

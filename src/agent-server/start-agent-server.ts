@@ -154,6 +154,7 @@ async function assign(app: LazyApp, options: AgentServerOptions): Promise<Assign
       corsOrigins: options.corsOrigins,
       maxUploadBytes: options.maxUploadBytes,
       sockets: options.sockets,
+      withholdReports: (conversationId) => webhooks?.withhold(conversationId) ?? (() => undefined),
     });
   });
   return {

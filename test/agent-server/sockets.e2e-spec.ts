@@ -109,6 +109,30 @@ describe('sockets of the agent server', () => {
     expect(await server.client.answers(id)).toEqual(['hello']);
   });
 
+  it('sends each event with the id of the one before it to those who ask', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    const before = await server.client.events(id);
+    const linked = open(`events/${id}?frames=linked`, WITH_KEY);
+    const [response] = await once(linked.socket, 'upgrade');
+    expect(response.headers['x-event-frames']).toBe('linked');
+    const all = open(`events/${id}?frames=linked&resend_mode=all`, WITH_KEY);
+    await until(() => all.frames.length > before.length && linked.frames.length > 0);
+    await server.client.say(id, 'say more');
+    await until(() => [linked, all].every(finished));
+    await server.client.untilStatus(id, 'finished');
+    const log = await server.client.events(id);
+    await until(() => logged(all).length === log.length);
+    await until(() => logged(linked).length === log.length - before.length);
+    const expected = log.map((event, index) => ({ after: jsonText(log[index - 1], 'id'), event }));
+    expect(logged(all)).toEqual(expected);
+    expect(logged(linked)).toEqual(expected.slice(before.length));
+    const [plain] = await once(open(`events/${id}`, WITH_KEY).socket, 'upgrade');
+    expect(plain.headers['x-event-frames']).toBeUndefined();
+  });
+
   it('closes with a code that says why', async () => {
     server = await startTestAgentServer({
       sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },

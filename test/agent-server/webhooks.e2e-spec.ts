@@ -1,6 +1,8 @@
 import { afterEach, expect, it } from '@jest/globals';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { WebSocket } from 'ws';
 import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
 import { jsonAt } from '../../src/common/json-access.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
@@ -81,4 +83,33 @@ it('drops what is rejected', async () => {
   const [refused, ...later] = hooks;
   expect(refused?.status).toBe(401);
   expect(later.map(({ body }) => body)).not.toContainEqual(refused?.body);
+});
+
+it('sends no events that the service reads over a socket, until the socket closes', async () => {
+  const hooks = await start([]);
+  const id = await server.client.start();
+  await server.client.say(id, 'say hello');
+  await server.client.untilStatus(id, 'finished');
+  const before = await server.client.events(id);
+  await until(() => events(hooks).length === before.length);
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/events/${id}?frames=linked`, {
+    headers: { 'X-Session-API-Key': SESSION_KEY },
+  });
+  const frames: unknown[] = [];
+  socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
+  await until(() => frames.length > 0);
+  await server.client.say(id, 'say more');
+  await server.client.untilStatus(id, 'finished');
+  const logged = await server.client.events(id);
+  await until(() => frames.some((frame) => jsonAt(frame, 'event', 'id') === jsonAt(logged.at(-1), 'id')));
+  await until(() => statuses(hooks).at(-1) === 'finished');
+  expect(events(hooks)).toEqual(before);
+
+  socket.close();
+  await once(socket, 'close');
+  await until(async () => {
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    return events(hooks).length > before.length;
+  });
 });

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
+import { toStorable } from '../../src/v1/events/store/storable-event.js';
 import type { LogProgress } from '../../src/v1/events/followed-conversation.repository.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
@@ -27,15 +30,18 @@ beforeEach(async () => {
   await store('ab', null);
 });
 
-/** Stores an event for each letter. */
-async function store(letters: string, after: LogProgress | null): Promise<boolean> {
-  const events = letters.split('').map((letter) => ({
+/** An event for each letter. */
+function eventsOf(letters: string): AgentEvent[] {
+  return letters.split('').map((letter) => ({
     id: letter,
-    kind: 'PauseEvent' as const,
-    source: 'user' as const,
+    kind: 'PauseEvent',
+    source: 'user',
     timestamp: '2026-11-22T12:00:00.000000',
   }));
-  return await app.app.get(EventStore).store(id, events, after);
+}
+
+async function store(letters: string, after: LogProgress | null): Promise<boolean> {
+  return await app.app.get(EventStore).store(id, eventsOf(letters), after);
 }
 
 async function stored(): Promise<{ letters: string; log: LogProgress }> {
@@ -84,5 +90,109 @@ describe('events that go on after where their log is believed to end', () => {
     await app.dataSource.query('DELETE FROM followed_conversations WHERE id = $1', [id]);
 
     expect(await store('c', { eventCount: 2, lastEventId: 'b' })).toBe(false);
+  });
+});
+
+describe('what comes next in many logs', () => {
+  const after = { eventCount: 2, lastEventId: 'b' };
+
+  /** Appends to each log at once; returns which ones were stored. */
+  async function appendMany(
+    logs: { conversationId: string; letters: string; after: LogProgress }[],
+  ): Promise<string[]> {
+    const next = logs.map(({ letters, ...log }) => ({
+      ...log,
+      events: eventsOf(letters).map((event) => toStorable(event, new Date())),
+    }));
+    const appended = await app.app.get(EventRepository).appendMany(next);
+    return logs.filter(({ conversationId }) => appended.has(conversationId)).map(({ letters }) => letters);
+  }
+
+  async function anotherLog(): Promise<string> {
+    id = await openLog(app, app.user.id, sandbox);
+    await store('ab', null);
+    return id;
+  }
+
+  it('is stored for those where it is so, and for no other one', async () => {
+    const first = id;
+    const second = await anotherLog();
+    const stale = await anotherLog();
+    const other = await anotherLog();
+    const knowing = await anotherLog();
+    const removed = await anotherLog();
+    await app.dataSource.query('DELETE FROM followed_conversations WHERE id = $1', [removed]);
+
+    const appended = await appendMany([
+      { conversationId: first, letters: 'cde', after },
+      { conversationId: second, letters: 'c', after },
+      { conversationId: stale, letters: 'f', after: { eventCount: 1, lastEventId: 'b' } },
+      { conversationId: other, letters: 'g', after: { eventCount: 2, lastEventId: 'x' } },
+      { conversationId: knowing, letters: 'ha', after },
+      { conversationId: removed, letters: 'i', after },
+    ]);
+
+    expect(appended).toEqual(['cde', 'c']);
+    const expected = [
+      [first, 'abcde'],
+      [second, 'abc'],
+      [stale, 'ab'],
+      [other, 'ab'],
+      [knowing, 'ab'],
+    ] as const;
+    for (const [conversationId, letters] of expected) {
+      id = conversationId;
+      expect(await stored()).toEqual({
+        letters,
+        log: { eventCount: letters.length, lastEventId: letters.at(-1) },
+      });
+    }
+  });
+
+  it('waits for nobody who has a log locked', async () => {
+    const locked = id;
+    const free = await anotherLog();
+    await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT 1 FROM followed_conversations WHERE id = $1 FOR UPDATE', [locked]);
+
+      expect(
+        await appendMany([
+          { conversationId: locked, letters: 'c', after },
+          { conversationId: free, letters: 'cd', after },
+        ]),
+      ).toEqual(['cd']);
+    });
+  });
+
+  it('is stored all the same when it cannot be stored together with others', async () => {
+    const first = id;
+    const second = await anotherLog();
+    const events = app.app.get(EventStore);
+    const long = 'l'.repeat(201);
+    const progress = await Promise.all([
+      events.storeNext(first, eventsOf('cc'), after),
+      events.storeNext(
+        second,
+        eventsOf('c').map((event) => ({ ...event, id: long })),
+        after,
+      ),
+    ]);
+
+    expect(progress).toEqual([null, null]);
+    expect((await stored()).letters).toBe(`ab${long}`);
+    id = first;
+    expect((await stored()).letters).toBe('abc');
+  });
+
+  it('is stored once when several processes store it at the same time', async () => {
+    const events = app.app.get(EventStore);
+    const progress = await Promise.all([
+      events.storeNext(id, eventsOf('cd'), after),
+      events.storeNext(id, eventsOf('cd'), after),
+      events.store(id, eventsOf('bcde'), null),
+    ]);
+
+    expect((await stored()).letters).toBe('abcde');
+    expect(progress.at(-1)).toBe(true);
   });
 });

@@ -61,7 +61,11 @@ async function row(): Promise<Record<string, unknown>> {
   return found ?? {};
 }
 
-describe('following a log', () => {
+describe.each([true, false])('following a log, with linked frames: %s', (linksFrames) => {
+  beforeEach(() => {
+    agent.linksFrames = linksFrames;
+  });
+
   it('stores the events that are there in order, and then new ones', async () => {
     const first = Array.from({ length: 250 }, () => agent.append(id));
     await openLog(service, service.user.id, sandbox, id);
@@ -201,6 +205,7 @@ describe('following a log', () => {
     // A server that does not write its status into the log.
     info['execution_status'] = 'finished';
     agent.append(id);
+    agent.tellState(id);
     await until(async () => (await row())['execution_status'] === 'finished');
   });
 
@@ -232,6 +237,7 @@ describe('following a log', () => {
     const first = agent.append(id);
     await untilCount(1);
     const moved = await FakeConversationServer.start();
+    moved.linksFrames = linksFrames;
     moved.conversations.set(id, agent.conversations.get(id) ?? { info: {}, events: [] });
     await service.dataSource.query(
       'UPDATE sandboxes SET address = $2, generation = generation + 1 WHERE id = $1',
@@ -273,5 +279,64 @@ describe('following a log', () => {
     await service.app.get(SandboxEvents, { strict: false }).emitBeforeStop(sandbox);
 
     expect(await ids()).toEqual([last]);
+  });
+});
+
+describe('following a log over linked frames', () => {
+  beforeEach(async () => {
+    agent.append(id);
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+    await until(() => agent.watchers === 1);
+  });
+
+  it('stores what arrives, once and in order, and reads what is too large for a frame', async () => {
+    const before = await ids();
+    const first = Array.from({ length: 40 }, () => agent.append(id));
+    const large = agent.append(id, { text: 'x'.repeat(100_000) });
+    const last = Array.from({ length: 40 }, () => agent.append(id));
+    await untilCount(before.length + 81);
+
+    expect(await ids()).toEqual([...before, ...first, large, ...last]);
+    expect(agent.reads.some((read) => read.includes('page_id='))).toBe(true);
+  });
+
+  it('reads the log where a frame is missing, or claims what is not so', async () => {
+    const before = await ids();
+    agent.socketsWork = false;
+    const missed = agent.append(id);
+    agent.socketsWork = true;
+    const next = agent.append(id);
+    await untilCount(before.length + 2);
+    agent.sendFrame(id, () => ({
+      after: 'nowhere',
+      event: { id: 'x', kind: 'K', timestamp: '2026-01-01T00:00:00' },
+    }));
+    agent.sendFrame(id, () => ({ after: next, event: 'none' }));
+    agent.sendFrame(id, () => ({ after: 7, event: {} }));
+    const last = agent.append(id);
+    await untilCount(before.length + 3);
+
+    expect(await ids()).toEqual([...before, missed, next, last]);
+  });
+
+  it('stores an event once that comes twice, and one with an id of any length', async () => {
+    const before = await ids();
+    const twice = agent.append(id);
+    agent.sendFrame(id, () => ({ after: twice, event: agent.conversations.get(id)?.events.at(-1) }));
+    const long = agent.append(id, { id: 'l'.repeat(3_000) });
+    const last = agent.append(id);
+    await until(async () => (await row())['last_event_id'] === last);
+
+    expect((await ids()).slice(0, before.length + 1)).toEqual([...before, twice]);
+    expect((await ids()).at(-1)).toBe(last);
+    expect(long).toHaveLength(3_000);
+  });
+
+  it('keeps the state that arrives with the events', async () => {
+    agent.append(id, { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' });
+    await until(async () => (await row())['execution_status'] !== 'idle');
+
+    expect(await row()).toMatchObject({ execution_status: 'running' });
   });
 });

@@ -38,8 +38,10 @@ export class FakeConversationServer {
   beforeState: () => void = () => undefined;
   /** Whether sockets are accepted and notified of new events. */
   socketsWork = true;
+  /** Whether it sends linked frames to those who ask, as our agent server does and the stock one does not. */
+  linksFrames = true;
   private readonly sockets = new WebSocketServer({ noServer: true });
-  private readonly clients = new Set<{ id: string; socket: WebSocket }>();
+  private readonly clients = new Set<{ id: string; socket: WebSocket; linked: boolean }>();
 
   private constructor(private readonly server: Server) {}
 
@@ -50,13 +52,20 @@ export class FakeConversationServer {
       void fake.gate.then(() => fake.respond(request, response));
     });
     server.on('upgrade', (request, stream, head) => {
-      const id = /^\/sockets\/events\/([0-9a-f-]+)$/.exec(request.url ?? '')?.[1] ?? '';
+      const { pathname, searchParams } = new URL(request.url ?? '/', 'http://fake');
+      const id = /^\/sockets\/events\/([0-9a-f-]+)$/.exec(pathname)?.[1] ?? '';
+      const linked = fake.linksFrames && searchParams.get('frames') === 'linked';
       if (!fake.socketsWork || request.headers['x-session-api-key'] !== fake.key) {
         stream.destroy();
         return;
       }
+      fake.sockets.once('headers', (headers) => {
+        if (linked) {
+          headers.push('X-Event-Frames: linked');
+        }
+      });
       fake.sockets.handleUpgrade(request, stream, head, (socket) => {
-        const client = { id, socket };
+        const client = { id, socket, linked };
         fake.clients.add(client);
         socket.on('close', () => fake.clients.delete(client));
       });
@@ -85,13 +94,25 @@ export class FakeConversationServer {
       extended_content: [],
       ...event,
     };
-    this.conversations.get(id)?.events.push(entry);
-    for (const client of this.clients) {
-      if (client.id === id && this.socketsWork) {
-        client.socket.send(JSON.stringify(entry));
+    const events = this.conversations.get(id)?.events ?? [];
+    const after = events.at(-1)?.['id'] ?? null;
+    events.push(entry);
+    this.sendFrame(id, (linked) => (linked ? { after, event: entry } : entry));
+    return String(entry.id);
+  }
+
+  /** Tells the sockets that the state of a conversation has changed. */
+  tellState(id: string): void {
+    this.sendFrame(id, () => ({ kind: 'ConversationStateUpdateEvent', key: 'full_state', value: {} }));
+  }
+
+  /** Sends something to the sockets that is in no log. */
+  sendFrame(id: string, frame: (linked: boolean) => unknown): void {
+    for (const { id: watched, socket, linked } of this.clients) {
+      if (watched === id && this.socketsWork) {
+        socket.send(JSON.stringify(frame(linked)));
       }
     }
-    return String(entry.id);
   }
 
   /** Drops the sockets, like a network that fails. */

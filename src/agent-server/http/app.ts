@@ -17,7 +17,7 @@ import type { SkillReader } from '../skills/skill-reader.js';
 import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
 import type { ClientSettings } from '../client-settings/client-settings.js';
 import { settingsRoutes } from '../client-settings/settings-routes.js';
-import { SocketServer } from '../sockets/socket-server.js';
+import { SocketServer, type SocketServerOptions } from '../sockets/socket-server.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
 import { jsonBodies } from './request-parsing.js';
@@ -45,6 +45,7 @@ export interface HttpAppOptions {
   corsOrigins: string[];
   maxUploadBytes: number;
   sockets: SocketLimits;
+  withholdReports: SocketServerOptions['withholdReports'];
 }
 
 /** All routes and sockets. This module loads Express, zod and ws: import it lazily, once the server listens. */
@@ -56,6 +57,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     keys,
     limits: options.sockets,
     touch: () => activity.touch(),
+    withholdReports: options.withholdReports,
   });
   sockets.watch();
   const app = createExpressApp(options);

@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws';
+import { linkedFrame } from '../../agent-protocol/linked-frames.js';
 import type { EventIdentity, EventLog } from '../event-log.js';
 
 /** Bytes buffered for one client above which nothing more is sent. */
@@ -19,6 +20,8 @@ interface LogSubscriberOptions<E extends EventIdentity> {
   log: EventLog<E>;
   /** Position of the first entry to send. */
   from: number;
+  /** Whether each entry comes with the id of the one before it. */
+  linked: boolean;
   /** A frame to send before the log. */
   first: (() => string) | null;
   /** A client that reads nothing for this long is dropped. */
@@ -79,12 +82,15 @@ export class LogSubscriber<E extends EventIdentity> {
       this.#extra.shift();
       return extra.frame();
     }
-    const entry = this.#options.log.entries[this.#position];
+    const { log, linked } = this.#options;
+    const entry = log.entries[this.#position];
     if (entry === undefined) {
       return null;
     }
+    const before = log.entries[this.#position - 1];
     this.#position += 1;
-    return JSON.stringify(entry);
+    const text = JSON.stringify(entry);
+    return linked ? linkedFrame(before?.id ?? null, text) : text;
   }
 
   #onSent(): void {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { LINKED_FRAMES } from '../../agent-protocol/linked-frames.js';
 import { toConversationId } from '../conversations/conversation-id.js';
 import { normalizeTimestamp } from '../event-log.js';
 
@@ -10,6 +11,8 @@ export interface SocketRequest {
   conversationId: string | null;
   /** From the query or the header; undefined: the first frame must have it. */
   key: string | undefined;
+  /** Whether each event comes with the id of the one before it in the log, so that a reader notices when it misses one. */
+  linked: boolean;
   resend: { mode: 'none' } | { mode: 'all' } | { mode: 'since'; timestamp: string };
 }
 
@@ -30,8 +33,13 @@ export function parseSocketRequest(request: IncomingMessage): SocketRequest | nu
     // No conversation has an id that is no UUID.
     conversationId: name === undefined ? null : (toConversationId(name) ?? name),
     key: url.searchParams.get('session_api_key') ?? (typeof header === 'string' ? header : undefined),
+    linked: isLinked(url.searchParams),
     resend: resendOf(url.searchParams),
   };
+}
+
+function isLinked(query: URLSearchParams): boolean {
+  return query.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value;
 }
 
 function resendOf(query: URLSearchParams): SocketRequest['resend'] {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { LINKED_FRAMES } from '../../agent-protocol/linked-frames.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { parseJson } from '../../common/json-access.js';
 import type { SocketLimits } from '../agent-server-options.js';
@@ -35,6 +36,11 @@ export interface SocketServerOptions {
   limits: SocketLimits;
   /** Called when a user does something. */
   touch: () => void;
+  /**
+   * Somebody reads the log of a conversation as it grows, so that nobody need be told of its events. Returns what is
+   * called when the reader has left.
+   */
+  withholdReports: (conversationId: string) => () => void;
 }
 
 interface FrameReceiver {
@@ -58,6 +64,11 @@ export class SocketServer {
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
+    this.#server.on('headers', (headers, request) => {
+      if (parseSocketRequest(request)?.linked === true) {
+        headers.push(`${LINKED_FRAMES.header}: ${LINKED_FRAMES.value}`);
+      }
+    });
     this.#pings = setInterval(() => this.#ping(), options.limits.pingMs);
     this.#pings.unref();
   }
@@ -172,10 +183,19 @@ export class SocketServer {
   ): FrameReceiver {
     const from = firstPosition(events.entries, requested.resend);
     const { stallMs } = this.#options.limits;
-    const subscriber = new LogSubscriber({ socket, log: events, from, first, stallMs });
+    const subscriber = new LogSubscriber({
+      socket,
+      log: events,
+      from,
+      linked: requested.linked,
+      first,
+      stallMs,
+    });
     const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
     this.#listeners.set(name, listeners.set(socket, subscriber));
+    const reported = requested.linked ? this.#options.withholdReports(name) : null;
     socket.once('close', () => {
+      reported?.();
       listeners.delete(socket);
       if (listeners.size === 0) {
         this.#listeners.delete(name);

@@ -33,6 +33,8 @@ export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = 
 export class WebhookSender {
   readonly #options: WebhookOptions;
   readonly #queues = new Map<string, WebhookQueue>();
+  /** How many readers each log has that get its events anyway. */
+  readonly #readers = new Map<string, number>();
   readonly #stopped = new AbortController();
 
   constructor(options: WebhookOptions) {
@@ -44,7 +46,22 @@ export class WebhookSender {
   }
 
   eventAppended(conversationId: string, event: AgentEvent): void {
-    this.#queueOf(conversationId).addEvent(event);
+    if (!this.#readers.has(conversationId)) {
+      this.#queueOf(conversationId).addEvent(event);
+    }
+  }
+
+  /** Sends no events of a conversation while the service reads them over a socket. Returns how to end that. */
+  withhold(conversationId: string): () => void {
+    this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
+    return () => {
+      const left = (this.#readers.get(conversationId) ?? 0) - 1;
+      if (left > 0) {
+        this.#readers.set(conversationId, left);
+      } else {
+        this.#readers.delete(conversationId);
+      }
+    };
   }
 
   /** Sends what is queued, within the grace period. */

@@ -1,4 +1,6 @@
-import { WebSocket } from 'ws';
+import { type RawData, WebSocket } from 'ws';
+import { LINKED_FRAMES } from '../../agent-protocol/linked-frames.js';
+import { isLinkedFrame, type LinkedEvent, parseLinkedFrame } from './linked-events.js';
 import { type AgentServerTarget, requestOrigin, requireSandboxAddress } from './sandbox-address.js';
 import { connectionOptions } from './sandbox-connection.js';
 
@@ -6,15 +8,24 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
 /** The limit of a page of events, because a frame holds one of them. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
-/** Frames that are taken in a row. A frame only signals, so of a flood the rest may wait in the sender's memory. */
+/** Frames, and bytes, that are taken within a moment. Of a flood, the rest may wait in the sender's memory. */
 const MAX_FRAMES = 200;
-const FLOOD_PAUSE_MS = 200;
+const MAX_FRAMES_BYTES = 2 * 1024 * 1024;
+const MOMENT_MS = 200;
 /** Bytes of our own that a server did not read, above which its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 export interface WatchListener {
-  /** From now on nothing is missed. */
-  opened: () => void;
+  /**
+   * From now on nothing is missed.
+   *
+   * @param carriesEvents whether the events themselves arrive, as far as they are small
+   */
+  opened: (carriesEvents: boolean) => void;
+  /** The log has this new event. */
+  appended: (event: LinkedEvent) => void;
+  /** The conversation's state has changed, and its log has nothing new but what `appended` has told. */
+  stateChanged: () => void;
   /** The conversation's log has something new, or its state has changed. */
   changed: () => void;
   /** Called once, even if there was no connection at all; nothing is called after it. */
@@ -22,13 +33,16 @@ export interface WatchListener {
 }
 
 /**
- * Listens on an agent server's socket of one conversation. A frame only signals that something is new: the log itself is
- * read through the same requests that read it after a disconnect, so that events arrive in one way only.
+ * Listens on an agent server's socket of one conversation. A linked frame holds the next event of the log; any other frame
+ * only signals that something is new, and the log is read (docs/adr/0045).
  */
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;
+  private carriesEvents = false;
   private frames = 0;
+  private bytes = 0;
+  private momentBegan = -Infinity;
   private resumption: NodeJS.Timeout | undefined;
   private pongReceived = true;
   private ended = false;
@@ -41,7 +55,9 @@ export class AgentServerWatch {
   ) {
     const address = requireSandboxAddress(target.address);
     const origin = requestOrigin(address).replace(/^http/, 'ws');
-    this.socket = new WebSocket(`${origin}/sockets/events/${encodeURIComponent(conversationId)}`, {
+    const { parameter, header, value } = LINKED_FRAMES;
+    const path = `/sockets/events/${encodeURIComponent(conversationId)}?${parameter}=${value}`;
+    this.socket = new WebSocket(`${origin}${path}`, {
       ...(address.kind !== 'tcp' && connectionOptions(address)),
       headers: { 'X-Session-API-Key': target.sessionKey },
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -51,16 +67,20 @@ export class AgentServerWatch {
       // One pong per ping would fill our memory when the server sends pings and reads nothing.
       autoPong: false,
     });
-    this.socket.on('open', () => this.notify(listener.opened));
-    this.socket.on('message', () => {
-      this.notify(listener.changed);
-      this.slowDown();
+    this.socket.on('upgrade', ({ headers }) => {
+      this.carriesEvents = headers[header] === value;
+    });
+    this.socket.on('open', () => this.notify(() => listener.opened(this.carriesEvents)));
+    this.socket.on('message', (data) => {
+      const frame = bytesOf(data);
+      this.notify(() => this.report(frame));
+      this.slowDown(frame.length);
     });
     this.socket.on('ping', () => {
       if (this.socket.bufferedAmount < MAX_UNREAD_BYTES) {
         this.socket.pong();
       }
-      this.slowDown();
+      this.slowDown(0);
     });
     this.socket.on('pong', () => {
       this.pongReceived = true;
@@ -85,18 +105,41 @@ export class AgentServerWatch {
     }
   }
 
-  /** Reads no more for a moment after many frames, so that nobody else waits for this server. */
-  private slowDown(): void {
+  private report(frame: Buffer): void {
+    if (!this.carriesEvents) {
+      this.listener.changed();
+    } else if (isLinkedFrame(frame)) {
+      const linked = parseLinkedFrame(frame);
+      if (linked) {
+        this.listener.appended(linked);
+      } else {
+        this.listener.changed();
+      }
+    } else {
+      this.listener.stateChanged();
+    }
+  }
+
+  /** Reads no more until the moment ends in which there were too many frames, so that nobody else waits for this server. */
+  private slowDown(bytes: number): void {
+    const now = performance.now();
+    if (now - this.momentBegan >= MOMENT_MS) {
+      this.momentBegan = now;
+      this.frames = 0;
+      this.bytes = 0;
+    }
     this.frames += 1;
-    if (this.frames < MAX_FRAMES || this.resumption !== undefined || this.ended) {
+    this.bytes += bytes;
+    const isFlood = this.frames >= MAX_FRAMES || this.bytes >= MAX_FRAMES_BYTES;
+    if (!isFlood || this.resumption !== undefined || this.ended) {
       return;
     }
     this.socket.pause();
     this.resumption = setTimeout(() => {
-      this.frames = 0;
+      this.momentBegan = -Infinity;
       this.resumption = undefined;
       this.socket.resume();
-    }, FLOOD_PAUSE_MS).unref();
+    }, MOMENT_MS).unref();
   }
 
   private clearTimers(): void {
@@ -113,8 +156,6 @@ export class AgentServerWatch {
   }
 
   private ping(): void {
-    // Of a quiet time, the next frames are no flood.
-    this.frames = 0;
     if (this.socket.readyState !== WebSocket.OPEN) {
       return;
     }
@@ -125,4 +166,11 @@ export class AgentServerWatch {
       this.socket.terminate();
     }
   }
+}
+
+function bytesOf(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) {
+    return data;
+  }
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import pLimit from 'p-limit';
+import { parseJson } from '../../common/json-access.js';
 import { JsonBoundsError, JsonOutline } from '../../common/requests/json-outline.js';
 
 /** What a response may be at most. Parsing what is within blocks the event loop for some 50 ms, and no longer. */
@@ -25,6 +26,22 @@ export class ResponseBoundsError extends Error {
     super(message);
     this.name = 'ResponseBoundsError';
   }
+}
+
+/** Parses a text that has arrived as a whole; undefined when it is no JSON or exceeds its bounds. */
+export function parseWithin(text: Buffer, { bytes, values }: ResponseBounds): unknown {
+  if (text.length > bytes) {
+    return undefined;
+  }
+  try {
+    new JsonOutline({ depth: MAX_DEPTH, values }).push(text);
+  } catch (error) {
+    if (error instanceof JsonBoundsError) {
+      return undefined;
+    }
+    throw error;
+  }
+  return parseJson(text.toString('utf8'));
 }
 
 /** Receives JSON from sandboxes: nobody can make it hold much, take long or keep others waiting. */

@@ -1,9 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorStack } from '../../common/errors/error-message.js';
+import type { StoredEvent } from './store/event.queries.js';
 import type { ObservedState } from './store/observed-state.js';
 
 type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
+type RowsListener = (conversationId: string, rows: readonly StoredEvent[]) => void;
 type StateListener = (conversationId: string, state: ObservedState) => void;
 
 /**
@@ -14,11 +16,17 @@ type StateListener = (conversationId: string, state: ObservedState) => void;
 export class ConversationUpdates {
   private readonly logger = new Logger(ConversationUpdates.name);
   private readonly storedListeners = new Set<StoredListener>();
+  private readonly rowsListeners = new Set<RowsListener>();
   private readonly stateListeners = new Set<StateListener>();
 
   /** Events were stored, in their order; each event is emitted once. */
   onStored(listener: StoredListener): void {
     this.storedListeners.add(listener);
+  }
+
+  /** The same events as they are stored. */
+  onRows(listener: RowsListener): void {
+    this.rowsListeners.add(listener);
   }
 
   /** Execution status, metrics or title changed; only the members that changed are emitted. */
@@ -29,6 +37,12 @@ export class ConversationUpdates {
   emitStored(conversationId: string, events: readonly AgentEvent[]): void {
     for (const listener of this.storedListeners) {
       this.call(() => listener(conversationId, events));
+    }
+  }
+
+  emitRows(conversationId: string, rows: readonly StoredEvent[]): void {
+    for (const listener of this.rowsListeners) {
+      this.call(() => listener(conversationId, rows));
     }
   }
 

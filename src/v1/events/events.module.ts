@@ -18,6 +18,7 @@ import { LogSync } from './follow/log-sync.js';
 import { SyncRequests } from './follow/sync-requests.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { EventAppender } from './store/event-appender.js';
 import { EventStore } from './store/event-store.js';
 import { EventQueries } from './store/event.queries.js';
 import { EventRepository } from './store/event.repository.js';
@@ -37,6 +38,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   controllers: [EventsController, EventCountController],
   providers: [
     ConversationUpdates,
+    EventAppender,
     EventMetrics,
     EventQueries,
     EventRepository,

@@ -3,6 +3,8 @@ import { errorMessage } from '../../../common/errors/error-message.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { AgentServerWatch } from '../../agent-servers/agent-server.watch.js';
+import { type LinkedEvent, LinkedEvents } from '../../agent-servers/linked-events.js';
+import type { LogProgress } from '../followed-conversation.repository.js';
 import type { LogSync } from './log-sync.js';
 
 /** Between two reads of a log while its agent server announces news, and while it cannot. */
@@ -10,6 +12,8 @@ const WATCHED_POLL_MS = 15_000;
 const UNWATCHED_POLL_MS = 2_000;
 /** Pause between two reads of the state. */
 const STATE_MS = 1_000;
+/** A changed state is read after the events that come with it, which are on their way over the socket. */
+const STATE_DELAY_MS = 100;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 
@@ -23,8 +27,9 @@ interface FollowerOptions {
 }
 
 /**
- * Follows one conversation's log: reads it whenever the agent server's socket, a webhook or a timer says that there may
- * be something new. One read at a time; requests during a read lead to one more.
+ * Follows one conversation's log. Events that come over the agent server's socket right after the last stored one are
+ * stored as they are. Otherwise the log is read, whenever the socket, a webhook or a timer says that there may be something
+ * new. One thing at a time; requests during a read lead to one more.
  */
 export class ConversationFollower {
   private readonly logger = new Logger(ConversationFollower.name);
@@ -32,10 +37,15 @@ export class ConversationFollower {
   /** The target belongs to the socket, and to nothing else: it is out of date once the sandbox has stopped. */
   private watch: { socket: AgentServerWatch; target: AgentServerTarget } | null = null;
   private watched = false;
+  private carriesEvents = false;
+  private readonly arrived = new LinkedEvents();
+  /** Up to where the log is stored; null when that has to be looked up. */
+  private progress: LogProgress | null = null;
   private syncRequested = false;
   private running: Promise<void> | null = null;
   private timer: NodeJS.Timeout | undefined;
-  private stateIsDue = true;
+  /** When the state is to be read; infinity: it is known. */
+  private stateDueAt = -Infinity;
   private stateAt = -Infinity;
   private failures = 0;
 
@@ -46,15 +56,22 @@ export class ConversationFollower {
     return this.failures > 0;
   }
 
-  /** Reads the log soon. Returns at once. */
+  /** Reads the log and the state soon. Returns at once. */
   requestSync(): void {
     this.syncRequested = true;
-    this.stateIsDue = true;
-    if (!this.stopped.signal.aborted) {
-      this.running ??= this.run().finally(() => {
-        this.running = null;
-        this.schedule();
-      });
+    this.stateDueAt = Math.min(this.stateDueAt, performance.now());
+    this.start();
+  }
+
+  /** Somebody says that there is something new. Returns at once. */
+  announce(): void {
+    if (!this.carriesEvents) {
+      this.requestSync();
+      return;
+    }
+    this.stateDueAt = Math.min(this.stateDueAt, performance.now() + STATE_DELAY_MS);
+    if (this.running === null) {
+      this.schedule();
     }
   }
 
@@ -71,16 +88,41 @@ export class ConversationFollower {
     await this.running;
   }
 
+  private start(): void {
+    if (!this.stopped.signal.aborted) {
+      this.running ??= this.run().finally(() => {
+        this.running = null;
+        this.schedule();
+      });
+    }
+  }
+
   private async run(): Promise<void> {
     clearTimeout(this.timer);
     try {
-      while (this.syncRequested && !this.stopped.signal.aborted) {
-        this.syncRequested = false;
-        await this.readOnce();
+      while ((this.syncRequested || !this.arrived.isEmpty) && !this.stopped.signal.aborted) {
+        if (this.syncRequested) {
+          this.syncRequested = false;
+          await this.readOnce();
+        } else {
+          await this.storeArrived();
+        }
       }
       this.failures = 0;
     } catch (error) {
       this.fail(error);
+    }
+  }
+
+  /** Nothing is sent to the sandbox for it, so that it does not matter whether it has stopped meanwhile. */
+  private async storeArrived(): Promise<void> {
+    const { conversationId, sync } = this.options;
+    this.progress ??= await sync.progress(conversationId);
+    const events = this.progress && this.arrived.takeAfter(this.progress.lastEventId);
+    if (!this.progress || !events) {
+      this.requestSync();
+    } else if (events.length > 0) {
+      this.progress = await sync.storeNext(conversationId, events, this.progress);
     }
   }
 
@@ -96,17 +138,19 @@ export class ConversationFollower {
     if (target === null) {
       return;
     }
+    this.progress = null;
     if ((await sync.syncEvents(target, conversationId, signal)) === 'removed') {
       this.stopped.abort();
       this.closeWatch();
       onRemoved();
       return;
     }
-    if (performance.now() - this.stateAt >= STATE_MS) {
-      this.stateAt = performance.now();
-      this.stateIsDue = false;
+    const now = performance.now();
+    if (now >= this.stateDueAt && now - this.stateAt >= STATE_MS) {
+      this.stateAt = now;
+      this.stateDueAt = Infinity;
       if (!(await sync.syncState(target, conversationId, signal))) {
-        this.stateIsDue = true;
+        this.stateDueAt = -Infinity;
       }
     }
   }
@@ -118,6 +162,8 @@ export class ConversationFollower {
     this.failures += 1;
     this.syncRequested = true;
     this.stateAt = -Infinity;
+    this.stateDueAt = -Infinity;
+    this.progress = null;
     this.closeWatch();
     // The agent server does not know a conversation before it is started there.
     const isUnknown = error instanceof AgentServerError && error.status === 404;
@@ -146,7 +192,8 @@ export class ConversationFollower {
       return 0;
     }
     const poll = this.watched ? WATCHED_POLL_MS : UNWATCHED_POLL_MS;
-    return this.stateIsDue ? Math.max(0, STATE_MS - (performance.now() - this.stateAt)) : poll;
+    const stateAt = Math.max(this.stateDueAt, this.stateAt + STATE_MS);
+    return Math.min(poll, Math.max(0, stateAt - performance.now()));
   }
 
   /** Keeps a socket to the target and to no other one. */
@@ -163,11 +210,14 @@ export class ConversationFollower {
   private openWatch(target: AgentServerTarget): AgentServerWatch {
     let openedAt = Infinity;
     const watch = new AgentServerWatch(target, this.options.conversationId, {
-      opened: () => {
+      opened: (carriesEvents) => {
         openedAt = performance.now();
         this.watched = true;
+        this.carriesEvents = carriesEvents;
         this.requestSync();
       },
+      appended: (event) => this.take(event),
+      stateChanged: () => this.announce(),
       changed: () => this.requestSync(),
       closed: () => this.unwatch(watch, performance.now() - openedAt),
     });
@@ -179,8 +229,7 @@ export class ConversationFollower {
     if (this.watch?.socket !== watch) {
       return;
     }
-    this.watched = false;
-    this.watch = null;
+    this.forgetWatch();
     if (openForMs > UNWATCHED_POLL_MS) {
       this.requestSync();
     } else if (this.running === null) {
@@ -190,7 +239,21 @@ export class ConversationFollower {
 
   private closeWatch(): void {
     this.watch?.socket.close();
+    this.forgetWatch();
+  }
+
+  private forgetWatch(): void {
     this.watch = null;
     this.watched = false;
+    this.carriesEvents = false;
+    this.arrived.clear();
+  }
+
+  private take(event: LinkedEvent): void {
+    if (this.arrived.add(event)) {
+      this.start();
+    } else {
+      this.requestSync();
+    }
   }
 }

@@ -51,7 +51,7 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
 
   onApplicationBootstrap(): void {
     this.syncRequests.listen(
-      (conversationId) => this.followed.get(conversationId)?.follower.requestSync(),
+      (conversationId) => this.followed.get(conversationId)?.follower.announce(),
       () => this.followed.forEach(({ follower }) => follower.requestSync()),
     );
     this.notifications.listen(OPENED_CHANNEL, (conversationId) => {

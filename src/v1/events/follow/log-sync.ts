@@ -50,6 +50,25 @@ export class LogSync {
     );
   }
 
+  /** Up to where a log is stored; null when the conversation was removed from the service. */
+  async progress(conversationId: string): Promise<LogProgress | null> {
+    return await this.conversations.progress(conversationId);
+  }
+
+  /**
+   * Stores the events that come next in a log.
+   *
+   * @param after up to where it was stored
+   * @returns up to where it is stored now; null when that has to be looked up
+   */
+  async storeNext(
+    conversationId: string,
+    events: readonly AgentEvent[],
+    after: LogProgress,
+  ): Promise<LogProgress | null> {
+    return await this.store.storeNext(conversationId, events, after);
+  }
+
   /**
    * Stores status, metrics and title, which not every agent server writes into its log. A stored state never comes
    * before the events that led to it.

@@ -6,14 +6,17 @@ import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { type Instrument, Metrics, type NoLabels } from '../../../metrics/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
-import { EventRepository } from './event.repository.js';
-import type { ObservedState } from './observed-state.js';
+import { EventAppender } from './event-appender.js';
+import { type AppendedEvents, EventRepository, storedRows } from './event.repository.js';
+import { type ObservedState, stateInEvents } from './observed-state.js';
 import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
 
 /** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes some 10 ms. */
 const CHUNK_BYTES = 2 * 1024 * 1024;
 /** Large events take a while each, so others have their turn in between. */
 const TURN_MS = 5;
+/** A longer id is no honest one, and PostgreSQL has no room for it in an index. */
+const MAX_ID_LENGTH = 200;
 const LAG_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** Stores events of agent servers' logs. Whoever calls it, and however often, each event is stored once. */
@@ -24,6 +27,7 @@ export class EventStore {
 
   constructor(
     private readonly events: EventRepository,
+    private readonly appender: EventAppender,
     private readonly conversations: FollowedConversationRepository,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
@@ -48,16 +52,7 @@ export class EventStore {
     events: readonly AgentEvent[],
     after: LogProgress | null = null,
   ): Promise<boolean> {
-    const now = new Date(this.clock.now());
-    const storable: StorableEvent[] = [];
-    let since = performance.now();
-    for (const event of events) {
-      storable.push(toStorable(event, now));
-      if (performance.now() - since > TURN_MS) {
-        await setImmediate();
-        since = performance.now();
-      }
-    }
+    const storable = await this.toStorable(events);
     const chunks = inChunks(storable, ({ body }) => body.length, CHUNK_BYTES);
     for (const [index, chunk] of chunks.entries()) {
       if (!(await this.storeChunk(conversationId, chunk, index === 0 ? after : null))) {
@@ -65,6 +60,30 @@ export class EventStore {
       }
     }
     return true;
+  }
+
+  /**
+   * Stores the few events that come next in a log, together with those of other logs.
+   *
+   * @param after up to where the log was stored
+   * @returns up to where it is stored now; null when that has to be looked up
+   */
+  async storeNext(
+    conversationId: string,
+    events: readonly AgentEvent[],
+    after: LogProgress,
+  ): Promise<LogProgress | null> {
+    const storable = await this.toStorable(events);
+    if (!isPlain(storable) || !(await this.appender.append({ conversationId, events: storable, after }))) {
+      await this.storeChunk(conversationId, storable, after);
+      return null;
+    }
+    const stored = storable.map(({ event }) => event);
+    this.emit(conversationId, { events: stored, rows: storedRows(storable, after.eventCount), state: null });
+    return {
+      eventCount: after.eventCount + storable.length,
+      lastEventId: storable.at(-1)?.id ?? after.lastEventId,
+    };
   }
 
   /** Stores the state that an agent server reported, where it differs from the known one. */
@@ -122,14 +141,33 @@ export class EventStore {
     if (appended === null) {
       return false;
     }
-    if (appended.events.length > 0) {
-      this.noteLag(appended.events);
-      this.updates.emitStored(conversationId, appended.events);
-    }
-    if (appended.state) {
-      this.updates.emitState(conversationId, appended.state);
-    }
+    this.emit(conversationId, appended);
     return true;
+  }
+
+  private emit(conversationId: string, { events, rows, state }: AppendedEvents): void {
+    if (events.length > 0) {
+      this.noteLag(events);
+      this.updates.emitRows(conversationId, rows);
+      this.updates.emitStored(conversationId, events);
+    }
+    if (state) {
+      this.updates.emitState(conversationId, state);
+    }
+  }
+
+  private async toStorable(events: readonly AgentEvent[]): Promise<StorableEvent[]> {
+    const now = new Date(this.clock.now());
+    const storable: StorableEvent[] = [];
+    let since = performance.now();
+    for (const event of events) {
+      storable.push(toStorable(event, now));
+      if (performance.now() - since > TURN_MS) {
+        await setImmediate();
+        since = performance.now();
+      }
+    }
+    return storable;
   }
 
   /** The time is what a sandbox says: none, or one in the future, says nothing. */
@@ -139,6 +177,15 @@ export class EventStore {
       this.lag.record({}, seconds);
     }
   }
+}
+
+/** Whether events can be stored in one statement with those of others, which a refused one would fail. */
+function isPlain(events: readonly StorableEvent[]): boolean {
+  return (
+    new Set(events.map(({ id }) => id)).size === events.length &&
+    events.every(({ id }) => id.length <= MAX_ID_LENGTH) &&
+    Object.keys(stateInEvents(events.map(({ event }) => event))).length === 0
+  );
 }
 
 /** Cuts a list into runs whose sizes add up to at most `max`; an element that is larger stands alone. */

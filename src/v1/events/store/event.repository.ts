@@ -5,6 +5,7 @@ import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { jsonText } from '../../../common/json-access.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
+import type { StoredEvent } from './event.queries.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import type { StorableEvent } from './storable-event.js';
 
@@ -50,18 +51,60 @@ const UNIQUE_VIOLATION = '23505';
 
 const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
+/**
+ * The same for many conversations at once. Rows that somebody else has locked are left out, so that nobody waits and no two
+ * statements wait for each other; so are conversations that have one of the events.
+ */
+const APPEND_MANY = `
+  WITH given AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::integer[], $5::text[])
+      AS g (id, event_count, last_event_id, added, next_event_id)),
+  known AS MATERIALIZED (
+    SELECT e.id
+    FROM unnest($6::uuid[], $8::text[]) AS e (id, event_id) CROSS JOIN LATERAL (
+      SELECT FROM conversation_events c WHERE c.conversation_id = e.id AND c.event_id = e.event_id LIMIT 1) AS found),
+  free AS MATERIALIZED (
+    SELECT f.id, g.added, g.next_event_id
+    FROM given g JOIN followed_conversations f ON f.id = g.id
+    WHERE f.event_count = g.event_count AND f.last_event_id IS NOT DISTINCT FROM g.last_event_id
+      AND f.id NOT IN (SELECT id FROM known)
+    FOR UPDATE OF f SKIP LOCKED),
+  advanced AS (
+    UPDATE followed_conversations f
+    SET event_count = f.event_count + free.added, last_event_id = free.next_event_id, updated_at = now()
+    FROM free
+    WHERE f.id = free.id
+    RETURNING f.id),
+  inserted AS (
+    INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+    SELECT e.id, e.seq, e.event_id, e.kind, e.occurred_at, e.body::json
+    FROM unnest($6::uuid[], $7::integer[], $8::text[], $9::text[], $10::timestamptz[], $11::text[])
+      AS e (id, seq, event_id, kind, occurred_at, body)
+    WHERE e.id IN (SELECT id FROM advanced))
+  SELECT id, pg_notify('${EVENTS_CHANNEL}', id::text) FROM advanced`;
+
 /** What a conversation gained by an append. */
-interface AppendedEvents {
+export interface AppendedEvents {
   /** Without those that were known. */
   events: AgentEvent[];
+  /** The same as they are stored. */
+  rows: StoredEvent[];
   /** What the events changed in its state; null: nothing. */
   state: ObservedState | null;
+}
+
+/** The next events of a conversation's log. None of them tells of a new state. */
+export interface NextEvents {
+  conversationId: string;
+  events: readonly StorableEvent[];
+  after: LogProgress;
 }
 
 /** Writes rows of events. Reading is the business of `EventQueries`. */
 @Injectable()
 export class EventRepository {
   private readonly appendNext = new NamedStatement<{ pg_notify: string }>('event_append_next', APPEND_NEXT);
+  private readonly appendEach = new NamedStatement<{ id: string }>('event_append_many', APPEND_MANY);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -80,8 +123,9 @@ export class EventRepository {
     given: readonly StorableEvent[],
     after: LogProgress | null,
   ): Promise<AppendedEvents | null> {
-    if (after !== null && (await this.appendAfter(conversationId, given, after))) {
-      return { events: given.map(({ event }) => event), state: null };
+    const next = after === null ? null : await this.appendAfter({ conversationId, events: given, after });
+    if (next !== null) {
+      return next;
     }
     return this.dataSource.transaction(async (manager) => {
       const [log] = await manager.query<{ event_count: number }[]>(LOCK_LOG, [conversationId]);
@@ -92,30 +136,48 @@ export class EventRepository {
       const fresh = await this.withoutKnown(manager, conversationId, given);
       if (fresh.length === 0) {
         await manager.query(ADVANCE, [conversationId, lastId]);
-        return { events: [], state: null };
+        return { events: [], rows: [], state: null };
       }
       await manager.query(INSERT, insertValues(conversationId, log.event_count, fresh, lastId));
       const events = fresh.map(({ event }) => event);
       const state = await this.conversations.updateState(conversationId, stateInEvents(events), manager);
-      return { events, state };
+      return { events, rows: storedRows(fresh, log.event_count), state };
     });
   }
 
-  /** @returns false when that is not where the log ends, or the events tell of a new state: nothing was stored then */
-  private async appendAfter(
-    conversationId: string,
-    given: readonly StorableEvent[],
-    { eventCount, lastEventId }: LogProgress,
-  ): Promise<boolean> {
-    if (Object.keys(stateInEvents(given.map(({ event }) => event))).length > 0) {
-      return false;
-    }
-    const values = insertValues(conversationId, eventCount, given, given.at(-1)?.id);
+  /**
+   * Appends what comes next in many logs at once, each conversation once. The others may be locked by somebody else, may have
+   * grown or may have one of the events: `append` knows.
+   *
+   * @returns the conversations whose events were stored
+   */
+  async appendMany(logs: readonly NextEvents[]): Promise<Set<string>> {
+    const rows = await this.appendEach.run(this.dataSource, manyValues(logs));
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** @returns null when that is not where the log ends: nothing was stored then */
+  private async appendAfter({ conversationId, events, after }: NextEvents): Promise<AppendedEvents | null> {
+    const given = events.map(({ event }) => event);
+    const observed = stateInEvents(given);
+    const values = [
+      ...insertValues(conversationId, after.eventCount, events, events.at(-1)?.id),
+      after.lastEventId,
+    ];
+    const appended = { events: given, rows: storedRows(events, after.eventCount), state: null };
     try {
-      return (await this.appendNext.run(this.dataSource, [...values, lastEventId])).length > 0;
+      if (Object.keys(observed).length === 0) {
+        return (await this.appendNext.run(this.dataSource, values)).length > 0 ? appended : null;
+      }
+      return await this.dataSource.transaction(async (manager) => {
+        const isNext = (await this.appendNext.within(manager, values)).length > 0;
+        return isNext
+          ? { ...appended, state: await this.conversations.updateState(conversationId, observed, manager) }
+          : null;
+      });
     } catch (error) {
       if (isUniqueViolation(error)) {
-        return false;
+        return null;
       }
       throw error;
     }
@@ -149,6 +211,30 @@ function insertValues(
     events.map(({ body }) => body),
     lastId,
   ];
+}
+
+function manyValues(logs: readonly NextEvents[]): unknown[] {
+  const events = logs.flatMap(({ conversationId, events: given, after }) =>
+    given.map((event, index) => ({ ...event, conversationId, seq: after.eventCount + index + 1 })),
+  );
+  return [
+    logs.map(({ conversationId }) => conversationId),
+    logs.map(({ after }) => after.eventCount),
+    logs.map(({ after }) => after.lastEventId),
+    logs.map(({ events: given }) => given.length),
+    logs.map(({ events: given }) => given.at(-1)?.id),
+    events.map(({ conversationId }) => conversationId),
+    events.map(({ seq }) => seq),
+    events.map(({ id }) => id),
+    events.map(({ kind }) => kind),
+    events.map(({ occurredAt }) => occurredAt),
+    events.map(({ body }) => body),
+  ];
+}
+
+/** @param eventCount number of the event before the first one */
+export function storedRows(events: readonly StorableEvent[], eventCount: number): StoredEvent[] {
+  return events.map(({ kind, body }, index) => ({ seq: eventCount + index + 1, kind, body }));
 }
 
 function isUniqueViolation(error: unknown): boolean {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Response } from 'express';
-import { mayBeCut, type StoredEvent } from '../store/event.queries.js';
+import type { StreamPage } from './audience.js';
 
 /** A comment that clients ignore; it keeps connections open. */
 const HEARTBEAT = ': heartbeat\n\n';
@@ -11,14 +11,13 @@ const RECONNECT_MS = 1_000;
 const STALL_MS = 60_000;
 /** How long what is on its way to a client may take to arrive after the stream has ended. */
 const END_GRACE_MS = 2_000;
-const PAGE_SIZE = 100;
 
 interface EventStreamOptions {
   response: Response;
   /** Number of the event after which the stream begins. */
   position: number;
   /** Reads the events after a number. */
-  read: (after: number, limit: number) => Promise<StoredEvent[]>;
+  read: (after: number) => Promise<StreamPage>;
 }
 
 /**
@@ -96,22 +95,21 @@ export class EventStream {
 
   private async sendPage(): Promise<void> {
     this.woken = false;
-    const events = await this.options.read(this.position, PAGE_SIZE);
-    for (const event of events) {
-      await this.send(event);
+    const { parts, hasMore } = await this.options.read(this.position);
+    for (const part of parts) {
+      await this.send(part);
     }
-    if (events.length < PAGE_SIZE && !mayBeCut(events)) {
+    if (!hasMore) {
       await this.untilWoken();
     }
   }
 
-  private async send(event: StoredEvent): Promise<void> {
+  private async send({ bytes, seq }: StreamPage['parts'][number]): Promise<void> {
     if (this.closed.signal.aborted) {
       return;
     }
-    const { response } = this.options;
-    this.position = event.seq;
-    if (!response.write(sseFrame(event))) {
+    this.position = seq;
+    if (!this.options.response.write(bytes)) {
       await this.untilDrained();
     }
   }
@@ -146,9 +144,4 @@ export class EventStream {
  */
 function openingFrame(position: number): string {
   return `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
-}
-
-/** An event in the format of server-sent events. Its JSON is one line. */
-function sseFrame({ seq, kind, body }: StoredEvent): string {
-  return `id: ${seq}\nevent: ${kind.replaceAll(/[\r\n]/g, ' ')}\ndata: ${body}\n\n`;
 }

@@ -11,13 +11,17 @@ import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { ConversationUpdates } from '../conversation-updates.js';
 import { EventsService } from '../events.service.js';
 import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';
-import { EventQueries, type StoredEvent } from '../store/event.queries.js';
+import { EventQueries } from '../store/event.queries.js';
 import { EVENTS_CHANNEL } from '../store/event.repository.js';
+import { Audience } from './audience.js';
 import { EventStream } from './event-stream.js';
 
 const CHECK_MS = 5_000;
+/** What is told of conversations that this process stores itself is nearly always known; they are looked at together. */
+const KNOWN_CHECK_MS = 250;
 /** Open streams of one user: each may hold a page of events until its client takes them. */
 const MAX_PER_USER = 32;
 
@@ -31,20 +35,15 @@ export interface StreamStart {
   fromNow: boolean;
 }
 
-/** The open streams of one conversation. */
-interface Audience {
-  streams: Map<EventStream, { keyId: string; userId: string }>;
-  /** How often the streams were woken: a read from before a wake-up may miss what the wake-up was about. */
-  wakes: number;
-  reads: Map<string, Promise<StoredEvent[]>>;
-}
-
 /** Live streams of conversations' events. Replicas that store events notify those that stream them. */
 @Injectable()
 export class EventStreamsService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(EventStreamsService.name);
   private readonly audiences = new Map<string, Audience>();
   private timer: NodeJS.Timeout | undefined;
+  /** Conversations that this process stores and of which another one may have stored something. */
+  private readonly unsure = new Set<string>();
+  private unsureTimer: NodeJS.Timeout | undefined;
   private stopping = false;
 
   constructor(
@@ -53,6 +52,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly conversations: FollowedConversationRepository,
     private readonly keys: ApiKeyVerifier,
     private readonly notifications: DatabaseNotifications,
+    private readonly updates: ConversationUpdates,
   ) {}
 
   get openCount(): number {
@@ -62,10 +62,11 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   onApplicationBootstrap(): void {
     this.notifications.listen(
       EVENTS_CHANNEL,
-      (conversationId) => this.wake(conversationId),
+      (conversationId) => this.hear(conversationId),
       () => void this.check(),
     );
     this.notifications.listen(REMOVED_CHANNEL, (conversationId) => this.close(conversationId));
+    this.updates.onRows((conversationId, rows) => this.audiences.get(conversationId)?.feed(rows));
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
   }
 
@@ -73,6 +74,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   beforeApplicationShutdown(): void {
     this.stopping = true;
     clearInterval(this.timer);
+    clearTimeout(this.unsureTimer);
     for (const conversationId of this.audiences.keys()) {
       this.close(conversationId);
     }
@@ -100,17 +102,14 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
         { retryAfterSeconds: 5 },
       );
     }
-    const stream = new EventStream({
-      response,
-      position,
-      read: (after, limit) => this.read(id, after, limit),
-    });
+    const audience =
+      this.audiences.get(id) ?? new Audience((after, limit) => this.queries.after(id, after, limit));
+    const stream = new EventStream({ response, position, read: (after) => audience.page(after) });
     if (response.req.method === 'HEAD') {
       stream.close();
     }
-    const audience = this.audiences.get(id) ?? { streams: new Map(), wakes: 0, reads: new Map() };
     this.audiences.set(id, audience);
-    audience.streams.set(stream, { keyId: user.keyId, userId: user.id });
+    audience.streams.set(stream, user);
     try {
       await stream.run();
     } catch (error) {
@@ -131,37 +130,41 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     let count = 0;
     for (const { streams } of this.audiences.values()) {
       for (const owner of streams.values()) {
-        count += owner.userId === userId ? 1 : 0;
+        count += owner.id === userId ? 1 : 0;
       }
     }
     return count;
   }
 
-  /** Streams at the same position share one read. */
-  private read(conversationId: string, after: number, limit: number): Promise<StoredEvent[]> {
+  /** Some process has stored events. */
+  private hear(conversationId: string): void {
     const audience = this.audiences.get(conversationId);
-    const key = `${after}/${audience?.wakes}`;
-    const shared = audience?.reads.get(key);
-    if (shared) {
-      return shared;
+    if (audience?.isFed === true) {
+      this.unsure.add(conversationId);
+      this.unsureTimer ??= setTimeout(() => void this.checkUnsure(), KNOWN_CHECK_MS).unref();
+    } else {
+      audience?.wake();
     }
-    const reading = this.queries.after(conversationId, after, limit);
-    audience?.reads.set(key, reading);
-    const forget = (): void => void audience?.reads.delete(key);
-    reading.then(forget, forget);
-    return reading;
   }
 
-  private wake(conversationId: string): void {
-    const audience = this.audiences.get(conversationId);
-    if (audience) {
-      audience.wakes += 1;
-      audience.streams.forEach((_owner, stream) => stream.wake());
+  private async checkUnsure(): Promise<void> {
+    this.unsureTimer = undefined;
+    const ids = [...this.unsure];
+    this.unsure.clear();
+    try {
+      for (const [id, eventCount] of await this.conversations.eventCounts(ids)) {
+        const audience = this.audiences.get(id);
+        if (audience && eventCount > audience.last) {
+          audience.wake();
+        }
+      }
+    } catch (error) {
+      this.logger.warn('failed to check open streams', { error: errorMessage(error) });
     }
   }
 
   private close(conversationId: string): void {
-    this.audiences.get(conversationId)?.streams.forEach((_owner, stream) => stream.close());
+    this.audiences.get(conversationId)?.close();
   }
 
   /** Ends streams whose key or conversation is gone, and finds events whose notification was missed. */
@@ -182,7 +185,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
         if (eventCount === undefined || !validKeys.has(keyId)) {
           stream.close();
         } else if (eventCount > stream.sent) {
-          this.wake(conversationId);
+          this.audiences.get(conversationId)?.wake();
         }
       }
     } catch (error) {
