@@ -255,20 +255,20 @@ async function read(
   response.on('data', (chunk: string) => {
     const now = Date.now();
     const text = rest + chunk;
-    let read = 0;
-    for (let found = text.indexOf(MARK); found !== -1; found = text.indexOf(MARK, read)) {
+    let taken = 0;
+    for (let found = text.indexOf(MARK); found !== -1; found = text.indexOf(MARK, taken)) {
       const end = found + MARK.length + TIME_DIGITS;
       if (end > text.length) {
         break;
       }
-      read = end;
+      taken = end;
       received.total += 1;
       const sent = Number(text.slice(found + MARK.length, end));
       if (sent >= span.from && sent < span.to) {
         received.delays.push(now - sent);
       }
     }
-    rest = text.slice(Math.max(read, text.length - MARK.length - TIME_DIGITS));
+    rest = text.slice(Math.max(taken, text.length - MARK.length - TIME_DIGITS));
   });
   return response;
 }

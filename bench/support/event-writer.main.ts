@@ -27,18 +27,19 @@ const targets: { server: FakeConversationServer; id: string }[] = [];
 let timer: NodeJS.Timeout | undefined;
 let sent = 0;
 
-process.on('message', (request: WriterRequest) => {
-  void handle(request).then(() => {
-    const { user, system } = process.cpuUsage();
-    const report: WriterReport = {
-      servers: servers.map(({ address, key }) => ({ address, key })),
-      sent,
-      processorMs: (user + system) / 1000,
-    };
-    process.send?.(report);
-  });
-});
+process.on('message', (request: WriterRequest) => void respond(request));
 process.on('disconnect', () => process.exit());
+
+async function respond(request: WriterRequest): Promise<void> {
+  await handle(request);
+  const { user, system } = process.cpuUsage();
+  const report: WriterReport = {
+    servers: servers.map(({ address, key }) => ({ address, key })),
+    sent,
+    processorMs: (user + system) / 1000,
+  };
+  process.send?.(report);
+}
 
 async function handle(request: WriterRequest): Promise<void> {
   if (request.kind === 'open') {
