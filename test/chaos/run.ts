@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -5,12 +6,14 @@ import { ascending } from '../../src/common/compare.js';
 import { errorMessage } from '../../src/common/errors/error-message.js';
 import { startTestServer } from '../support/test-server.js';
 import { type Amount, NotTried, type Outcome, type Scenario } from './scenario.js';
+import { seedPauses } from './support/pauses.js';
 import { type Row, summary, table } from './support/report.js';
 
 const USAGE = `npm run chaos -- [options]: damages a running service and what it needs under load, and counts what is lost.
 
   --only NAME      scenarios with the text in their names; may be given several times
   --short          fewer faults, and only the scenarios that fit into a minute and a half together
+  --seed NUMBER    of the pauses between faults; printed at the beginning
   --kills NUMBER   how often the service is killed, 100 by default; no more after five and a half minutes
   --list           says which scenarios there are
   --verbose        prints what clients saw
@@ -21,13 +24,16 @@ or the service does not come back by itself.
 `;
 const SCENARIO_TIMEOUT_MS = 900_000;
 const SUFFIX = '.scenario.ts';
-const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 10, rounds: 10 };
-const SHORT: Amount = { kills: 6, killSeconds: 30, postgresKills: 3, rounds: 3 };
+const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 20, rounds: 10, answerMs: 2_000 };
+/** On a machine that does more than this, an answer may take longer. */
+const SHORT: Amount = { kills: 4, killSeconds: 30, postgresKills: 2, rounds: 2, answerMs: 8_000 };
+const SEEDS = 2 ** 31;
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
     short: { type: 'boolean', default: false },
+    seed: { type: 'string' },
     kills: { type: 'string' },
     list: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
@@ -57,6 +63,9 @@ async function main(scenarios: Scenario[]): Promise<void> {
   if (!Number.isInteger(amount.kills) || amount.kills < 1) {
     throw new Error(`--kills is a number of at least 1, not "${values.kills}"`);
   }
+  const seed = values.seed === undefined ? randomInt(SEEDS) : Number(values.seed);
+  process.stdout.write(`pauses of seed ${seed}\n`);
+  seedPauses(seed);
   const server = await startTestServer();
   const rows: Row[] = [];
   try {

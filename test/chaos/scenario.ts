@@ -10,6 +10,8 @@ export interface Amount {
   postgresKills: number;
   /** Times of everything else that is done more than once. */
   rounds: number;
+  /** How long an answer may take while the database is away. */
+  answerMs: number;
 }
 
 /** What a scenario came to. */

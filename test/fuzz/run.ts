@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { errorMessage } from '../../src/common/errors/error-message.js';
+import { NotInstallable } from '../clients/client.js';
 import { ClientCache } from '../clients/support/client-cache.js';
 import { agentServerTarget } from './agent-server.target.js';
 import type { FuzzTarget } from './fuzz-target.js';
@@ -19,6 +20,7 @@ const USAGE = `npm run fuzz -- [options]: generates requests from openapi.json, 
   --only TEXT      operations with the text in their names, such as "POST /api/settings"
   --target NAME    "service" or "agent server"; both without it
   --minutes N      stops after this time; 15 unless it says so
+  --optional       ends with 0 where Schemathesis cannot be installed, and says so
   --cache FOLDER   where Schemathesis is installed; CLIENTS_CACHE, or a folder of the system's temporary one
   --verbose        shows what Schemathesis prints
 
@@ -37,6 +39,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     target: { type: 'string' },
     minutes: { type: 'string', default: '15' },
+    optional: { type: 'boolean', default: false },
     cache: { type: 'string' },
     verbose: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -88,6 +91,10 @@ async function main({ cases, seed, minutes }: Record<'cases' | 'seed' | 'minutes
       await world.close();
     }
   } catch (error) {
+    if (values.optional && error instanceof NotInstallable) {
+      print(`NOT TRIED: ${errorMessage(error)}\n0 passed, 0 failed`);
+      return;
+    }
     broken.push(errorMessage(error));
   }
   report(results, broken);

@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
 import { MessagesUnderFault } from '../support/messages-under-fault.js';
+import { waitBetween } from '../support/pauses.js';
 
 export const agentServersKilled: Scenario = {
   name: 'agent-servers-killed',

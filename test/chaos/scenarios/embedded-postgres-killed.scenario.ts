@@ -6,7 +6,8 @@ import {
 } from '../../../src/database/embedded-postgres/process-identity.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
+import { waitBetween } from '../support/pauses.js';
 
 export const embeddedPostgresKilled: Scenario = {
   name: 'embedded-postgres-killed',

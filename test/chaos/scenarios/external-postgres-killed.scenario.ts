@@ -1,12 +1,13 @@
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
 import { ExternalPostgres, lookAtOutage } from '../support/outage.js';
+import { waitBetween } from '../support/pauses.js';
 
 export const externalPostgresKilled: Scenario = {
   name: 'external-postgres-killed',
   what: 'A PostgreSQL that somebody else runs is killed, stays away for a while, and comes back.',
   isShort: false,
-  run: async ({ postgresKills }) => {
+  run: async ({ postgresKills, answerMs }) => {
     const database = await ExternalPostgres.start();
     // The world drops it when it closes.
     return await ChaosWorld.with({ database }, async (world) => {
@@ -17,7 +18,7 @@ export const externalPostgresKilled: Scenario = {
           await waitBetween(300, 1_500);
           await world.tally.duringFault(async () => {
             await database.kill();
-            outages.push(...(await lookAtOutage(world)));
+            outages.push(...(await lookAtOutage(world, answerMs)));
             await database.comeBack();
             await world.untilReady();
           });

@@ -1,13 +1,14 @@
 import { jsonList, jsonText } from '../../../src/common/json-access.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
+import { waitBetween } from '../support/pauses.js';
 
 const FIRST_MS = 1_000;
 
 export const firstSecond: Scenario = {
   name: 'first-second',
   what: 'The service is killed in its first second: on an empty folder, where it makes its database and keys, and later.',
-  isShort: true,
+  isShort: false,
   run: async ({ rounds }) =>
     ChaosWorld.with({ embedded: true }, async (world) => {
       const names: string[] = [];

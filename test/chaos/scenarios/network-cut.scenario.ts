@@ -1,13 +1,14 @@
 import { DatabaseProxy } from '../../support/database-proxy.js';
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
 import { ExternalPostgres, lookAtOutage } from '../support/outage.js';
+import { waitBetween } from '../support/pauses.js';
 
 export const networkCut: Scenario = {
   name: 'network-cut',
   what: 'Every connection to PostgreSQL is cut, new ones are refused for a while, and then taken again.',
-  isShort: true,
-  run: async ({ rounds }) => {
+  isShort: false,
+  run: async ({ rounds, answerMs }) => {
     const database = await ExternalPostgres.start();
     const proxy = await DatabaseProxy.start(database.url);
     const environment = { DATABASE_URL: proxy.urlOf(database.url) };
@@ -20,7 +21,7 @@ export const networkCut: Scenario = {
             await waitBetween(300, 1_500);
             await world.tally.duringFault(async () => {
               await proxy.goAway();
-              outages.push(...(await lookAtOutage(world)));
+              outages.push(...(await lookAtOutage(world, answerMs)));
               await waitBetween(0, 1_500);
               await proxy.comeBack();
               await world.untilReady();

@@ -5,13 +5,13 @@ import { ChaosWorld } from '../support/chaos-world.js';
 import { ExternalPostgres, lookAtOutage } from '../support/outage.js';
 
 const DELAY_MS = 200;
-const SLOW_MS = 10_000;
+const SLOW_MS = 1_000;
 
 export const networkSlow: Scenario = {
   name: 'network-slow',
   what: 'Everything from PostgreSQL arrives 200 ms late for a while; then nothing arrives, over connections that stay open, and later goes on.',
-  isShort: false,
-  run: async ({ rounds }) => {
+  isShort: true,
+  run: async ({ rounds, answerMs }) => {
     const database = await ExternalPostgres.start();
     const proxy = await DatabaseProxy.start(database.url);
     const environment = { DATABASE_URL: proxy.urlOf(database.url) };
@@ -22,12 +22,12 @@ export const networkSlow: Scenario = {
         const outcome = await world.underLoad(async () => {
           // Slow is no fault: whatever fails meanwhile is a problem.
           proxy.delayMs = DELAY_MS;
-          await wait(SLOW_MS);
+          await wait(rounds * SLOW_MS);
           proxy.delayMs = 0;
           for (let round = 0; round < Math.ceil(rounds / 2); round += 1) {
             await world.tally.duringFault(async () => {
               proxy.freeze();
-              problems.push(...(await lookAtOutage(world)));
+              problems.push(...(await lookAtOutage(world, answerMs)));
               if (round % 2 === 0) {
                 proxy.thaw();
               } else {

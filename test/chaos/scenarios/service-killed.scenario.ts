@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
+import { waitBetween } from '../support/pauses.js';
 
 export const serviceKilled: Scenario = {
   name: 'service-killed',

@@ -1,8 +1,9 @@
 import { appendFile, glob } from 'node:fs/promises';
 import path from 'node:path';
 import type { Scenario } from '../scenario.js';
-import { ChaosWorld, waitBetween } from '../support/chaos-world.js';
+import { ChaosWorld } from '../support/chaos-world.js';
 import { MessagesUnderFault } from '../support/messages-under-fault.js';
+import { waitBetween } from '../support/pauses.js';
 
 /** What a process leaves that was killed within a write. */
 const TORN = '{"id":"0b9e2f6c-0000-4000-8000-000000000000","timestamp":"2026-01-01T00:00:00.0';

@@ -7,7 +7,7 @@ import { outcomeWithout, type Scenario } from '../scenario.js';
 export const twoStarts: Scenario = {
   name: 'two-starts',
   what: 'Two services start in the same moment: on one new data folder, and on two that PostgreSQL cannot reach under root.',
-  isShort: true,
+  isShort: false,
   run: async ({ rounds }) => {
     const problems: string[] = [];
     const times = Math.ceil(rounds / 5);

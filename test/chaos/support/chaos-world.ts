@@ -162,11 +162,6 @@ export async function statusOf(url: string, headers: Record<string, string> = {}
   }
 }
 
-/** Some time between two moments, so that faults hit all kinds of work. */
-export async function waitBetween(leastMs: number, mostMs: number): Promise<void> {
-  await wait(leastMs + Math.random() * (mostMs - leastMs));
-}
-
 async function freePort(): Promise<number> {
   const server = createServer();
   const port = await startListening(server);

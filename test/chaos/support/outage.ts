@@ -14,8 +14,6 @@ import { runMigrations } from '../../../src/database/run-migrations.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
 import { type ChaosWorld, statusOf } from './chaos-world.js';
 
-const ANSWER_MS = 2_000;
-
 /** A PostgreSQL that the service did not start and does not bring back. It writes to the disk before it acknowledges. */
 export class ExternalPostgres {
   #server: EmbeddedPostgres;
@@ -62,9 +60,10 @@ export class ExternalPostgres {
 /**
  * What the service says while its database is away: 503 with Retry-After to requests, not ready, alive.
  *
+ * @param answerMs how long an answer may take
  * @returns sentences about what it should have said
  */
-export async function lookAtOutage(world: ChaosWorld): Promise<string[]> {
+export async function lookAtOutage(world: ChaosWorld, answerMs: number): Promise<string[]> {
   const problems: string[] = [];
   const before = performance.now();
   const response = await fetch(`${world.url}/api/secrets`, {
@@ -78,7 +77,7 @@ export async function lookAtOutage(world: ChaosWorld): Promise<string[]> {
       `without the database a request was answered ${response.status}, Retry-After ${retryAfter}`,
     );
   }
-  if (took > ANSWER_MS) {
+  if (took > answerMs) {
     problems.push(`without the database an answer took ${Math.round(took)} ms`);
   }
   const [ready, live] = await Promise.all([
