@@ -64,17 +64,45 @@ describe('the arrival at the web application', () => {
   });
 });
 
+describe('the key for requests through the own origin', () => {
+  const elsewhere = { id: 'a', kind: 'cloud', host: 'http://localhost:8000', apiKey: 'other' };
+
+  it('is that of the link', () => {
+    expect(arrive(`${HOME}/#key=k`, [elsewhere]).key()).toBe('k');
+  });
+
+  it('is the one that was typed in, as soon as it is stored', () => {
+    const page = arrive(HOME, [elsewhere]);
+    expect(page.key()).toBeUndefined();
+
+    page.local.set(
+      'openhands-backends',
+      JSON.stringify([elsewhere, { ...elsewhere, host: `${HOME}/`, apiKey: 'typed' }]),
+    );
+
+    expect(page.key()).toBe('typed');
+  });
+
+  it.each([undefined, 'broken', [{ ...elsewhere, kind: 'local', host: HOME }]])(
+    'is none with %j stored',
+    (stored) => {
+      expect(arrive(HOME, stored).key()).toBeUndefined();
+    },
+  );
+});
+
 /** Runs the script as a page at this address does. */
 function arrive(
   address: string,
   stored?: unknown,
-): { local: Map<string, string>; session: Map<string, string>; shown: string | null } {
+): { local: Map<string, string>; session: Map<string, string>; shown: string | null; key: () => unknown } {
   const local = new Map(stored === undefined ? [] : [['openhands-backends', JSON.stringify(stored)]]);
   const session = new Map<string, string>();
   const { origin, pathname, search, hash } = new URL(address);
   let shown: string | null = null;
+  const window = {};
   runInNewContext(ARRIVAL_SCRIPT, {
-    window: {},
+    window,
     location: { origin, pathname, search, hash },
     history: {
       replaceState: (_state: unknown, _title: string, url: string) => {
@@ -84,7 +112,7 @@ function arrive(
     localStorage: storageOf(local),
     sessionStorage: storageOf(session),
   });
-  return { local, session, shown };
+  return { local, session, shown, key: () => Reflect.get(window, '__AGENT_CANVAS_SESSION_API_KEY__') };
 }
 
 function storageOf(items: Map<string, string>) {

@@ -7,10 +7,18 @@ const BACKEND = { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-
 
 /**
  * What a link with a key leads to: the key goes to where the application keeps those that are typed in, and leaves the
- * address at once. The application then finds its backend as if somebody had entered it. It reports to nobody.
+ * address at once. The application then finds its backend as if somebody had entered it. It reports to nobody. Agent
+ * servers it reaches through its own origin (`POST /api/cloud-proxy`), with the key that it finds in a variable of the page.
  */
 export const ARRIVAL_SCRIPT = `(function () {
   window.__AGENT_CANVAS_DO_NOT_TRACK__ = true;
+  Object.defineProperty(window, '__AGENT_CANVAS_SESSION_API_KEY__', { get: function () {
+    try {
+      return JSON.parse(localStorage.getItem('openhands-backends')).find(function (one) {
+        return one.kind === 'cloud' && one.host.replace(/[/]+$/, '') === location.origin;
+      }).apiKey;
+    } catch (error) { return undefined; }
+  } });
   if (location.hash.indexOf('#${FRAGMENT}') !== 0) return;
   var key = decodeURIComponent(location.hash.slice(${FRAGMENT.length + 1}));
   history.replaceState(null, '', location.pathname + location.search);

@@ -56,6 +56,8 @@ export interface ProxiedRequest {
   isProven: boolean;
   /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
+  /** Sent in place of the request's own method and body, which has been read. */
+  inner?: { method: string; body: string };
 }
 
 interface ProgramResponse {
@@ -104,7 +106,9 @@ export class SandboxForwarder {
       );
     }
     try {
-      if (proxied.connections && proxied.isProven && !mayHaveBody(request)) {
+      if (proxied.inner) {
+        await forwardStream(request, response, proxied, {});
+      } else if (proxied.connections && proxied.isProven && !mayHaveBody(request)) {
         await exchange(request, response, proxied, proxied.connections.exchanges);
       } else {
         await forwardStream(request, response, proxied, framingHeaders(request));
@@ -264,7 +268,11 @@ async function forwardStream(
   const end = (): unknown => outgoing.destroy();
   response.once('close', end);
   try {
-    request.pipe(outgoing);
+    if (proxied.inner) {
+      outgoing.end(proxied.inner.body);
+    } else {
+      request.pipe(outgoing);
+    }
     const { response: incoming, program } = await responseOf(outgoing);
     if (program) {
       program.socket.destroy();
@@ -295,6 +303,7 @@ function openRequest(
   timeoutMs: number,
 ): ClientRequest {
   const { path, rewriteRequestHeaders } = proxied;
+  const { method } = proxied.inner ?? request;
   const address = requireSandboxAddress(proxied.target);
   const { host } = new URL(requestOrigin(address));
   const headers = {
@@ -307,7 +316,7 @@ function openRequest(
   const outgoing = httpRequest({
     ...connectionOf(proxied, address),
     path,
-    ...(request.method !== undefined && { method: request.method }),
+    ...(method !== undefined && { method }),
     headers,
   });
   outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`timed out after ${timeoutMs} ms`)));

@@ -5,17 +5,21 @@ import { AgentServerAddresses } from './agent-server.addresses.js';
 import { AgentServerPorts } from './agent-server.ports.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { AgentServerTargets } from './agent-server.targets.js';
+import { CloudProxyController } from './cloud-proxy.controller.js';
+import { CloudProxyService } from './cloud-proxy.service.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 import { WebSocketRouter } from './websocket.router.js';
 
 /** Access to programs in sandboxes through the service. */
 @Module({
   imports: [DatabaseNotificationsModule, SandboxesModule],
+  controllers: [CloudProxyController],
   providers: [
     AgentServerProxy,
     AgentServerAddresses,
     AgentServerPorts,
     AgentServerTargets,
+    CloudProxyService,
     SandboxPortProxy,
     WebSocketRouter,
   ],

@@ -1,0 +1,105 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
+import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
+import { SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
+import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
+import { isKeyOfHash } from '../sandboxes/session-key.js';
+import { AgentServerTargets, type ConnectedSandbox } from './agent-server.targets.js';
+import type { CloudProxyDto } from './cloud-proxy.dto.js';
+import { SandboxForwarder } from './sandbox-forwarder.js';
+
+/** Of the outer request; the others are for the service, its key among them. */
+const KEPT_REQUEST_HEADERS = new Set(['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host']);
+const KEPT_RESPONSE_HEADERS = new Set(['content-length', 'content-encoding']);
+const JSON_TYPE = 'application/json';
+const ANY_TYPE = 'application/octet-stream';
+
+/** The request that a web application has sent, and its response. */
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+/** Forwards requests that are described in the body of another one. They only ever reach a sandbox of their sender. */
+@Injectable()
+export class CloudProxyService {
+  private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
+
+  constructor(
+    private readonly keys: SandboxKeyQueries,
+    private readonly targets: AgentServerTargets,
+    private readonly ports: ExposedPortRepository,
+    private readonly urls: SandboxUrls,
+    private readonly activity: SandboxActivityRepository,
+  ) {}
+
+  /**
+   * Resolves when the request has been answered.
+   *
+   * @throws DomainError not_found without a running sandbox of this user that has the address and the key; bad_gateway
+   *   when its agent server does not answer
+   */
+  async forward(userId: string, call: CloudProxyDto, { request, response }: Exchange): Promise<void> {
+    const { host, method, path, headers: sent, body = null } = call;
+    const key = sent['X-Session-API-Key'];
+    const { sandbox, connections } = await this.find(userId, host, key);
+    if (method !== 'GET') {
+      response.once('finish', () => {
+        if (response.statusCode < 400) {
+          this.activity.touch(sandbox.sandboxId);
+        }
+      });
+    }
+    await this.forwarder.forwardRequest(request, response, {
+      target: sandbox.address,
+      connections,
+      path,
+      isProven: true,
+      inner: { method, body: body === null ? '' : JSON.stringify(body) },
+      rewriteRequestHeaders: (headers) => {
+        keep(headers, KEPT_REQUEST_HEADERS);
+        headers['accept'] = '*/*';
+        headers['x-session-api-key'] = key;
+        if (body !== null) {
+          headers['content-type'] = JSON_TYPE;
+        }
+      },
+      rewriteResponseHeaders: (headers) => {
+        const isJson = String(headers['content-type']).startsWith(JSON_TYPE);
+        keep(headers, KEPT_RESPONSE_HEADERS);
+        // On the service's own origin nothing of a sandbox may be a page.
+        headers['content-type'] = isJson ? JSON_TYPE : ANY_TYPE;
+      },
+    });
+  }
+
+  private async find(userId: string, host: string, key: string): Promise<ConnectedSandbox> {
+    const holder = await this.keys.find(key);
+    const found = holder?.userId === userId ? await this.targets.findAnew(holder.sandboxId) : null;
+    if (found === null || !isKeyOfHash(key, found.keyHash) || !(await this.isAt(host, found))) {
+      throw new DomainError(
+        'not_found',
+        'sandbox_not_running',
+        'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.',
+      );
+    }
+    return found;
+  }
+
+  /** Whether clients are told that its agent server is there. */
+  private async isAt(host: string, { sandbox: { sandboxId, address } }: ConnectedSandbox): Promise<boolean> {
+    const exposed = await this.ports.find(sandboxId);
+    const url = this.urls.agentServer(sandboxId, { address, exposePort: exposed?.port ?? null });
+    return new URL(url).origin === new URL(host).origin;
+  }
+}
+
+function keep(headers: OutgoingHttpHeaders, names: ReadonlySet<string>): void {
+  for (const name of Object.keys(headers)) {
+    if (!names.has(name)) {
+      delete headers[name];
+    }
+  }
+}
