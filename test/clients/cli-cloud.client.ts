@@ -9,7 +9,7 @@ import type { Client } from './client.js';
 import { DONE } from './support/clients-model.js';
 
 const VERSION = '1.16.0';
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 180_000;
 const run = promisify(execFile);
 
 export const cliCloud: Client = {

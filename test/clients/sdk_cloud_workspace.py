@@ -42,7 +42,7 @@ def expect(condition, seen):
     return seen
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=90):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -60,7 +60,7 @@ def conversation():
 
 @step("a workspace is made")
 def _():
-    context["workspace"] = OpenHandsCloudWorkspace(cloud_api_url=URL, cloud_api_key=KEY, init_timeout=60)
+    context["workspace"] = OpenHandsCloudWorkspace(cloud_api_url=URL, cloud_api_key=KEY, init_timeout=180)
     return workspace().host
 
 
@@ -220,7 +220,7 @@ def _():
 @step("a message is worked on to the end")
 def _():
     conversation().send_message("Make the check pass.")
-    conversation().run(timeout=60)
+    conversation().run(timeout=120)
     return expect(conversation().state.execution_status == ConversationExecutionStatus.FINISHED, DONE)
 
 
@@ -264,7 +264,7 @@ def _():
 def _():
     conversation().set_confirmation_policy(AlwaysConfirm())
     conversation().send_message("Please wait for the train.")
-    conversation().run(timeout=60)
+    conversation().run(timeout=120)
     waiting = conversation().state.execution_status
     expect(waiting == ConversationExecutionStatus.WAITING_FOR_CONFIRMATION, waiting)
     conversation().reject_pending_actions("not now")
@@ -276,7 +276,7 @@ def _():
 def _():
     conversation().set_confirmation_policy(NeverConfirm())
     conversation().send_message("What did you change?")
-    conversation().run(timeout=60)
+    conversation().run(timeout=120)
     return expect(
         conversation().state.execution_status == ConversationExecutionStatus.FINISHED,
         conversation().state.execution_status,
@@ -317,7 +317,7 @@ def _():
     workspace().keep_alive = True
     workspace().cleanup()
     context["workspace"] = OpenHandsCloudWorkspace(
-        cloud_api_url=URL, cloud_api_key=KEY, sandbox_id=sandbox, init_timeout=60
+        cloud_api_url=URL, cloud_api_key=KEY, sandbox_id=sandbox, init_timeout=180
     )
     result = workspace().execute_command("cat /workspace/project/made.txt")
     return expect("made by a client" in result.stdout, result.stdout.strip())

@@ -57,7 +57,7 @@ def expect(condition, seen=""):
     return seen
 
 
-def until(condition, seconds=15):
+def until(condition, seconds=90):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -89,7 +89,7 @@ def converse(**members):
 
 def ask(conversation, *lines):
     conversation.send_message("\n".join(lines))
-    conversation.run(timeout=40)
+    conversation.run(timeout=120)
 
 
 def use(tool, **arguments):
@@ -134,7 +134,7 @@ def begin_hanging(conversation):
 
 def run_quietly(conversation):
     try:
-        conversation.run(timeout=30)
+        conversation.run(timeout=120)
     except Exception as error:  # noqa: BLE001 looked at by the step
         context["run_error"] = error
 
@@ -534,7 +534,7 @@ def _():
     image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     content = [TextContent(text="SAY A picture."), ImageContent(image_urls=[image])]
     talk().send_message(Message(role="user", content=content))
-    talk().run(timeout=30)
+    talk().run(timeout=120)
     return expect(answers(talk())[-1] == "A picture.", answers(talk())[-1])
 
 
@@ -610,7 +610,7 @@ def _():
 
 @step("a second run confirms it")
 def _():
-    talk().run(timeout=30)
+    talk().run(timeout=120)
     expect(answers(talk())[-1] == "It was confirmed.", answers(talk())[-1])
     return expect(workspace().execute_command(f"cat {FOLDER}/confirmed.txt").stdout == "confirmed\n")
 
@@ -619,14 +619,14 @@ def _():
 def _():
     ask(talk(), shell("echo rejected > rejected.txt"), "SAY I will not.")
     talk().reject_pending_actions("Not that.")
-    until(lambda: status(talk()) == "idle", 3)
+    until(lambda: status(talk()) == "idle")
     rejected = logged(talk(), "UserRejectObservation")[-1]
     return expect(rejected["rejection_reason"] == "Not that.", rejected["rejection_reason"])
 
 
 @step("the agent goes on after a rejection")
 def _():
-    talk().run(timeout=30)
+    talk().run(timeout=120)
     expect(workspace().execute_command(f"test -e {FOLDER}/rejected.txt").exit_code == 1)
     return expect(answers(talk())[-1] == "I will not.", answers(talk())[-1])
 
@@ -655,8 +655,8 @@ def _():
     context["hanging"] = converse()
     thread = begin_hanging(context["hanging"])
     context["hanging"].interrupt()
-    until(lambda: status(context["hanging"]) == "paused", 5)
-    thread.join(20)
+    until(lambda: status(context["hanging"]) == "paused")
+    thread.join(90)
     return expect(not thread.is_alive(), "paused")
 
 
@@ -668,13 +668,13 @@ def _():
 
 @step("a pause while a tool runs ends the run")
 def _():
-    context["hanging"].send_message("\n".join([shell("sleep 2; echo awake"), "SAY Too late."]))
+    context["hanging"].send_message("\n".join([shell("sleep 20; echo awake"), "SAY Too late."]))
     thread = threading.Thread(target=lambda: run_quietly(context["hanging"]), daemon=True)
     thread.start()
     until(lambda: any(event["tool_name"] == "terminal" for event in logged(context["hanging"], "ActionEvent")))
     context["hanging"].pause()
-    until(lambda: status(context["hanging"]) == "paused", 20)
-    thread.join(20)
+    until(lambda: status(context["hanging"]) == "paused")
+    thread.join(90)
     expect(logged(context["hanging"], "PauseEvent"), "no PauseEvent")
     return expect("Too late." not in answers(context["hanging"]), "paused")
 
@@ -682,7 +682,7 @@ def _():
 @step("no tool call is left open")
 def _():
     run_quietly(context["hanging"])
-    until(lambda: status(context["hanging"]) in ("finished", "idle"), 15)
+    until(lambda: status(context["hanging"]) in ("finished", "idle"))
     calls = {event["tool_call_id"] for event in logged(context["hanging"], "ActionEvent")}
     results = {event["tool_call_id"] for event in logged(context["hanging"]) if event["kind"] in ("ObservationEvent", "AgentErrorEvent")}
     return expect(calls <= results, len(calls))
@@ -700,7 +700,7 @@ def _():
     thread = begin_hanging(context["hanging"])
     code = api("POST", f"/api/conversations/{context['hanging'].id}/run").status_code
     context["hanging"].interrupt()
-    thread.join(20)
+    thread.join(90)
     return expect(code == 409, code)
 
 

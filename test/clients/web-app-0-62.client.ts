@@ -109,16 +109,14 @@ async function workOnTask(app: WebApp, api: ApiClient): Promise<void> {
   await app.step('a task is started by a click', async (page) => {
     await app.goto('/');
     await page.getByTestId('task-launch-button').filter({ hasText: CHANGE_REQUEST }).first().click();
-    await page.waitForURL(/\/conversations\/[0-9a-f]{32}|\/conversations\/[0-9a-f-]{36}/, {
-      timeout: 30_000,
-    });
+    await page.waitForURL(/\/conversations\/[0-9a-f]{32}|\/conversations\/[0-9a-f-]{36}/);
     return new URL(page.url()).pathname.replaceAll(/[0-9a-f-]{32,}/g, '{id}');
   });
   await app.step('what to do is asked for, and its work arrives live', async (page) => {
     // With the newer API it opens the task's repository, and sends nothing else of the task.
     await page.getByTestId('chat-input').fill('Make the check pass.');
     await page.getByTestId('submit-button').click();
-    await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
+    await page.getByText(DONE).first().waitFor();
     return DONE;
   });
   await app.step('a message is answered', async (page) => {

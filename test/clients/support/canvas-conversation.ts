@@ -26,7 +26,7 @@ export class CanvasConversation {
     await this.app.step('a message is answered with live events', async (page) => {
       await page.getByTestId('chat-input').fill('Make the check pass.');
       await page.getByTestId('submit-button').click();
-      await page.getByText(DONE).first().waitFor({ timeout: 30_000 });
+      await page.getByText(DONE).first().waitFor();
       return DONE;
     });
     await this.app.step('the files of the conversation are listed and read', async (page) => {

@@ -3,6 +3,11 @@ import type { Page, Request } from 'playwright-core';
 /** Of the service and of sandboxes; the page's fonts and its vendor are elsewhere, and are not asked. */
 const LOCAL = /^(?:https?|wss?):\/\/(?:127\.0\.0\.1|localhost|[\w.-]+\.localhost)(?::\d+)?\//;
 const TOAST = '[data-rht-toaster] [role="status"]';
+/** Chromium drops requests when an interface of the machine comes or goes, as containers of others make them. */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+/** What pages say of scripts that were dropped so; they ask for them again. */
+const DROPPED_SCRIPT =
+  /dynamically imported module|Error loading route module|Importing a module script failed/;
 /** The page says so itself when it is told no. */
 const FAILED_RESOURCE = /^Failed to load resource/;
 
@@ -16,6 +21,7 @@ export class PageWatch {
   private readonly declined = new Map<string, number>();
   private readonly errors = new Set<string>();
   private readonly toasts = new Set<string>();
+  private networkChanges = 0;
 
   /** @param own what the page does wrong by itself, with any server: addresses and messages */
   constructor(page: Page, own: RegExp | null) {
@@ -34,6 +40,10 @@ export class PageWatch {
     });
     page.on('requestfailed', (request) => {
       const reason = request.failure()?.errorText ?? '';
+      if (reason === NETWORK_CHANGED) {
+        this.networkChanges += 1;
+        return;
+      }
       // A page that is left, or a list that is not wanted any more, ends its requests.
       if (LOCAL.test(request.url()) && reason !== 'net::ERR_ABORTED' && !isOwn(request.url())) {
         count(this.refused, `${reason} ${nameOf(request)}`);
@@ -70,7 +80,7 @@ export class PageWatch {
   }
 
   consoleErrors(): string[] {
-    return [...this.errors];
+    return [...this.errors].filter((text) => this.networkChanges === 0 || !DROPPED_SCRIPT.test(text));
   }
 
   /** @param harmless what the page says when something worked */

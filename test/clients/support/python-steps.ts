@@ -5,7 +5,7 @@ import { jsonText, parseJson } from '../../../src/common/json-access.js';
 import { inheritedEnvironment } from '../../support/service-process.js';
 import type { Steps } from './steps.js';
 
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 600_000;
 const LINES_SHOWN = 6;
 
 /** Of all Python programs here: nobody elsewhere is asked, and nothing is written beside the sources. */

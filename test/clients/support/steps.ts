@@ -9,7 +9,7 @@ export interface StepResult {
   verdict: 'passed' | 'FAILED' | 'not run';
 }
 
-const STEP_TIMEOUT_MS = 40_000;
+const STEP_TIMEOUT_MS = 180_000;
 const SEEN_LENGTH = 300;
 const HEAD = ['client', 'step', 'seen', 'verdict'];
 
