@@ -60,7 +60,8 @@ export default {
     },
   ],
   reporters: ['default', '<rootDir>/test/support/jest/slowest-files.reporter.cjs'],
-  testTimeout: 30_000,
+  // Bounds what hangs; a busy machine takes ten times as long as a quiet one.
+  testTimeout: 60_000,
   // Most of a test's time is waiting, for other processes and for deadlines.
   maxWorkers: Math.max(4, availableParallelism()),
 };

@@ -196,7 +196,7 @@ describe('a conversation that a client begins at an agent server', () => {
     await until(async () => (await count()) === MAX_IN_SANDBOX);
     await app.app.get(SandboxEvents).emitBeforeStop(sandboxId);
     expect(await count()).toBe(MAX_IN_SANDBOX);
-  }, 20_000);
+  });
 
   it('is looked for a few times, however many reports there are', async () => {
     const own = id();

@@ -143,7 +143,7 @@ describe('messages for conversations that are not ready', () => {
 
     expect(body.detail).toContain('start another one');
     await until(async () => (await waiting()) === 0);
-  }, 15_000);
+  });
 
   it('are for their own users only', async () => {
     const task = await client.reached(await client.start(), 'READY');

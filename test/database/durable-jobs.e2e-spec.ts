@@ -217,5 +217,5 @@ describe('DurableJobs', () => {
     });
 
     expect([attempts, done]).toEqual([2, [{ name: 'Ada' }]]);
-  }, 30_000);
+  });
 });

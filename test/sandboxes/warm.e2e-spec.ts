@@ -178,14 +178,11 @@ describe('warm sandboxes', () => {
       body: '{}',
     });
     expect(response.status).toBe(200);
-    let id = '';
-    // The start goes on after the response.
-    await until(async () => {
-      [{ id } = { id: '' }] = (await me.call<{ items: { id: string }[] }>('GET', '/search')).body.items;
-      return id !== '';
-    });
-    expect(warm).toContain(id);
-    await me.reach(id, 'RUNNING');
+    // The start goes on after the response. It fails without a model, which removes the sandbox again.
+    await until(() => backend.calls.some((call) => call.startsWith('start ')));
+    expect(warm.map((id) => `start ${id}`)).toContain(
+      backend.calls.find((call) => call.startsWith('start ')),
+    );
   });
 
   it('are handed out after a restart of the service, as before', async () => {

@@ -64,7 +64,7 @@ describe('webhooks of agent servers', () => {
     agent.append(id);
     expect(await post('conversations', { id, execution_status: 'running' })).toEqual(ACCEPTED);
     await until(async () => (await count()) === 2);
-  }, 10_000);
+  });
 
   it('are merged when there are many, and the last one counts', async () => {
     const before = agent.reads.length;
@@ -74,7 +74,7 @@ describe('webhooks of agent servers', () => {
     expect(await post(`events/${id}`, [])).toEqual(ACCEPTED);
     await until(async () => (await count()) === 1);
     expect(agent.reads.length - before).toBeLessThan(150);
-  }, 10_000);
+  });
 
   it('accept conversations that the service does not know', async () => {
     const unknown = randomUUID();
