@@ -1,6 +1,15 @@
 /** A name that shells take for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** What `variablesFromText` takes: pairs, or nothing, between commas. */
+export const VARIABLES_TEXT = (() => {
+  const pair = String.raw`\s*(?:[A-Za-z_][A-Za-z0-9_]*\s*=[^,]*)?`;
+  return `^${pair}(?:,${pair})*$`;
+})();
+
+/** What `argumentsFromText` takes: every quotation and every backslash has what belongs to it. */
+export const ARGUMENTS_TEXT = String.raw`^(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")*$`;
+
 export function variableNameProblem(name: string): string | null {
   return VARIABLE_NAME.test(name)
     ? null

@@ -3,7 +3,14 @@ import { addressProblem } from '../common/http/address-rules.js';
 import type { FieldProblem } from '../common/validation/field.js';
 import { Nested, NestedList } from '../common/validation/nested-fields.js';
 import { Text, TextList, TextMap } from '../common/validation/text-fields.js';
-import { argumentsFromText, VARIABLE_NAME, variableNameProblem, variablesFromText } from './command-text.js';
+import {
+  ARGUMENTS_TEXT,
+  argumentsFromText,
+  VARIABLE_NAME,
+  variableNameProblem,
+  VARIABLES_TEXT,
+  variablesFromText,
+} from './command-text.js';
 
 /** What OpenAPI says of the address of a tool server; its host is checked as well. */
 const ADDRESS_FORM = {
@@ -66,6 +73,7 @@ export class StdioMcpServerDto {
     description:
       'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
     fromText: argumentsFromText,
+    textForm: { pattern: ARGUMENTS_TEXT },
     example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
   })
   args?: string[];
@@ -78,6 +86,7 @@ export class StdioMcpServerDto {
     keySchema: { pattern: VARIABLE_NAME.source },
     keyRule: variableNameProblem,
     fromText: variablesFromText,
+    textForm: { pattern: VARIABLES_TEXT },
   })
   env?: Map<string, string>;
 }

@@ -14,6 +14,9 @@ import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.
 import { CUSTOM_SECRET_FORM, customSecretNameProblem, CustomSecretValueDto } from './secrets.dto.js';
 import { SETTINGS } from './settings-table.js';
 
+/** What an address of a model looks like, in a pattern. */
+export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*`;
+
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
 @ApiExtraModels(CustomSecretValueDto)
 @ApiSchema({ name: 'UserSecrets' })
@@ -94,9 +97,7 @@ export class SettingsDto {
     trim: true,
     description: `Absolute http or https address of the model's API, without credentials in it. ${KEPT}`,
     example: 'https://llm.example.com/v1',
-    form: {
-      pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*)?$`,
-    },
+    form: { pattern: String.raw`^\s*(?:${MODEL_ADDRESS}\s*)?$` },
     rule: (address) => (address === '' ? null : addressProblem(address, ['http', 'https'])),
   })
   llm_base_url?: string | null;

@@ -30,10 +30,10 @@ const HOOK = 'POST /api/v1/webhook-endpoints';
 const PROFILE = 'POST /api/v1/settings/profiles/{name}';
 
 /** Bodies that `npm run fuzz` found the document and the service to judge differently, and their neighbours. */
-const BODIES: [operations: string[], taken: object[], refused: object[]][] = [
+const BODIES: [operations: string[], taken: (object | null)[], refused: object[]][] = [
   [
     ['POST /api/v1/sandboxes'],
-    [{}, { sandbox_spec_id: null }, { sandbox_spec_id: 'slipway' }],
+    [null, {}, { sandbox_spec_id: null }, { sandbox_spec_id: 'slipway' }],
     [{ sandbox_spec_id: 1 }],
   ],
   [
@@ -57,6 +57,16 @@ const BODIES: [operations: string[], taken: object[], refused: object[]][] = [
       { mcp_config: { shttp_servers: [{ url: 'mcp.example.com' }] } },
       { mcp_config: { shttp_servers: ['ftp://mcp.example.com'] } },
     ],
+  ],
+  [
+    SETTINGS,
+    ['', ' ', 'A=1', ' A = 1,B=, ,', 'A=b=c,'].map((env) => withServer({ env })),
+    ['A', 'A=1,B', '1=2', '=', 'A B=1'].map((env) => withServer({ env })),
+  ],
+  [
+    SETTINGS,
+    ['', '-y a', `'it is' "a \\" b" \\' c`, '"\\a"', 'a\\\nb'].map((args) => withServer({ args })),
+    ['"', `a 'b`, 'a\\', '"a\\"'].map((args) => withServer({ args })),
   ],
   [
     SETTINGS,
@@ -133,8 +143,14 @@ const BODIES: [operations: string[], taken: object[], refused: object[]][] = [
   ],
   [
     [PROFILE],
-    [{ llm: { model: 'provider/model-1', timeout: 5, api_key: null, is_subscription: false } }],
     [
+      { llm: { model: 'provider/model-1', timeout: 5, api_key: null, is_subscription: false } },
+      { llm: { model: 'provider/model-1', base_url: 'HTTPS://llm.example.com/v1' } },
+      { llm: { model: 'provider/model-1', base_url: '' } },
+      { llm: { model: 'provider/model-1', base_url: null } },
+    ],
+    [
+      { llm: { model: 'provider/model-1', base_url: 'llm.example.com' } },
       { llm: {} },
       { llm: { model: 'provider/model-1', other: 1 } },
       { llm: { model: 'provider/model-1', timeout: 0 } },
@@ -190,6 +206,11 @@ describe('what openapi.json says of a parameter', () => {
     }
   });
 });
+
+/** Settings with a tool server. */
+function withServer(members: object): object {
+  return { mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', ...members }] } };
+}
 
 function bodySchema(operation: string): JsonSchema {
   const body = operationsOf(document).find(({ name }) => name === operation)?.operation.requestBody;

@@ -243,6 +243,8 @@ interface TextListOptions extends FieldOptions {
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
   /** Accepts one text for the list, and says which list it stands for. */
   fromText?: TextParser<string[]>;
+  /** What OpenAPI says of such a text. */
+  textForm?: TextForm;
 }
 
 /** A list of strings. */
@@ -259,7 +261,13 @@ export function TextList(options: TextListOptions): PropertyDecorator {
         )
       : noList(value);
   const schema: ApiPropertyOptions = fromText
-    ? { oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }, ...nullChoice(options)] }
+    ? {
+        oneOf: [
+          { type: 'array', items: { type: 'string' } },
+          { type: 'string', ...options.textForm },
+          ...nullChoice(options),
+        ],
+      }
     : { type: 'array', ...form, items: { type: 'string', ...form?.items } };
   return composeDecorators(
     documentedField(options, schema, (value) => {
@@ -292,6 +300,8 @@ interface TextMapOptions extends FieldOptions {
   keyRule: (key: string) => string | null;
   /** Accepts one text for the object, and says which entries it stands for. */
   fromText?: TextParser<ReadonlyMap<string, string>>;
+  /** What OpenAPI says of such a text. */
+  textForm?: TextForm;
 }
 
 /** An object whose values are strings; arrives as a `Map`. */
@@ -315,7 +325,7 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
   const map = Object.assign({ type: 'object' as const, additionalProperties: { type: 'string' } }, keys);
   const schema: ApiPropertyOptions = fromText
     ? // Without a type, the generator would describe the class Map.
-      { type: Object, oneOf: [map, { type: 'string' }, ...nullChoice(options)] }
+      { type: Object, oneOf: [map, { type: 'string', ...options.textForm }, ...nullChoice(options)] }
     : map;
   return composeDecorators(
     documentedField(options, schema, (given) => {

@@ -4,6 +4,7 @@ import { composeDecorators, documentedField, fieldRule } from '../../common/vali
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
+import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
 import { fieldSchema, LLM_ECHOES, LLM_FIELDS } from '../../settings/setting-fields.js';
 import { masked, shownLlm } from '../../settings/nested-settings.js';
 
@@ -35,6 +36,12 @@ export class RenameProfileDto {
 const LLM_PROPERTIES = {
   ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
   model: { type: 'string' as const, pattern: String.raw`\S`, description: 'Model of new conversations.' },
+  base_url: {
+    type: 'string' as const,
+    nullable: true,
+    pattern: `^(?:${MODEL_ADDRESS})?$`,
+    description: "Address of the model's API; none: that of its provider.",
+  },
   ...Object.fromEntries(LLM_ECHOES.map((name) => [name, {}])),
 };
 

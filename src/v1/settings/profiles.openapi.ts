@@ -1,5 +1,12 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import {
+  ApiBody,
+  ApiCreatedResponse,
+  ApiExtraModels,
+  ApiOkResponse,
+  ApiOperation,
+  getSchemaPath,
+} from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
 import {
   ActivateProfileDto,
@@ -50,7 +57,11 @@ export function SaveProfileOperation(): MethodDecorator & ClassDecorator {
       summary: 'Store a model under a name',
       description: "Replaces a profile of that name. Without a body, the settings' model is stored.",
     }),
-    ApiBody({ type: SaveProfileDto, required: false }),
+    ApiExtraModels(SaveProfileDto),
+    ApiBody({
+      schema: { anyOf: [{ $ref: getSchemaPath(SaveProfileDto) }, { type: 'null' }] },
+      required: false,
+    }),
     ApiCreatedResponse({ type: ProfileMutationDto, description: 'Stored' }),
     ApiProblems(
       { status: 404, detail: 'Settings not found', description: 'Nothing is stored that could be saved' },

@@ -80,7 +80,7 @@ export function CreateSandboxOperation(): MethodDecorator & ClassDecorator {
     }),
     ApiBody({
       required: false,
-      schema: { $ref: getSchemaPath(CreateSandboxDto) },
+      schema: { anyOf: [{ $ref: getSchemaPath(CreateSandboxDto) }, { type: 'null' }] },
       examples: { default: { summary: 'The default specification', value: {} } },
     }),
     ApiOkResponse({ type: SandboxDto, description: 'The sandbox' }),
