@@ -26,6 +26,8 @@ const MEASURED_MS = 30_000;
 const CATCH_UP_MS = 60_000;
 const MAX_P99_MS = 250;
 const MAX_GROWTH_MB = 50;
+/** As `npm start`. */
+const START_ARGS = ['--max-semi-space-size=4'];
 const MARK = 'written at ';
 const TIME_DIGITS = 13;
 
@@ -54,7 +56,7 @@ interface Usage {
 /** Event streams of many conversations in which something happens all the time. */
 export async function benchStreams(): Promise<Outcome[]> {
   const profiles = process.env['BENCH_PROFILE'];
-  const nodeArgs = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
+  const profile = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
   return await withSandboxService(
     {},
     async (service) => {
@@ -65,7 +67,7 @@ export async function benchStreams(): Promise<Outcome[]> {
         writer.close();
       }
     },
-    nodeArgs,
+    [...START_ARGS, ...profile],
   );
 }
 
