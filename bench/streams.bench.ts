@@ -20,7 +20,8 @@ const CONVERSATIONS_PER_USER = 5;
 const READERS_PER_CONVERSATION = 5;
 /** Of one conversation. */
 const EVENTS_PER_SECOND = 10;
-const WARM_UP_MS = 20_000;
+/** By then the heap has the size that it keeps. */
+const WARM_UP_MS = 60_000;
 const MEASURED_MS = 30_000;
 /** For the last events to arrive. */
 const CATCH_UP_MS = 60_000;

@@ -5,7 +5,7 @@ import type { EventStream } from './event-stream.js';
 const PAGE_SIZE = 100;
 /** Of the events that are kept in memory for readers that are up to date. */
 const MAX_TAIL_EVENTS = PAGE_SIZE;
-const MAX_TAIL_CHARACTERS = 128 * 1024;
+const MAX_TAIL_CHARACTERS = 32 * 1024;
 /** Small events are sent together up to this size. */
 const PART_CHARACTERS = 32 * 1024;
 /** After this, another process may have begun to follow the conversation. */
