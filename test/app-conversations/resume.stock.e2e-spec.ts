@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
@@ -66,6 +67,25 @@ describe('conversations of the stock agent server', () => {
 
     expect(agent.calls).toEqual(runs ? [`POST /api/conversations/${id}/run`] : []);
     expect(await of('sandbox_generation', id)).toBe(2);
+  });
+
+  it('stay paused when their user paused the sandbox while they ran', async () => {
+    await change('sandboxes', 'generation', 1, sandbox.id);
+    const { id } = await begin('running');
+    agent.open(id, { execution_status: 'error' });
+    await request(app.url).post(`/api/v1/sandboxes/${sandbox.id}/pause`).set(user.headers).expect(200);
+    // No host of this test looks after the sandbox: it stops, and starts again.
+    await change('sandboxes', 'generation', 2, sandbox.id);
+    await change('sandboxes', 'status', 'RUNNING', sandbox.id);
+
+    await resume();
+
+    expect(agent.calls).toEqual([]);
+    const { body } = await request(app.url)
+      .get(`/api/v1/app-conversations?ids=${id}`)
+      .set(user.headers)
+      .expect(200);
+    expect(body).toMatchObject([{ execution_status: 'paused' }]);
   });
 
   it('run at the next attempt, whatever status the server reports by then', async () => {

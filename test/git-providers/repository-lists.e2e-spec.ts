@@ -30,6 +30,19 @@ describe('/api/v1/git', () => {
 
   const get = (path: string, owner = user): request.Test =>
     request(app.url).get(`/api/v1/git/${path}`).set(owner.headers);
+  /** How many pages there are, and what is on them, in order. */
+  const namesOfPages = async (list: string): Promise<(number | string)[]> => {
+    const names: string[] = [];
+    let pages = 0;
+    let next: string | null = '';
+    while (next !== null && pages < 10) {
+      const { body } = await get(`${list}&page_id=${encodeURIComponent(next)}`).expect(200);
+      names.push(...body.items.map((item: string | { name: string }) => Object(item).name ?? item));
+      next = body.next_page_id;
+      pages += 1;
+    }
+    return [pages, ...names.toSorted()];
+  };
   const requests = (): number =>
     hosts.github.requests.length + hosts.gitlab.requests.length + hosts.bitbucket.requests.length;
 
@@ -118,6 +131,12 @@ describe('/api/v1/git', () => {
       });
     });
 
+    it.each(PROVIDERS)('pages through those at %s', async (provider) => {
+      const list = `branches/search?provider=${provider}&repository=octo/app&query=&limit=2`;
+
+      expect(await namesOfPages(list)).toEqual([2, 'fix/it', 'main', 'release']);
+    });
+
     it.each(PROVIDERS)('answers 404 for a repository that is not at %s', async (provider) => {
       const { body } = await get(`branches/search?provider=${provider}&repository=octo/none&query=`).expect(
         404,
@@ -136,6 +155,14 @@ describe('/api/v1/git', () => {
         expect(requests()).toBe(0);
       },
     );
+  });
+
+  it('pages through installations', async () => {
+    expect(await namesOfPages('installations/search?provider=bitbucket&limit=1')).toEqual([
+      2,
+      'mona',
+      'octo',
+    ]);
   });
 
   describe('the cache', () => {

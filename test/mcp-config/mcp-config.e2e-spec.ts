@@ -91,6 +91,34 @@ describe('MCP configuration', () => {
     ]);
   });
 
+  it.each<[object, string[]]>([
+    [{ args: '"x', env: 'A' }, ['args value_error', 'env value_error']],
+    [{ args: [1], env: { A: 1 } }, ['args.0 string_type', 'env.A string_type']],
+    [{ args: { a: 1 }, env: [1] }, ['args list_type', 'env dict_type']],
+    [{ args: 5, env: 5 }, ['args list_type', 'env dict_type']],
+    [{ env: '1A=2' }, ['env value_error']],
+    [{ env: '=2' }, ['env value_error']],
+  ])('says what is wrong with %j, in types that clients know', async (server, expected) => {
+    const { status, body } = await client.post({
+      mcp_config: { stdio_servers: [{ name: 'files', command: 'npx', ...server }] },
+    });
+
+    expect(status).toBe(422);
+    expect(
+      body.detail.map(
+        ({ loc, type }: { loc: string[]; type: string }) => `${loc.slice(4).join('.')} ${type}`,
+      ),
+    ).toEqual(expected);
+    expect(await read()).toBeNull();
+  });
+
+  it('takes null for no arguments and no variables', async () => {
+    const server = { name: 'files', command: 'npx', args: null, env: null };
+    await client.store({ mcp_config: { stdio_servers: [server] } });
+
+    expect(await shown()).toMatchObject({ stdio_servers: [{ ...server, args: [], env: {} }] });
+  });
+
   it('shows masks for secrets, and has the secrets for agents', async () => {
     await client.store({ mcp_config: CONFIG });
 

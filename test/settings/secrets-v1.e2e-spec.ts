@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { SettingsClient } from '../support/settings-client.js';
 
 const PATH = '/api/v1/secrets';
 
 describe('/api/v1/secrets', () => {
   let app: TestApp;
+  let hosts: GitHosts;
   let user: TestUser;
 
   beforeAll(async () => {
-    app = await createTestApp();
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
   });
 
   beforeEach(async () => {
@@ -19,6 +22,7 @@ describe('/api/v1/secrets', () => {
 
   afterAll(async () => {
     await app.close();
+    await hosts.close();
   });
 
   const search = async (query: object = {}, owner = user): Promise<Record<string, unknown>> =>
@@ -133,5 +137,51 @@ describe('/api/v1/secrets', () => {
       .send({ provider_tokens: {} })
       .expect(200);
     expect(empty.body).toEqual({ message: 'Git providers stored' });
+  });
+
+  describe('git-providers', () => {
+    const store = (body: object, owner = user): request.Test =>
+      request(app.url).post(`${PATH}/git-providers`).set(owner.headers).send(body);
+    const providersOf = async (owner = user): Promise<string[]> => {
+      const { body } = await request(app.url).get('/api/settings').set(owner.headers);
+      return Object.keys(Object(body.provider_tokens_set)).toSorted();
+    };
+
+    it('are checked at their hosts and stored for one user, with no token in any answer', async () => {
+      const other = await app.createUser();
+
+      const stored = await store(hosts.tokens).expect(200);
+
+      expect(stored.body).toMatchObject({ message: 'Git providers stored' });
+      expect(await providersOf()).toEqual(['bitbucket', 'github', 'gitlab']);
+      expect(await providersOf(other)).toEqual([]);
+      const read = await request(app.url).get('/api/v1/users/git-info').set(user.headers).expect(200);
+      expect(read.body).toMatchObject({ login: 'mona' });
+      for (const { token } of Object.values(hosts.tokens.provider_tokens)) {
+        expect(stored.text + read.text).not.toContain(token);
+      }
+
+      await request(app.url).delete(`${PATH}/git-providers`).set(user.headers).expect(200);
+      expect(await providersOf()).toEqual([]);
+    });
+
+    it('are refused with a token that its host does not know, and what is stored stays', async () => {
+      await store(hosts.tokens).expect(200);
+
+      const refused = await store({ provider_tokens: { github: { token: 'ghp_unknown' } } });
+
+      expect([refused.status, refused.body.code]).toEqual([401, 'invalid_git_token']);
+      expect(refused.text).not.toContain('ghp_unknown');
+      await request(app.url).get('/api/v1/users/git-info').set(user.headers).expect(200);
+    });
+
+    it.each([
+      [{ provider_tokens: { gitea: { token: 'x' } } }, 'provider_tokens'],
+      [{ provider_tokens: 'x' }, 'provider_tokens'],
+    ])('are refused as %j', async (body, member) => {
+      const { body: problem } = await store(body).expect(422);
+
+      expect(problem.detail[0].loc.slice(0, 2)).toEqual(['body', member]);
+    });
   });
 });
