@@ -3,8 +3,6 @@
 sdk_cloud_workspace.py URL KEY: prints a line of JSON for each step: {"step", "verdict", "seen"}.
 """
 
-import json
-import logging
 import sys
 import tempfile
 import time
@@ -16,38 +14,12 @@ from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfi
 from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.terminal import TerminalTool
 from openhands.workspace import OpenHandsCloudWorkspace
+from python_steps import expect, step, until
 
 URL, KEY = sys.argv[1:3]
 DONE = "The lookup now tries twice, and the check passes."
 HANG = "take your time"
-logging.disable(logging.CRITICAL)
 context = {}
-
-
-def step(name):
-    def run(act):
-        try:
-            seen, verdict = act(), "passed"
-        except Exception as error:  # noqa: BLE001 each step has its verdict
-            seen, verdict = f"{type(error).__name__}: {error}", "FAILED"
-        print(json.dumps({"step": name, "verdict": verdict, "seen": str(seen)}), flush=True)
-        return act
-
-    return run
-
-
-def expect(condition, seen):
-    if not condition:
-        raise AssertionError(seen)
-    return seen
-
-
-def until(condition, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("waited in vain")
-        time.sleep(0.05)
 
 
 def workspace():

@@ -7,12 +7,10 @@ the working directory at the agent server, MODEL the address of an OpenAI-compat
 
 import asyncio
 import json
-import logging
 import os
 import sys
 import tempfile
 import threading
-import time
 import uuid
 from pathlib import Path
 
@@ -29,40 +27,11 @@ from openhands.sdk.workspace import AsyncRemoteWorkspace, RemoteWorkspace
 from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.task_tracker import TaskTrackerTool
 from openhands.tools.terminal import TerminalTool
+from python_steps import expect, step, until
 
 URL, KEY, FOLDER, MODEL = sys.argv[1:5]
-logging.disable(logging.CRITICAL)
-# Forks show themselves on standard output.
-report = os.fdopen(os.dup(1), "w")
-sys.stdout = open(os.devnull, "w")  # noqa: SIM115 for the rest of the program
 scratch = Path(tempfile.mkdtemp())
 context = {}
-
-
-def step(name):
-    def run(act):
-        try:
-            seen, verdict = act(), "passed"
-        except Exception as error:  # noqa: BLE001 each step has its verdict
-            seen, verdict = f"{type(error).__name__}: {str(error)[:300]}", "FAILED"
-        print(json.dumps({"step": name, "verdict": verdict, "seen": str(seen)}), file=report, flush=True)
-        return act
-
-    return run
-
-
-def expect(condition, seen=""):
-    if not condition:
-        raise AssertionError(seen)
-    return seen
-
-
-def until(condition, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("waited in vain")
-        time.sleep(0.02)
 
 
 def workspace():

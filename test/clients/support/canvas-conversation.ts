@@ -30,18 +30,21 @@ export class CanvasConversation {
       return DONE;
     });
     await this.app.step('the files of the conversation are listed and read', async (page) => {
+      // The list may be from before the agent's work. With a backend of the hosted kind its refresh button asks for nothing,
+      // but a new page does.
+      await page.reload();
+      await page.getByText(DONE).first().waitFor();
       await page.getByTestId('right-panel-toggle').click();
       // A click on the chosen tab would close the panel.
-      // The list may be from before the agent's work.
-      await page.getByTestId('files-tab-refresh').click();
       await page.getByTestId('file-tree-file-NOTES.md').click();
       await page.getByText('Two tries.').first().waitFor();
       return 'NOTES.md: Two tries.';
     });
-    await this.app.step('its changes are shown', async (page) => {
+    await this.app.step('its changes and commits are shown', async (page) => {
       await page.getByTestId('conversation-tab-commits').click();
       await page.getByTestId('uncommitted-changes-row-toggle').click();
       await page.getByText('lookup.sh').first().waitFor();
+      await page.getByText('test: a commit').first().waitFor();
       const count = await page.getByTestId('uncommitted-changes-count').innerText();
       await this.app.shoot('conversation');
       await page.getByTestId('right-panel-toggle').click();
