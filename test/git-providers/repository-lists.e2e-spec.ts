@@ -6,6 +6,11 @@ import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 const PATIENT = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
 const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
 
+interface Page {
+  items: (string | { name: string })[];
+  next_page_id: string | null;
+}
+
 describe('/api/v1/git', () => {
   let hosts: GitHosts;
   let app: TestApp;
@@ -36,9 +41,9 @@ describe('/api/v1/git', () => {
     let pages = 0;
     let next: string | null = '';
     while (next !== null && pages < 10) {
-      const { body } = await get(`${list}&page_id=${encodeURIComponent(next)}`).expect(200);
-      names.push(...body.items.map((item: string | { name: string }) => Object(item).name ?? item));
-      next = body.next_page_id;
+      const page: Page = (await get(`${list}&page_id=${encodeURIComponent(next)}`).expect(200)).body;
+      names.push(...page.items.map((item) => (typeof item === 'string' ? item : item.name)));
+      next = page.next_page_id;
       pages += 1;
     }
     return [pages, ...names.toSorted()];
