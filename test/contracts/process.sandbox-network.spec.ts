@@ -36,6 +36,9 @@ const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [fl
   ? describe
   : describe.skip;
 
+/** Others may make no network namespaces outside of a user namespace. */
+const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
+
 describeNetwork('the network of a process sandbox', () => {
   let harness: ProcessHarness;
   let closed: Server;
@@ -96,6 +99,20 @@ describeNetwork('the network of a process sandbox', () => {
     const { stdout } = await (await started()).run('cat /proc/net/route /etc/resolv.conf');
     expect(stdout).toMatch(/^tap0\t00000000\t0202000A\t/m);
     expect(stdout).toMatch(/^nameserver 10\.0\.2\.3$/m);
+  });
+
+  describeAsRoot('of a service that is root', () => {
+    it('leaves network namespaces of the machine alone', async () => {
+      const name = `slipway-test-${process.pid}`;
+      const ip = (...args: string[]) => spawnSync('ip', args, { encoding: 'utf8' });
+      expect(ip('netns', 'add', name)).toMatchObject({ status: 0 });
+      try {
+        await started();
+        expect(ip('netns', 'exec', name, 'true')).toMatchObject({ status: 0, stderr: '' });
+      } finally {
+        ip('netns', 'delete', name);
+      }
+    });
   });
 
   it('leads no further for sockets that name their device or send no further than the network', async () => {

@@ -57,7 +57,7 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
   await namespaceReady(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
   const [name = '', value = ''] = input.marker.split(/=(.*)/s);
-  const command = ['-c', LIMIT, 'sh', input.network.slirp4netns, ...slirpArguments(input)];
+  const command = ['-c', LIMIT, 'sh', ...slirpCommand(input)];
   const child = spawn('/bin/sh', command, {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [name]: value },
     cwd: '/',
@@ -122,9 +122,16 @@ async function isReady(report: unknown, signal: AbortSignal): Promise<boolean> {
   return false;
 }
 
-function slirpArguments({ network, pid }: AttachInput): string[] {
+/**
+ * Its sandbox leaves the folders of this machine by unmounting them. It begins in a mount namespace of its own, and what is
+ * mounted below would still end on this machine, the network namespaces of pods and of `ip netns` among it, if that
+ * namespace shared it.
+ */
+function slirpCommand({ network, pid }: AttachInput): string[] {
   // The loopback of the machine is closed by the rules in the namespace, which leave single ports open.
   return [
+    network.joinsUserNamespace ? [] : [network.unshare, '--mount', '--propagation=private', '--'],
+    [network.slirp4netns],
     ['--configure', `--mtu=${MTU}`, '--ready-fd=3', '--netns-type=path'],
     network.joinsUserNamespace ? [`--userns-path=/proc/${pid}/ns/user`] : ['--enable-sandbox'],
     ['--enable-seccomp'],
