@@ -1,6 +1,7 @@
 // Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
 // them takes longer than running them (docs/adr/0031, 0040).
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import nodeHttp from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import remapping from '@jridgewell/remapping';
@@ -32,6 +33,48 @@ const optionalPackages = {
 };
 
 /**
+ * Express brings parsers for bodies in any encoding, which neither program uses: bodies are JSON in UTF-8. Their tables
+ * would be a third of what an agent server reads before it knows its routes.
+ */
+const withoutEncodings = {
+  name: 'without-encodings',
+  load: {
+    filter: { id: /\/iconv-lite\/encodings\/tables\/[^/]+\.json$/ },
+    handler: () => ({ code: '[]', moduleType: 'json' }),
+  },
+};
+
+const HTTP = '\0node:http';
+/** They load what is behind `fetch` when they are read. */
+const COSTLY_EXPORTS = new Set(['WebSocket', 'CloseEvent', 'MessageEvent']);
+
+/**
+ * `import … from 'node:http'` makes Node.js read every export of it, and so load the program behind `fetch` and
+ * `WebSocket`: half of the processor time that an agent server took until it listened (docs/adr/0046).
+ */
+const http = {
+  name: 'http',
+  resolveId: (id, _importer, { kind }) =>
+    /^(node:)?http$/.test(id) && kind === 'import-statement' ? HTTP : null,
+  load(id) {
+    if (id !== HTTP) {
+      return null;
+    }
+    const names = Object.keys(nodeHttp).filter((name) => !COSTLY_EXPORTS.has(name));
+    return [
+      `const http = process.getBuiltinModule('node:http');`,
+      `export const { ${names.join(', ')} } = http;`,
+      'export default http;',
+    ].join('\n');
+  },
+};
+
+/** V8 keeps a source in two bytes per character if a single one of them needs two. Only strings and comments have some. */
+function inOneByte(code) {
+  return code.replaceAll(/[^\0-\u007F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/**
  * @param {string} folder of `dist`
  * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
  * @param {object} options of the bundler
@@ -61,7 +104,11 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
     ...outputOptions,
   });
   await made.close();
-  for (const { fileName, map } of output) {
+  for (const { fileName, code, map } of output) {
+    // Columns of a source map would be others.
+    if (code && !map) {
+      writeFileSync(path.join(target, fileName), inOneByte(code));
+    }
     if (map) {
       writeFileSync(path.join(target, `${fileName}.map`), sourceMap(map, path.join(target, fileName)));
     }
@@ -100,17 +147,21 @@ function sourceMap(map, file) {
   return JSON.stringify(traced);
 }
 
-const packages = await bundle('bundle/agent-server', {
-  main: 'agent-server/main.js',
-  'relay.main': 'agent-server/relay.main.js',
-});
+const packages = await bundle(
+  'bundle/agent-server',
+  {
+    main: 'agent-server/main.js',
+    'relay.main': 'agent-server/relay.main.js',
+  },
+  { plugins: [http, withoutEncodings] },
+);
 writeFileSync(path.join(dist, 'bundle/agent-server/LICENSES.txt'), notices(packages));
 // In an image nothing above it says that these are ES modules.
 writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "module" }\n');
 await bundle(
   'service',
   { main: 'main.js', keys: 'cli/keys.js' },
-  { plugins: [optionalPackages] },
+  { plugins: [http, optionalPackages] },
   // Swagger, TypeORM and log lines use the names of classes.
   { keepNames: true, sourcemap: true },
 );
