@@ -4,6 +4,7 @@ import { benchDownloads } from './downloads.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
 import { benchListings } from './listings.bench.js';
 import { benchPassThrough } from './pass-through.bench.js';
+import { benchRunning } from './running.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
@@ -21,6 +22,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   sandboxes: benchSandboxes,
   kubernetes: benchKubernetes,
   conversations: benchConversations,
+  running: benchRunning,
   warm: benchWarm,
   streams: benchStreams,
   listings: benchListings,

@@ -31,22 +31,30 @@ export async function postStart(
   return { taskId: jsonText(JSON.parse(response.body), 'id') ?? '', ms: response.ms };
 }
 
-/** @throws Error with the cause when a start fails */
+/**
+ * @param pollMs many starts take so long that asking for them all the time would slow them down
+ * @throws Error with the cause when a start fails
+ */
 export async function untilReady(
   client: HttpClient,
   taskIds: readonly string[],
+  pollMs?: number,
 ): Promise<ReadyConversation[]> {
   const path = `${CONVERSATIONS}/start-tasks?${taskIds.map((id) => `ids=${id}`).join('&')}`;
   let ids: string[] = [];
-  await untilTrue(async () => {
-    const tasks = jsonList(await client.json({ method: 'GET', path }));
-    const failed = tasks.find((task) => jsonText(task, 'status') === 'ERROR');
-    if (failed !== undefined) {
-      throw new Error(`a start failed: ${jsonText(failed, 'detail')}`);
-    }
-    ids = tasks.flatMap((task) => jsonText(task, 'app_conversation_id') ?? []);
-    return ids.length === taskIds.length;
-  }, 'READY');
+  await untilTrue(
+    async () => {
+      const tasks = jsonList(await client.json({ method: 'GET', path }));
+      const failed = tasks.find((task) => jsonText(task, 'status') === 'ERROR');
+      if (failed !== undefined) {
+        throw new Error(`a start failed: ${jsonText(failed, 'detail')}`);
+      }
+      ids = tasks.flatMap((task) => jsonText(task, 'app_conversation_id') ?? []);
+      return ids.length === taskIds.length;
+    },
+    'READY',
+    pollMs,
+  );
   return await Promise.all(ids.map((id) => read(client, id)));
 }
 

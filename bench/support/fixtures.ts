@@ -23,13 +23,17 @@ export async function withFolder<T>(work: (folder: string) => Promise<T>): Promi
 }
 
 /** @throws Error when the condition does not come true within two minutes */
-export async function untilTrue(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export async function untilTrue(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  pollMs = POLL_MS,
+): Promise<void> {
   const deadline = performance.now() + TIMEOUT_MS;
   while (!(await condition())) {
     if (performance.now() > deadline) {
       throw new Error(`waiting for ${what} timed out`);
     }
-    await delay(POLL_MS);
+    await delay(pollMs);
   }
 }
 

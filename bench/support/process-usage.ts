@@ -31,8 +31,8 @@ interface TreeMemory {
   pss: number;
 }
 
-/** Null where the kernel does not tell us (not Linux, or no permission). */
-export function treeMemory(root: number): TreeMemory | null {
+/** A process and all its descendants. */
+export function processTree(root: number): number[] {
   const processes = readProcesses() ?? [];
   const tree = new Set([root]);
   // Children have larger pids than their parents, except after a wrap-around, which the next round covers.
@@ -40,8 +40,13 @@ export function treeMemory(root: number): TreeMemory | null {
     before = tree.size;
     processes.filter(({ parent }) => tree.has(parent)).forEach(({ pid }) => tree.add(pid));
   }
+  return [...tree];
+}
+
+/** Null where the kernel does not tell us (not Linux, or no permission). */
+export function treeMemory(root: number): TreeMemory | null {
   try {
-    const texts = [...tree].map((pid) => readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
+    const texts = processTree(root).map((pid) => readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
     return { rss: sum(texts, /^Rss:\s+(\d+) kB/m), pss: sum(texts, /^Pss:\s+(\d+) kB/m) };
   } catch {
     return null;

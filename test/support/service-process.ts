@@ -9,6 +9,8 @@ import { jsonNumber, jsonText } from '../../src/common/json-access.js';
 const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.url));
 /** The one that `npm start` uses. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
+/** As `npm start` does. */
+const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 const LINES_SHOWN = 50;
@@ -46,7 +48,7 @@ export interface ServiceProcessOptions {
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const leftOpen = openSync(ENTRY, 'r');
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ENTRY], {
+  const child = spawn(process.execPath, [YOUNG_GENERATION, ...(options.nodeArgs ?? []), ENTRY], {
     cwd: options.cwd,
     env: {
       ...inheritedEnvironment(),
