@@ -75,7 +75,7 @@ const WANTED: WantedFailure[] = [
   {
     checks: ['RejectedPositiveData'],
     operations:
-      'POST /api/((v1/)?settings|add-git-providers|v1/secrets/git-providers|v1/settings/profiles/\\{name\\})',
+      'POST /api/((v1/)?settings|add-git-providers|v1/secrets/git-providers|v1/settings/profiles/\\{name\\}|cloud-proxy)',
     statuses: [422],
     answer: 'an earlier element has this one|a valid host after the scheme|a user name or password in it',
     because: 'JSON Schema cannot compare elements by a member, nor parse an address.',

@@ -2,6 +2,7 @@ import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '../../common/http/address-rules.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
+import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_PATH_LENGTH = 8_192;
@@ -24,6 +25,7 @@ export class CloudProxyDto {
     required: true,
     description: 'Where the agent server of the sandbox is, as `conversation_url` says.',
     example: 'http://127.0.0.1:13042',
+    form: { pattern: `^${MODEL_ADDRESS}$` },
     rule: (url) => addressProblem(url, ['http', 'https']),
   })
   host: string;
