@@ -61,6 +61,13 @@ def ask(conversation, *lines):
     conversation.run(timeout=120)
 
 
+def ask_until_it_waits(conversation, *lines):
+    """The SDK listens for the end of a run once its request is answered; a run that waits by then it awaits in vain."""
+    conversation.send_message("\n".join(lines))
+    conversation.run(blocking=False)
+    until(lambda: status(conversation) == "waiting_for_confirmation")
+
+
 def use(tool, **arguments):
     return f"CALL {tool} {json.dumps(arguments)}"
 
@@ -573,8 +580,8 @@ def _():
 @step("an action waits for confirmation")
 def _():
     talk().set_confirmation_policy(AlwaysConfirm())
-    ask(talk(), shell("echo confirmed > confirmed.txt"), "SAY It was confirmed.")
-    return expect(status(talk()) == "waiting_for_confirmation", status(talk()))
+    ask_until_it_waits(talk(), shell("echo confirmed > confirmed.txt"), "SAY It was confirmed.")
+    return status(talk())
 
 
 @step("a second run confirms it")
@@ -586,7 +593,7 @@ def _():
 
 @step("a rejected action does not run, and leaves the conversation idle")
 def _():
-    ask(talk(), shell("echo rejected > rejected.txt"), "SAY I will not.")
+    ask_until_it_waits(talk(), shell("echo rejected > rejected.txt"), "SAY I will not.")
     talk().reject_pending_actions("Not that.")
     until(lambda: status(talk()) == "idle")
     rejected = logged(talk(), "UserRejectObservation")[-1]
