@@ -43,6 +43,8 @@ type ParsedOptions = Pick<
 export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
   const { values } = parseArgs({
     args,
+    // An image names flags that whoever starts it may take back: `--no-secrets-stdin`.
+    allowNegative: true,
     options: {
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8000' },

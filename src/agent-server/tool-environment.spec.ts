@@ -24,3 +24,39 @@ it('passes on the variables on the list, and nothing else', () => {
     PAGER: 'cat',
   });
 });
+
+it.each([
+  // Without the list nothing says what is the image's.
+  [{ JAVA_HOME: '/opt/java' }, {}],
+  [{ JAVA_HOME: '/opt/java', SLIPWAY_SERVICE_VARIABLES: '' }, { JAVA_HOME: '/opt/java' }],
+  [
+    { RUSTUP_HOME: '/rust', OPERATORS: 'own', SLIPWAY_SERVICE_VARIABLES: 'HOME,OPERATORS' },
+    { RUSTUP_HOME: '/rust' },
+  ],
+  [
+    { WORKER_1: '8011', SLIPWAY_TOOL_VARIABLES: 'WORKER_1', SLIPWAY_SERVICE_VARIABLES: 'WORKER_1' },
+    { WORKER_1: '8011' },
+  ],
+  [
+    {
+      NODE_OPTIONS: '--inspect',
+      LD_PRELOAD: 'x',
+      OH_WORKSPACE_PATH: '/w',
+      NPM_TOKEN: 'x',
+      DB_PASSWORD: 'x',
+      HOSTNAME: 'sbx-1',
+      KUBERNETES_SERVICE_HOST: '10.0.0.1',
+      SLIPWAY_SERVICE_VARIABLES: '',
+    },
+    {},
+  ],
+])('passes on the variables of the image: %j', (own, expected) => {
+  const { PATH, GIT_TERMINAL_PROMPT, GIT_PAGER, PAGER, ...others } = toolEnvironment(own);
+  expect([PATH, GIT_TERMINAL_PROMPT, GIT_PAGER, PAGER]).toEqual([
+    '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    '0',
+    'cat',
+    'cat',
+  ]);
+  expect(others).toEqual(expected);
+});

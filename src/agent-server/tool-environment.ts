@@ -5,13 +5,24 @@ const INHERITED_VARIABLES =
 const EXTRA_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 
 /**
- * The variables that child processes inherit from the agent server: an allowlist of what programs need, never a secret.
- * `SLIPWAY_SANDBOX` is the sandbox's name, by which its processes are found when it ends.
+ * Lists the variables that whoever started the container has set. All others are the image's own, such as `JAVA_HOME`, and
+ * tools get them. Where this list is missing, nothing says what is the image's.
+ */
+const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
+/** Variables for the agent server itself and not for tools, or not for anybody to read. */
+const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+/** What the engine of a container or a cluster adds. */
+const ENGINE_VARIABLES = /^(HOSTNAME$|KUBERNETES_)/;
+
+/**
+ * The variables that child processes inherit from the agent server: an allowlist of what programs need, and those of the
+ * container's image, never a secret. `SLIPWAY_SANDBOX` is the sandbox's name, by which its processes are found when it ends.
  */
 export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> {
   const named = new Set((own[EXTRA_VARIABLES] ?? '').split(','));
+  const isOfImage = imageVariables(own);
   const inherited = Object.entries(own).flatMap(([name, value]) =>
-    value !== undefined && (INHERITED_VARIABLES.test(name) || named.has(name))
+    value !== undefined && (INHERITED_VARIABLES.test(name) || named.has(name) || isOfImage(name))
       ? [[name, value] as const]
       : [],
   );
@@ -23,4 +34,13 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
     GIT_PAGER: 'cat',
     PAGER: 'cat',
   };
+}
+
+function imageVariables(own: NodeJS.ProcessEnv): (name: string) => boolean {
+  const list = own[SERVICE_VARIABLES];
+  if (list === undefined) {
+    return () => false;
+  }
+  const service = new Set(list.split(','));
+  return (name) => !service.has(name) && !WITHHELD_VARIABLES.test(name) && !ENGINE_VARIABLES.test(name);
 }

@@ -9,6 +9,8 @@ const SIGNAL = new AbortController().signal;
 const MISSING_IMAGE = 'registry.invalid/nobody/has-this:1';
 /** Takes memory until it is ended. */
 const GREEDY = '--import=data:text/javascript,globalThis.k=[];for(;;)k.push(Buffer.alloc(16777216,1))';
+/** Never comes to the point where it would listen to signals. */
+const BUSY = '--import=data:text/javascript,for(;;)0';
 const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
 
 describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wrong', () => {
@@ -106,6 +108,49 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     expect((await harness.backend.inspect(launch.id)).state).toBe('stopped');
     await other.remove(launch.id);
     expect(await other.list()).toEqual([]);
+  });
+
+  it('ends a program at once that is told to stop while it loads', async () => {
+    // Far more than this test may take.
+    const patient = harness.another({ graceSeconds: 3600 });
+    await patient.prepare();
+    const launch = harness.launch({ env: { NODE_OPTIONS: BUSY } });
+    const stopped = new AbortController();
+    const start = patient.start(launch, stopped.signal);
+    await until(async () => (await patient.inspect(launch.id)).state === 'running');
+    stopped.abort(new Error('nobody waits'));
+    await expect(start).rejects.toThrow('nobody waits');
+    await patient.pause(launch.id);
+    expect((await patient.inspect(launch.id)).state).toBe('stopped');
+  });
+
+  it('takes in the processes that tools leave behind', async () => {
+    const client = await started(harness.launch());
+    await client.run('for i in 1 2 3; do (sleep 0 & exec true); done');
+    const zombies = 'grep -l "^State:.Z" /proc/[0-9]*/status 2>/dev/null | wc -l';
+    await until(async () => (await client.run(zombies)).stdout === '0\n');
+  });
+
+  it('runs a stock agent server, which has its key in a variable', async () => {
+    // Ours speaks its protocol.
+    const program = { kind: 'image', image: AGENT_IMAGE, args: ['--no-secrets-stdin'] } as const;
+    const launch = harness.launch({
+      program: { ...program, args: [...program.args] },
+      workingDir: 'project',
+    });
+    const client = await started(launch);
+    expect((await client.run('pwd; echo kept > file')).stdout).toBe('/workspace/project\n');
+    await harness.backend.pause(launch.id);
+    await harness.backend.resume(launch, SIGNAL);
+    const resumed = await sandboxAnswers(harness.backend, launch);
+    expect((await resumed.run('cat file')).stdout).toBe('kept\n');
+  });
+
+  it('keeps from tools what the service and the cluster have set, as elsewhere', async () => {
+    const launch = harness.launch({ env: { OPERATORS_OWN: 'not for tools' } });
+    const { stdout } = await (await started(launch)).run('env');
+    expect(stdout).toContain('HOME=/sandbox/home');
+    expect(stdout).not.toMatch(/^(OPERATORS_OWN|KUBERNETES_|HOSTNAME|SLIPWAY_SERVICE)/m);
   });
 
   it('runs our agent server in an image that has none of ours as its own', async () => {

@@ -4,6 +4,8 @@ const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
 const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
 /** Lists the variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
+/** Lists the variables that are not of the image, where nobody can ask what an image has: our agent server passes on the others. */
+export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
 /**
  * Variables that make the programs of a sandbox use the operator's proxy. Node.js reads them from 22.21 and 24.5 on

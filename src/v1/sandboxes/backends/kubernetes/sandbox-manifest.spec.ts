@@ -108,6 +108,7 @@ describe('podTemplate', () => {
     const { spec } = podOf();
     expect(spec).toMatchObject({
       restartPolicy: 'Never',
+      shareProcessNamespace: true,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 10,
@@ -170,6 +171,16 @@ describe('podTemplate', () => {
         },
       ],
     });
+  });
+
+  it('names the variables that are not of the image, for our own agent server', () => {
+    const { spec } = podOf({ env: { REGION: 'north' }, ports: { WORKER_1: 8011 } });
+    const value = 'REGION,HOME,SLIPWAY_WORKSPACE_NAME,WORKER_1,LISTEN_HOST,SLIPWAY_TOOL_VARIABLES';
+    expect(spec).toMatchObject({
+      containers: [{ env: expect.arrayContaining([{ name: 'SLIPWAY_SERVICE_VARIABLES', value }]) }],
+    });
+    const stock = podOf({ program: { kind: 'image', image: 'stock:1', args: [] }, workingDir: 'project' });
+    expect(JSON.stringify(stock)).not.toContain('SLIPWAY_SERVICE_VARIABLES');
   });
 
   it('passes values on as they are, references of Kubernetes included', () => {

@@ -1,5 +1,5 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
-import { portVariables, proxyVariables } from '../launch-variables.js';
+import { portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
@@ -146,6 +146,9 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
+      // The node's pause program is the first process: it takes in what tools leave behind. The kernel would also keep SIGTERM
+      // from a first process that has no handler yet, and a program that is told to stop while it loads would use up its grace.
+      shareProcessNamespace: true,
       terminationGracePeriodSeconds: options.graceSeconds,
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
       ...(serviceAccount !== null && { serviceAccountName: serviceAccount }),
@@ -182,6 +185,8 @@ function agentContainer(
     ...layout.env,
     ...portVariables(launch.ports, EVERY_ADDRESS),
   };
+  const isNative = launch.program.kind === 'native';
+  const variables = { ...env, ...(isNative && { [SERVICE_VARIABLES]: Object.keys(env).join(',') }) };
   const cpu = Math.round((launch.cpu ?? options.cpu) * 1000);
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const folders = [layout.folder, ...(layout.secondFolder === null ? [] : [layout.secondFolder])];
@@ -191,7 +196,7 @@ function agentContainer(
     imagePullPolicy: 'IfNotPresent',
     ...(isCopied && { command: AGENT_SERVER_COMMAND }),
     ...(layout.args && { args: layout.args.map(literal) }),
-    env: Object.entries(env).map(([name, value]) => ({ name, value: literal(value) })),
+    env: Object.entries(variables).map(([name, value]) => ({ name, value: literal(value) })),
     workingDir: layout.folder,
     ...(layout.keyOnStdin && { stdin: true, stdinOnce: true }),
     ports: [AGENT_PORT, ...Object.values(launch.ports)].map((containerPort) => ({ containerPort })),
