@@ -209,24 +209,28 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const reach = this.#reach(objects);
     const { nodeWaitMs } = this.#options;
     await callCluster('the sandbox cannot be started', async () => {
-      await this.#ensureRunning(objects, launch, signal, missing);
+      let running = await this.#ensureRunning(objects, launch, signal, missing);
       for (let lost = 0; ; lost++) {
         const start = new PodStart(launch, image, { api: this.#api, objects, reach, nodeWaitMs }, signal);
-        if ((await start.follow()) === 'over' || lost === MAX_LOST_PODS) {
+        if ((await start.follow(running)) === 'over' || lost === MAX_LOST_PODS) {
           return;
         }
-        await this.#ensureRunning(objects, launch, signal, 'require');
+        running = await this.#ensureRunning(objects, launch, signal, 'require');
       }
     });
   }
 
-  /** Creates the object, or has the controller start it again. */
+  /**
+   * Creates the object, or has the controller start it again.
+   *
+   * @returns the sandbox where it runs already; null: it was told to
+   */
   async #ensureRunning(
     objects: ClusterObjects,
     launch: ContainerLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
-  ): Promise<void> {
+  ): Promise<ClusterSandbox | null> {
     const { id } = launch;
     const found = await objects.find(id, signal, PATIENCE_MS);
     if (found === null || found.sandbox.isDeleting) {
@@ -239,15 +243,17 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         await this.#until(objects, id, (left) => left === null, 'its predecessor is still there', signal);
       }
       await this.#create(objects, launch, signal);
-      return;
+      return null;
     }
     const isRunning =
       found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasEnded(found.pod));
-    if (!isRunning) {
-      // The controller makes no other pod for one that has failed, unless the sandbox was suspended in between.
-      await this.#suspend(objects, found, signal);
-      await objects.patch(id, resumePatch(podTemplate(launch, this.#options)), signal, PATIENCE_MS);
+    if (isRunning) {
+      return found;
     }
+    // The controller makes no other pod for one that has failed, unless the sandbox was suspended in between.
+    await this.#suspend(objects, found, signal);
+    await objects.patch(id, resumePatch(podTemplate(launch, this.#options)), signal, PATIENCE_MS);
+    return null;
   }
 
   async #create(objects: ClusterObjects, launch: ContainerLaunch, signal: AbortSignal): Promise<void> {

@@ -68,16 +68,21 @@ export class PodStart {
   /**
    * Waits until the program runs and has its key, or has ended: the cause of that is in the facts about the sandbox.
    *
+   * @param found what the cluster has just said about it; null: it has to be asked
    * @throws SandboxBackendError when it will not run; ApiServerError; the signal's reason
    */
-  async follow(): Promise<StartOutcome> {
+  async follow(found: ClusterSandbox | null = null): Promise<StartOutcome> {
     try {
-      for (;;) {
+      for (let known = found; ; known = null) {
         const change = this.tools.objects.nextChange(this.signal);
         try {
-          const next = await this.#look();
+          const next = await this.#look(known);
           if (typeof next === 'string') {
             return next;
+          }
+          if (known !== null) {
+            // What has changed since then was reported to nobody.
+            continue;
           }
           await change.within(next.pauseMs);
         } finally {
@@ -93,9 +98,9 @@ export class PodStart {
   }
 
   /** While the API server does not answer, the start waits: its deadline is the signal's. */
-  async #look(): Promise<StartOutcome | { pauseMs: number }> {
+  async #look(known: ClusterSandbox | null): Promise<StartOutcome | { pauseMs: number }> {
     try {
-      const found = await this.tools.objects.find(this.launch.id, this.signal);
+      const found = known ?? (await this.tools.objects.find(this.launch.id, this.signal));
       if (found === null) {
         throw new SandboxBackendError('something else removed it while it started');
       }
@@ -146,7 +151,6 @@ export class PodStart {
 
   /** Gives the program its key, unless it has it. */
   async #assign(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
-    await this.#mark(pod, keyedPod);
     // Somebody who died may have written the key before.
     const mayHaveKey = keyedPod === pod.uid;
     if (mayHaveKey && (await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
@@ -157,7 +161,8 @@ export class PodStart {
       this.#written?.uid !== pod.uid ||
       performance.now() - this.#written.at > KEY_AGAIN_MS;
     if (isDue) {
-      await this.#write(pod);
+      const marked = this.#mark(pod, keyedPod);
+      await Promise.all([marked, this.#write(pod, marked)]);
     }
     return await this.#untilAssigned(pod);
   }
@@ -199,12 +204,13 @@ export class PodStart {
     }
   }
 
-  async #write({ name, uid }: ObservedPod): Promise<void> {
+  /** @param marked the pod is this start's from then on, and not before */
+  async #write({ name, uid }: ObservedPod, marked: Promise<void>): Promise<void> {
     const { api, objects } = this.tools;
     this.#written = { uid, at: performance.now() };
     const line = JSON.stringify({ session_api_key: this.launch.sessionKey });
     try {
-      await writeToStandardInput(api, objects.podsPath, name, line, this.signal);
+      await writeToStandardInput(api, objects.podsPath, name, line, marked, this.signal);
       this.#writeFailed = false;
     } catch (error) {
       if (!(error instanceof ApiServerError)) {

@@ -14,6 +14,7 @@ const WRITE_TIMEOUT_MS = 10_000;
  * Writes a line to the standard input of a pod's agent server and closes it.
  *
  * @param pods path of the pods of the namespace
+ * @param permitted nothing is written before it is fulfilled; meanwhile the connection is opened
  * @throws ApiServerError; the signal's reason
  */
 export async function writeToStandardInput(
@@ -21,10 +22,18 @@ export async function writeToStandardInput(
   pods: string,
   pod: string,
   line: string,
+  permitted: Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const query = { container: AGENT_CONTAINER, stdin: true, stdout: false, stderr: false };
   const socket = await api.webSocket(`${pods}/${encodeURIComponent(pod)}/attach`, [PROTOCOL], query, signal);
+  try {
+    await permitted;
+  } catch (error) {
+    socket.on('error', () => undefined);
+    socket.terminate();
+    throw error;
+  }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(
     () => reject(new ApiServerError('the attach timed out', null, null)),
