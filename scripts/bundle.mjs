@@ -50,7 +50,7 @@ const COSTLY_EXPORTS = new Set(['WebSocket', 'CloseEvent', 'MessageEvent']);
 
 /**
  * `import … from 'node:http'` makes Node.js read every export of it, and so load the program behind `fetch` and
- * `WebSocket`: half of the processor time that an agent server took until it listened (docs/adr/0046).
+ * `WebSocket`: a quarter of the processor time that an agent server took until it answered (docs/adr/0046).
  */
 const http = {
   name: 'http',
