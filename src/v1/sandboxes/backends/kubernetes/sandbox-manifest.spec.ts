@@ -95,6 +95,7 @@ describe('sandboxManifest', () => {
       containers: [
         {
           image: 'stock:1',
+          terminationMessagePath: '/root/termination-log',
           env: expect.arrayContaining([{ name: 'OH_SESSION_API_KEYS_0', value: LAUNCH.sessionKey }]),
         },
       ],

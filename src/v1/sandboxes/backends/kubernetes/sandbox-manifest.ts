@@ -198,6 +198,8 @@ function agentContainer(
     ...(layout.args && { args: layout.args.map(literal) }),
     env: Object.entries(variables).map(([name, value]) => ({ name, value: literal(value) })),
     workingDir: layout.folder,
+    // A file of the node, which everybody may write without a limit: where the agent's user does not get.
+    terminationMessagePath: '/root/termination-log',
     ...(layout.keyOnStdin && { stdin: true, stdinOnce: true }),
     ports: [AGENT_PORT, ...Object.values(launch.ports)].map((containerPort) => ({ containerPort })),
     readinessProbe: { httpGet: { path: '/alive', port: AGENT_PORT }, periodSeconds: 1, timeoutSeconds: 2 },
