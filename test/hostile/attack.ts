@@ -1,7 +1,7 @@
 import type { HostileWorld } from './support/hostile-world.js';
 
-/** How the attacked service runs sandboxes: processes in bubblewrap, processes in nothing, containers. */
-export const BACKENDS = ['process', 'unwrapped', 'docker'] as const;
+/** How the attacked service runs sandboxes: processes in bubblewrap, processes in nothing, containers, pods. */
+export const BACKENDS = ['process', 'unwrapped', 'docker', 'kubernetes'] as const;
 export type AttackedBackend = (typeof BACKENDS)[number];
 
 /** What the service says of an attack on one backend. */
@@ -52,5 +52,12 @@ export function notPromised(because: string): Expectation {
 
 /** The same on every backend. */
 export function everywhere(expected: Expectation): Record<AttackedBackend, Expectation> {
+  return { ...onOneMachine(expected), kubernetes: expected };
+}
+
+/** The same on every backend whose sandboxes are on the machine of the service. */
+export function onOneMachine(
+  expected: Expectation,
+): Record<Exclude<AttackedBackend, 'kubernetes'>, Expectation> {
   return { process: expected, unwrapped: expected, docker: expected };
 }

@@ -14,6 +14,9 @@ const USAGE = `npm run hostile -- [options]: attacks a running service as one of
   --only TEXT      attacks with the text in their names; may be given several times
   --list           says which there are
 
+kubernetes is the cluster of KUBECONFIG, as npm run test:kubernetes needs it. SLIPWAY_TEST_POLICIES=enforced says that its network
+enforces NetworkPolicies, and private addresses are expected to be closed then.
+
 `;
 const ATTACK_TIMEOUT_MS = 60_000;
 const SUFFIX = '.attack.ts';

@@ -29,6 +29,7 @@ export const devicesAndKernel: Attack = {
     process: held('neither a device of the machine nor a switch of the kernel opens'),
     unwrapped: notPromised("the machine's own permissions decide"),
     docker: held('neither a device of the machine nor a switch of the kernel opens'),
+    kubernetes: held('neither a device of the machine nor a switch of the kernel opens'),
   },
   run: async ({ bob }) => {
     const able = z.array(z.string()).parse(await bob.nodeJson(OPEN));

@@ -14,12 +14,13 @@ export const filesOfMachine: Attack = {
     process: held('none of them is there'),
     unwrapped: notPromised("the machine's own permissions decide: under root each sandbox is another user"),
     docker: held('none of them is there'),
+    kubernetes: held('none of them is there'),
   },
   run: async (world) => {
     const { alice, bob } = world;
     await alice.sh(`echo ${DRAFT} > draft.txt`);
     const draft = (await alice.sh('realpath draft.txt')).output.trim();
-    const files = [...filesOf(world), ...(world.backend === 'docker' ? [] : [draft])];
+    const files = [...filesOf(world), ...(['docker', 'kubernetes'].includes(world.backend) ? [] : [draft])];
     const opened = new Set<string>();
     for (const file of files) {
       // Under its own name, and as every process of another user is known by.

@@ -1,6 +1,6 @@
 import { until } from '../../support/until.js';
 import { LLM_KEY } from '../../system/journeys/support/journey-world.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, onOneMachine, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 
 const REPOSITORY = 'octo/app';
@@ -20,7 +20,7 @@ export const filtersOfClone: Attack = {
   name: 'filters-of-clone',
   finding: 4,
   what: 'A tool of Bob configures a filter in a repository that is being cloned; the filter looks for keys and the git token.',
-  expected: everywhere(held('files are checked out without credentials, where and as tools run')),
+  expected: onOneMachine(held('files are checked out without credentials, where and as tools run')),
   timeoutMs: 180_000,
   run: async (world) =>
     world.apart({ environment: { AGENT_EXPOSE_GIT_TOKENS: 'false' } }, async (apart) => attack(apart)),

@@ -1,4 +1,4 @@
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, onOneMachine, held } from '../attack.js';
 
 const BOMB = 'bomb() { bomb & bomb & wait; }; bomb';
 const SLOW_MS = 5_000;
@@ -7,7 +7,7 @@ export const forkBomb: Attack = {
   name: 'fork-bomb',
   finding: 'not tried',
   what: 'A tool of Bob starts processes without end.',
-  expected: everywhere(held('the service and Alice go on, and the sandbox can be paused and removed')),
+  expected: onOneMachine(held('the service and Alice go on, and the sandbox can be paused and removed')),
   timeoutMs: 180_000,
   run: async (world) => {
     const { alice, bob } = world;

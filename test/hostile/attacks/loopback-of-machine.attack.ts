@@ -12,6 +12,7 @@ export const loopbackOfMachine: Attack = {
     ),
     unwrapped: notPromised('sandboxes share the network of the machine'),
     docker: held('a network of its own: what listens on loopback alone does not answer'),
+    kubernetes: held('a network of its own: what listens on loopback alone does not answer'),
   },
   run: async ({ bob }) => {
     const bystanders = await Promise.all([Bystander.listen('127.0.0.1'), Bystander.listen('::1')]);

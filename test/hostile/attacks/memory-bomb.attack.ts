@@ -16,7 +16,7 @@ export const memoryBomb: Attack = {
   name: 'memory-bomb',
   finding: 'not tried',
   what: 'A tool of Bob takes memory without end.',
-  expected: { process: KEPT, unwrapped: KEPT, docker: KEPT },
+  expected: { process: KEPT, unwrapped: KEPT, docker: KEPT, kubernetes: KEPT },
   timeoutMs: 120_000,
   run: async (world) => {
     const { alice, bob } = world;

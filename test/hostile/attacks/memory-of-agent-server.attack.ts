@@ -52,6 +52,7 @@ export const memoryOfAgentServer: Attack = {
     process: held('tools have a process namespace of their own, and see no agent server'),
     unwrapped: notPromised('tools run as the user of the agent server'),
     docker: held('no other process lets itself be read or traced'),
+    kubernetes: held('no other process lets itself be read or traced'),
   },
   run: async ({ bob }) => {
     // The key of the model is in memory once the agent has worked.

@@ -1,7 +1,7 @@
 import { until } from '../../support/until.js';
 import { LLM_KEY } from '../../system/journeys/support/journey-world.js';
 import { shell } from '../../system/journeys/support/script.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, onOneMachine, held } from '../attack.js';
 
 const PORT = 39_111;
 /** Names another model server in every record of a conversation that can be written. The Node.js of the machine may be an older one. */
@@ -41,7 +41,7 @@ export const modelOfRecord: Attack = {
   name: 'model-of-record',
   finding: 8,
   what: 'A tool of Bob writes the address of its own listener into the record of the conversation, which then goes on after a pause.',
-  expected: everywhere(held('model, address and key come from the service after each start')),
+  expected: onOneMachine(held('model, address and key come from the service after each start')),
   timeoutMs: 180_000,
   run: async (world) => {
     const { bob, llm } = world;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { until } from '../../support/until.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, onOneMachine, held } from '../attack.js';
 
 /** Goes down step by step, so that no path is ever too long for it. */
 const NEST = `
@@ -16,7 +16,9 @@ export const nestedFolders: Attack = {
   name: 'nested-folders',
   finding: 5,
   what: 'Bob nests 3,000 folders and deletes his sandbox; the service is restarted.',
-  expected: everywhere(held('the files are gone when the log says so, and sandboxes start after a restart')),
+  expected: onOneMachine(
+    held('the files are gone when the log says so, and sandboxes start after a restart'),
+  ),
   timeoutMs: 180_000,
   run: async (world) => {
     const { alice, bob } = world;

@@ -3,6 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { type Attack, held, notPromised } from '../attack.js';
 import { Bystander } from '../support/bystander.js';
 import { connectFrom, type Target } from '../support/connecting.js';
+import { clusterEnforcesPolicies } from '../support/attacked-cluster.js';
 
 /** Where clouds answer with the machine's credentials. */
 const METADATA: Target[] = [
@@ -22,6 +23,9 @@ export const privateAddresses: Attack = {
     docker: notPromised(
       'containers reach what their machine reaches; docs/operations.md has rules for its firewall',
     ),
+    kubernetes: clusterEnforcesPolicies
+      ? held('the policy of the installation lets pods out to public addresses and the service only')
+      : notPromised('the network of this cluster enforces no policies (SLIPWAY_TEST_POLICIES)'),
   },
   run: async ({ bob }) => {
     const lent = LENT.filter((address) => lend(address));

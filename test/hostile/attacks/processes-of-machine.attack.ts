@@ -31,6 +31,7 @@ export const processesOfMachine: Attack = {
     process: held('it sees its own processes only, and ends no other'),
     unwrapped: notPromised('command lines of all processes are visible; under root their users differ'),
     docker: held('it sees its own processes only, and ends no other'),
+    kubernetes: held('it sees its own processes only, and ends no other'),
   },
   run: async (world) => {
     const { alice, bob, service } = world;

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { shell } from '../../system/journeys/support/script.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, onOneMachine, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';
 
@@ -28,7 +28,7 @@ export const readersThatStall: Attack = {
   name: 'readers-that-stall',
   finding: 'not tried',
   what: 'Bob has his agent print 100,000 lines, and opens streams and WebSockets of its events that he never reads.',
-  expected: everywhere(held('he gets his share of places, and what he does not read stays where it was')),
+  expected: onOneMachine(held('he gets his share of places, and what he does not read stays where it was')),
   timeoutMs: 180_000,
   run: async (world) => {
     const { bob } = world;

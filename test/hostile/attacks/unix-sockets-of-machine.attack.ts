@@ -35,6 +35,7 @@ export const unixSocketsOfMachine: Attack = {
     process: held('it reaches none that a program outside of its sandbox listens on'),
     unwrapped: notPromised("the machine's own permissions decide"),
     docker: held('it reaches none that a program outside of its sandbox listens on'),
+    kubernetes: held('it reaches none that a program outside of its sandbox listens on'),
   },
   run: async ({ bob, dataDir }) => {
     const name = `hostile-${randomBytes(6).toString('hex')}.sock`;

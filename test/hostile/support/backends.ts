@@ -5,6 +5,7 @@ import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../src/v1/sandboxes/backend
 import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
 import { bridgeAddress } from '../../support/engine-address.js';
 import type { AttackedBackend } from '../attack.js';
+import { missingForCluster, openCluster } from './attacked-cluster.js';
 
 const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
 const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? 'slipway-agent-server';
@@ -16,6 +17,10 @@ export interface BackendSetup {
   environment: Record<string, string>;
   /** An address of this machine at which agent servers reach the model and the git server. */
   host: string;
+  /** Further variables, others for each process of the service. */
+  ofProcess?: () => Promise<Record<string, string>>;
+  /** Removes what was made for the attacks. */
+  close?: () => Promise<void>;
 }
 
 /** Why a backend cannot be attacked on this machine; null: it can. */
@@ -30,6 +35,8 @@ export async function missingFor(backend: AttackedBackend): Promise<string | nul
       return null;
     case 'docker':
       return missingForDocker();
+    case 'kubernetes':
+      return missingForCluster();
   }
 }
 
@@ -50,6 +57,8 @@ export async function setupOf(backend: AttackedBackend): Promise<BackendSetup> {
         },
         host: await hostOfContainers(),
       };
+    case 'kubernetes':
+      return openCluster();
   }
 }
 

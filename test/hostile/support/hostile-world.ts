@@ -6,7 +6,8 @@ import { ApiClient } from '../../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import type { AttackedBackend } from '../attack.js';
 import { until } from '../../support/until.js';
-import { hasContainer, removeContainers, setupOf } from './backends.js';
+import { podOfSandbox } from './attacked-cluster.js';
+import { type BackendSetup, hasContainer, removeContainers, setupOf } from './backends.js';
 import { Tenant } from './tenant.js';
 
 /** Settings of a service that an attack has for itself. */
@@ -24,6 +25,7 @@ export class HostileWorld {
   private constructor(
     readonly backend: AttackedBackend,
     private readonly journey: JourneyWorld,
+    private readonly setup: BackendSetup,
     private readonly environment: Record<string, string>,
     private readonly nodeArgs: string[],
     private current: ServiceProcess,
@@ -35,12 +37,12 @@ export class HostileWorld {
     const nodeArgs = options.nodeArgs ?? [];
     const journey = await JourneyWorld.open({ embedded: true, host: setup.host });
     try {
-      const service = await journey.start(environment, nodeArgs);
-      const world = new HostileWorld(backend, journey, environment, nodeArgs, service);
+      const service = await journey.start({ ...environment, ...(await setup.ofProcess?.()) }, nodeArgs);
+      const world = new HostileWorld(backend, journey, setup, environment, nodeArgs, service);
       world.tenants = await world.createTenants();
       return world;
     } catch (error) {
-      await closeJourney(backend, journey);
+      await closeJourney(backend, journey, setup);
       throw error;
     }
   }
@@ -105,11 +107,7 @@ export class HostileWorld {
    */
   async pauseWhole(tenant: Tenant): Promise<void> {
     await tenant.pause();
-    await until(async () =>
-      this.backend === 'docker'
-        ? !(await hasContainer(this.instanceId, tenant.sandboxId))
-        : this.sandboxProcesses(tenant.sandboxId).length === 0,
-    );
+    await until(async () => !(await this.runs(tenant.sandboxId)));
   }
 
   /** A user without a sandbox, with the model in the settings. */
@@ -141,13 +139,15 @@ export class HostileWorld {
     } else {
       await this.journey.stop(this.current);
     }
-    this.current = await this.journey.start(this.environment, this.nodeArgs);
+    const ofProcess = await this.setup.ofProcess?.();
+    this.current = await this.journey.start({ ...this.environment, ...ofProcess }, this.nodeArgs);
   }
 
   /** One more replica on the same database and folder, which ends with the world. Tenants keep speaking to the first. */
   async replica({ environment = {}, nodeArgs = [] }: ApartOptions = {}): Promise<ServiceProcess> {
     const { url } = this.journey;
-    const service = await this.journey.start({ ...this.environment, ...environment }, [
+    const ofProcess = await this.setup.ofProcess?.();
+    const service = await this.journey.start({ ...this.environment, ...ofProcess, ...environment }, [
       ...this.nodeArgs,
       ...nodeArgs,
     ]);
@@ -183,13 +183,25 @@ export class HostileWorld {
   }
 
   async close(): Promise<void> {
-    await closeJourney(this.backend, this.journey);
+    await closeJourney(this.backend, this.journey, this.setup);
   }
 
   private async createTenants(): Promise<[Tenant, Tenant]> {
     const create = async (name: string) => Tenant.create(name, await this.journey.createUser());
     // One after the other: an old engine sometimes refuses one of two containers that start at the same moment.
     return [await create('Alice'), await create('Bob')];
+  }
+
+  private async runs(sandboxId: string): Promise<boolean> {
+    switch (this.backend) {
+      case 'docker':
+        return hasContainer(this.instanceId, sandboxId);
+      case 'kubernetes':
+        return (await podOfSandbox(this.instanceId, sandboxId)) !== null;
+      case 'process':
+      case 'unwrapped':
+        return this.sandboxProcesses(sandboxId).length > 0;
+    }
   }
 
   private tenant(index: 0 | 1): Tenant {
@@ -200,10 +212,15 @@ export class HostileWorld {
   }
 }
 
-async function closeJourney(backend: AttackedBackend, journey: JourneyWorld): Promise<void> {
+async function closeJourney(
+  backend: AttackedBackend,
+  journey: JourneyWorld,
+  setup: BackendSetup,
+): Promise<void> {
   // Attacks may show whatever they like; journeys look for secrets.
   await journey.close({ secretsMayShow: true });
   if (backend === 'docker') {
     await removeContainers(journey.instanceId);
   }
+  await setup.close?.();
 }

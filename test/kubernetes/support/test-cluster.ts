@@ -53,9 +53,10 @@ export class TestCluster {
     this.objects = config.makeApiClient(CustomObjectsApi);
   }
 
-  static async open(): Promise<TestCluster> {
+  /** @param kubeconfig of an administrator */
+  static async open(kubeconfig = CLUSTER): Promise<TestCluster> {
     const config = new KubeConfig();
-    config.loadFromFile(CLUSTER);
+    config.loadFromFile(kubeconfig);
     const { items } = await config.makeApiClient(CoreV1Api).listNode();
     const nodes = items.flatMap(({ status }) => status?.addresses ?? []);
     const shared = await firstOwnAddress(
@@ -141,7 +142,7 @@ export class TestCluster {
   private async address(): Promise<Parameters<typeof ApiServerProxy.start>[0]> {
     const cluster = this.config.getCurrentCluster();
     if (cluster === null) {
-      throw new Error(`${CLUSTER} names no cluster`);
+      throw new Error('the kubeconfig names no cluster');
     }
     const { server, caData, caFile, skipTLSVerify } = cluster;
     const ca = caData ? Buffer.from(caData, 'base64') : caFile ? await readFile(caFile) : undefined;
