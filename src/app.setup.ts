@@ -14,6 +14,7 @@ import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
 import { ConnectionDrain } from './common/requests/connection-drain.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
+import { LoadShedding } from './common/requests/load-shedding.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import type { Middleware } from './common/requests/middleware.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
@@ -91,6 +92,9 @@ export function configureApp(app: NestExpressApplication): void {
   app.get(WebSocketRouter).attach(server, hosts);
   app.get(AgentServerPorts).handTo(server);
   app.use(agentServers.middleware());
+  const shedding = new LoadShedding(http.maxRequestsInFlight);
+  programMetrics.showRequestsUnderWay(() => shedding.underWay);
+  app.use(shedding.middleware());
   if (http.webAppFolder !== null) {
     app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));
   }

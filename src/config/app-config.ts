@@ -67,6 +67,14 @@ export class HttpConfig {
   })
   rateLimitPerMinute: number;
 
+  /** Requests that one process works on at once, streams aside; 0: unlimited. */
+  @IntegerVariable('MAX_REQUESTS_IN_FLIGHT', {
+    default: '1000',
+    minimum: 0,
+    message: 'must be a whole number, 0 to switch the limit off',
+  })
+  maxRequestsInFlight: number;
+
   /** Seconds between saying that this replica is not ready and closing its listener. */
   @IntegerVariable('SHUTDOWN_DELAY_SECONDS', {
     default: '0',

@@ -59,6 +59,16 @@ export class ProgramMetrics implements OnModuleInit {
     });
   }
 
+  /** @param read the requests that are being worked on */
+  showRequestsUnderWay(read: () => number): void {
+    this.metrics.addSamples({
+      name: 'slipway_http_requests_in_flight',
+      help: 'Requests that are being worked on, streams aside',
+      labels: [],
+      read: async () => [{ labels: {}, value: read() }],
+    });
+  }
+
   problemSent(code: ErrorCode): void {
     this.problems.record({ code });
   }

@@ -17,6 +17,7 @@ export const ERROR_CODES = [
   'sandbox_not_running',
   'upstream_error',
   'unavailable',
+  'overloaded',
   'storage_full',
   'internal',
 ] as const;

@@ -48,7 +48,8 @@ const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
   503: {
     code: 'unavailable',
     detail: 'The database cannot be reached at the moment; try again.',
-    description: 'Not available at the moment; `storage_full`: the disk of the database is full',
+    description:
+      'Not available at the moment; `overloaded`: too many requests are under way; `storage_full`: the disk of the database is full',
   },
   504: {
     code: 'upstream_error',

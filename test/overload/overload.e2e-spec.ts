@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { request as startRequest } from 'node:http';
+import { MetricsServer } from '../../src/metrics/metrics.server.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+const SETTINGS = '/api/settings';
+let service: TestApp;
+
+beforeAll(async () => {
+  service = await createTestApp({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: '0' });
+  await fetch(`${service.url}${SETTINGS}`, {
+    method: 'POST',
+    headers: { ...service.user.headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ language: 'en' }),
+  });
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+const get = (path: string): Promise<Response> =>
+  fetch(`${service.url}${path}`, { headers: service.user.headers });
+
+async function metrics(): Promise<string> {
+  const port = service.app.get(MetricsServer).port ?? 0;
+  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+}
+
+it('refuses what comes on top of the requests under way, and answers again after them', async () => {
+  const { first } = await service.dataSource.transaction(async (manager) => {
+    await manager.query('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE');
+    const waiting = get(SETTINGS);
+    await until(async () => (await metrics()).includes('slipway_http_requests_in_flight 1'));
+
+    const refused = await get('/api/v1/sandboxes/search');
+    expect([refused.status, await refused.json()]).toEqual([
+      503,
+      expect.objectContaining({ code: 'overloaded', status: 503 }),
+    ]);
+    expect(['1', '2', '3']).toContain(refused.headers.get('retry-after'));
+    expect((await get('/health/live')).status).toBe(200);
+    expect((await get('/health/ready')).status).toBe(200);
+    // Streams have limits of their own; this one has no conversation.
+    const stream = await get('/api/v1/conversation/0123456789abcdef0123456789abcdef/events/stream?after=0');
+    expect(stream.status).not.toBe(503);
+    return { first: waiting };
+  });
+
+  expect((await first).status).toBe(200);
+  expect((await get(SETTINGS)).status).toBe(200);
+  const counted = await metrics();
+  expect(counted).toContain('slipway_http_problems_total{code="overloaded"} 1');
+  expect(counted).toContain('slipway_http_requests_in_flight 0');
+});
+
+it('keeps no place for a client that has gone, or whose body does not arrive', async () => {
+  const stalled = startRequest(`${service.url}${SETTINGS}`, {
+    method: 'POST',
+    headers: { ...service.user.headers, 'content-type': 'application/json', 'content-length': '20' },
+  });
+  stalled.on('error', () => undefined);
+  stalled.write('{"language"');
+  expect((await get(SETTINGS)).status).toBe(200);
+  stalled.destroy();
+
+  await service.dataSource.transaction(async (manager) => {
+    await manager.query('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE');
+    const controller = new AbortController();
+    const gone = fetch(`${service.url}${SETTINGS}`, {
+      headers: service.user.headers,
+      signal: controller.signal,
+    });
+    await until(async () => (await metrics()).includes('slipway_http_requests_in_flight 1'));
+    controller.abort();
+    await expect(gone).rejects.toThrow(/abort/i);
+    await until(async () => (await get('/api/v1/sandboxes/search')).status === 200);
+  });
+});
