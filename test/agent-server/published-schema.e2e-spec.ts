@@ -295,6 +295,7 @@ const SENDERS: Record<string, Sender | string> = {
   'AgentServerWatch.notify': SOCKET,
   'AgentServerWatch.end': SOCKET,
   'AgentServerWatch.ping': SOCKET,
+  'AgentServerWatch.report': 'sends nothing',
   'AgentServerWatch.slowDown': 'sends nothing',
   'AgentServerWatch.clearTimers': 'sends nothing',
   'ConversationWorkspaceService.file': {
