@@ -128,7 +128,12 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     const client = await started(harness.launch());
     await client.run('for i in 1 2 3; do (sleep 0 & exec true); done');
     const zombies = 'grep -l "^State:.Z" /proc/[0-9]*/status 2>/dev/null | wc -l';
-    await until(async () => (await client.run(zombies)).stdout === '0\n');
+    let left = '';
+    await until(async () => {
+      left = (await client.run(zombies)).stdout;
+      return left === '0\n';
+    });
+    expect(left).toBe('0\n');
   });
 
   it('runs a stock agent server, which has its key in a variable', async () => {
