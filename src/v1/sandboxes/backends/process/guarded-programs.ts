@@ -60,6 +60,8 @@ export class GuardedPrograms implements GuardedSandboxes {
   async #sum(id: string, unit: '-k' | '--inodes'): Promise<number | null> {
     const { root } = new SandboxFiles(this.options.folder, id).paths;
     const output = await run('du', ['-s', unit, '-x', '--', root], {
+      // Ours has keys in it, which the environment of a process shows.
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' },
       timeout: MEASURE_TIMEOUT_MS,
       killSignal: 'SIGKILL',
     })

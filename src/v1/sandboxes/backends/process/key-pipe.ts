@@ -23,7 +23,7 @@ export function sessionKeyLine(sessionKey: string): string {
 export async function createKeyPipe(file: string): Promise<void> {
   await rm(file, { force: true });
   try {
-    await run('mkfifo', ['-m', '600', file], { timeout: MKFIFO_TIMEOUT_MS });
+    await run('mkfifo', ['-m', '600', file], { timeout: MKFIFO_TIMEOUT_MS, env: { PATH: '/usr/bin:/bin' } });
   } catch (error) {
     throw new SandboxBackendError('The sandbox cannot be started: its key pipe cannot be made.', {
       cause: error,
