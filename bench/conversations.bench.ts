@@ -32,8 +32,12 @@ const BETWEEN_STARTS_MS = 500;
 const MAX_RESPONSE_MS = 15;
 const CONVERSATIONS = 4;
 const MESSAGES_PER_CONVERSATION = 4;
-const MAX_EVENT_DELAY_MS = 50;
+const MAX_EVENT_DELAY_MS = { first: 10, later: 5 };
+const ALONE_STARTS = 5;
+const MAX_READY_MS = 350;
 const CONCURRENT_STARTS = 20;
+const MAX_CONCURRENT_MS = 5_000;
+const MAX_SANDBOX_MB = 40;
 const SEVERAL_POLL_MS = 50;
 const SANDBOX_ROWS = 100;
 const CONVERSATION_ROWS = 1_000;
@@ -56,8 +60,8 @@ export async function benchConversations(): Promise<Outcome[]> {
       const events = `conversation_id__eq=${await insertEvents(service, EVENT_ROWS)}`;
       return [
         response,
-        stream,
-        concurrent,
+        ...stream,
+        ...concurrent,
         await pageOutcome(reader, 'a page of 100 out of 1,000 conversations', search),
         await readOutcome(
           reader,
@@ -108,7 +112,7 @@ async function streamOutcome({
   keys: [key],
   clients: [client],
   database,
-}: SandboxService): Promise<Outcome> {
+}: SandboxService): Promise<Outcome[]> {
   const first: number[] = [];
   const later: number[] = [];
   for (let round = 1; round <= CONVERSATIONS; round += 1) {
@@ -131,12 +135,15 @@ async function streamOutcome({
   print(
     `  events of the agent on the stream: first ${spread(first, 0)} ms, later ones ${spread(later, 0)} ms`,
   );
-  return {
-    what: 'first event of the agent on the stream, after it was written',
-    target: `<= ${MAX_EVENT_DELAY_MS} ms`,
-    measured: `${spread(first, 0)} ms (later ones ${spread(later, 0)} ms)`,
-    reached: median(first) <= MAX_EVENT_DELAY_MS,
-  };
+  return Object.entries({ first, later }).map(([which, delays]) => {
+    const target = which === 'first' ? MAX_EVENT_DELAY_MS.first : MAX_EVENT_DELAY_MS.later;
+    return {
+      what: `${which} events of the agent on the stream, after they were written`,
+      target: `<= ${target} ms`,
+      measured: `${spread(delays, 0)} ms`,
+      reached: median(delays) <= target,
+    };
+  });
 }
 
 /** How long the agent's messages took to arrive, milliseconds. */
@@ -148,15 +155,20 @@ function agentDelays({ events }: EventStream): number[] {
   });
 }
 
-async function concurrentOutcome(service: SandboxService): Promise<Outcome> {
+async function concurrentOutcome(service: SandboxService): Promise<Outcome[]> {
   const {
     clients: [client],
     database,
     dataDir,
     pid,
   } = service;
-  const alone = await readyAfter(service, 1);
-  await removeSandboxes(client, database);
+  const each: number[] = [];
+  for (let round = 1; round <= ALONE_STARTS; round += 1) {
+    each.push((await readyAfter(service, 1)).ms);
+    await removeSandboxes(client, database);
+    await delay(BETWEEN_STARTS_MS);
+  }
+  const alone = median(each);
   const { ms, conversations } = await readyAfter(service, CONCURRENT_STARTS);
   await untilFinished(client, conversations);
   const trees = await Promise.all(
@@ -178,12 +190,28 @@ async function concurrentOutcome(service: SandboxService): Promise<Outcome> {
     );
   }
   await removeSandboxes(client, database);
-  return {
-    what: `${CONCURRENT_STARTS} conversations started at once are READY (and per start, against one alone)`,
-    target: 'all',
-    measured: `${conversations.length} after ${(ms / 1000).toFixed(1)} s (x${(ms / CONCURRENT_STARTS / alone.ms).toFixed(2)} of ${(alone.ms / 1000).toFixed(1)} s)${known.length > 0 ? `, PSS ${median(known.map(({ pss }) => pss)).toFixed(0)} MB each` : ''}`,
-    reached: conversations.length === CONCURRENT_STARTS,
-  };
+  const outcomes = [
+    {
+      what: 'one conversation alone is READY, from its request',
+      target: `<= ${MAX_READY_MS} ms`,
+      measured: `${alone.toFixed(0)} ms`,
+      reached: alone <= MAX_READY_MS,
+    },
+    {
+      what: `${CONCURRENT_STARTS} conversations started at once are READY (and per start, against one alone)`,
+      target: `all, <= ${MAX_CONCURRENT_MS / 1000} s`,
+      measured: `${conversations.length} after ${(ms / 1000).toFixed(1)} s (x${(ms / CONCURRENT_STARTS / alone).toFixed(2)})`,
+      reached: conversations.length === CONCURRENT_STARTS && ms <= MAX_CONCURRENT_MS,
+    },
+  ];
+  if (known.length === 0) {
+    return outcomes;
+  }
+  const memory = median(known.map(({ pss }) => pss));
+  const isSmall = memory <= MAX_SANDBOX_MB;
+  const what = 'memory of a sandbox after its run, its share of common pages (PSS)';
+  const measured = `${memory.toFixed(0)} MB`;
+  return [...outcomes, { what, target: `<= ${MAX_SANDBOX_MB} MB`, measured, reached: isSmall }];
 }
 
 async function readyAfter(

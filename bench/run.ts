@@ -3,6 +3,7 @@ import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
 import { benchListings } from './listings.bench.js';
+import { benchLoad } from './load.bench.js';
 import { benchPassThrough } from './pass-through.bench.js';
 import { benchRunning } from './running.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
@@ -25,6 +26,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   running: benchRunning,
   warm: benchWarm,
   streams: benchStreams,
+  load: benchLoad,
   listings: benchListings,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,

@@ -13,8 +13,9 @@ import { withFolder } from './support/fixtures.js';
 const LATENCY_MS = 150;
 /** Round trips on the critical path of a cold response. Bitbucket's fourth is the redirect of `/conflicts`. */
 const ROUND_TRIPS: Record<BenchProvider, number> = { github: 1, gitlab: 1, bitbucket: 4 };
-const MAX_COLD_RATIO = 1.2;
-const MAX_WARM_MS = 3;
+const MAX_COLD_RATIO = 1.08;
+/** Against a route that does nothing. */
+const MAX_WARM_RATIO = 2;
 const WARM_UPS = 2;
 const COLD_RUNS = 7;
 const WARM_RUNS = 400;
@@ -98,10 +99,10 @@ async function warmOutcome(client: HttpClient): Promise<Outcome> {
     `  warm: median ${median(warm).toFixed(2)} ms, /health/live ${median(nothing).toFixed(2)} ms, ratio ${ratio.toFixed(1)}`,
   );
   return {
-    what: 'warm suggested tasks, median (and against /health/live)',
-    target: `< ${MAX_WARM_MS} ms`,
-    measured: `${median(warm).toFixed(2)} ms (x${ratio.toFixed(1)})`,
-    reached: median(warm) < MAX_WARM_MS,
+    what: 'warm suggested tasks against /health/live, medians',
+    target: `<= ${MAX_WARM_RATIO}`,
+    measured: `${ratio.toFixed(1)} (${median(warm).toFixed(2)} ms)`,
+    reached: ratio <= MAX_WARM_RATIO,
   };
 }
 
