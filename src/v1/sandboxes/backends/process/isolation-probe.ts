@@ -69,16 +69,14 @@ export async function probeNetwork(
     const wrapper = await programWrapper(options, { ...platform, network }, paths, user, rules);
     const marker = sandboxMarker(options.instanceId, path.basename(paths.root));
     const command = [...wrapper, '/bin/sh', '-c', AWAIT_NETWORK, 'await', NETWORK_INTERFACE];
-    const { pid, failure } = startProbe(command, { marker });
-    const ended = new AbortController();
-    void failure.then(() => ended.abort());
+    const { pid, ended, failure } = startProbe(command, { marker });
     try {
       if (pid !== undefined) {
-        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: ended.signal });
+        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: ended });
       }
       return await failure;
     } catch (error) {
-      if (ended.signal.aborted) {
+      if (ended.aborted) {
         // The program may have seen the interface, and ended, before slirp4netns said that it is done.
         return await failure;
       }
@@ -148,6 +146,8 @@ interface ProbeOptions {
 interface StartedProbe {
   /** Undefined when the program cannot be run. */
   pid: number | undefined;
+  /** Aborted when it has ended, before what it left behind is killed. */
+  ended: AbortSignal;
   /** Why it failed; null: it did not. */
   failure: Promise<string | null>;
 }
@@ -165,7 +165,9 @@ function startProbe([program = '', ...args]: string[], { marker, ...identity }: 
     killSignal: 'SIGKILL',
   });
   closeSync(reports);
-  return { pid: child.pid, failure: failureOf(child, marker) };
+  const ended = new AbortController();
+  child.once('exit', () => ended.abort());
+  return { pid: child.pid, ended: ended.signal, failure: failureOf(child, marker) };
 }
 
 async function failureOf(child: ChildProcess, marker: string): Promise<string | null> {
