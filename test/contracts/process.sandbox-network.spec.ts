@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -113,6 +113,15 @@ describeNetwork('the network of a process sandbox', () => {
         ip('netns', 'delete', name);
       }
     });
+
+    it('is found to work also when the probe sees its interface before slirp4netns says that it is done', async () => {
+      const slow = await slowSlirp4netns(path.dirname(harness.options.folder));
+      const { environment } = harness.options;
+      const network = { mode: 'isolated', allow: [] } as const;
+      await expect(
+        harness.reopen({ network, environment: { ...environment, PATH: `${slow}:${environment['PATH']}` } }),
+      ).resolves.toBeDefined();
+    });
   });
 
   it('leads no further for sockets that name their device or send no further than the network', async () => {
@@ -185,6 +194,18 @@ describeNetwork('the network of a process sandbox', () => {
     await expect(harness.reopen({ network, isolation: 'none' })).rejects.toThrow(/SANDBOX_NETWORK=isolated/);
   });
 });
+
+/** A folder with a stand-in for slirp4netns that makes the interface and never says that it is done. */
+async function slowSlirp4netns(below: string): Promise<string> {
+  const folder = await mkdtemp(path.join(below, 'slow-'));
+  const script = `#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+nsenter --net="$1" ip tuntap add dev "$2" mode tap
+exec sleep 60
+`;
+  await writeFile(path.join(folder, 'slirp4netns'), script, { mode: 0o755 });
+  return folder;
+}
 
 /** This machine's IPv4 addresses besides loopback. */
 function ownAddresses(): string[] {
