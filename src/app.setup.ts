@@ -17,6 +17,7 @@ import { cutUnreadBody } from './common/requests/json-body.js';
 import { LoadShedding } from './common/requests/load-shedding.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import type { Middleware } from './common/requests/middleware.js';
+import { RequestEntrance } from './common/requests/request-entrance.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
@@ -26,7 +27,6 @@ import { Metrics } from './metrics/metrics.js';
 import { ProgramMetrics } from './metrics/program.metrics.js';
 import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
 import { requestSpansMiddleware } from './telemetry/request-spans.middleware.js';
-import { AgentServerEntrance } from './v1/sandbox-proxy/agent-server.entrance.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
 import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
@@ -71,9 +71,12 @@ export function configureApp(app: NestExpressApplication): void {
   const programMetrics = app.get(ProgramMetrics);
   const problems = new ProblemFilter((code) => programMetrics.problemSent(code));
   const first = firstSteps(app, hosts);
-  new AgentServerEntrance({
-    proxy: agentServers,
+  const shedding = new LoadShedding(http.maxRequestsInFlight);
+  programMetrics.showRequestsUnderWay(() => shedding.underWay);
+  new RequestEntrance({
     steps: [...first, securityHeadersMiddleware],
+    handlerOf: (request) =>
+      agentServers.handlerOf(request) ?? (ports.isFor(request) ? null : shedding.handlerOf(request)),
     refuse: (error, request, response) => problems.respond(error, request, response),
   }).attach(server, app.getHttpAdapter().getInstance());
   first.forEach((step) => app.use(step));
@@ -92,8 +95,6 @@ export function configureApp(app: NestExpressApplication): void {
   app.get(WebSocketRouter).attach(server, hosts);
   app.get(AgentServerPorts).handTo(server);
   app.use(agentServers.middleware());
-  const shedding = new LoadShedding(http.maxRequestsInFlight);
-  programMetrics.showRequestsUnderWay(() => shedding.underWay);
   app.use(shedding.middleware());
   if (http.webAppFolder !== null) {
     app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));

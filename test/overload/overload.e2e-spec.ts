@@ -5,10 +5,15 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 
 const SETTINGS = '/api/settings';
+const PAGE = 'https://app.example.com';
 let service: TestApp;
 
 beforeAll(async () => {
-  service = await createTestApp({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: '0' });
+  service = await createTestApp({
+    MAX_REQUESTS_IN_FLIGHT: '1',
+    METRICS_PORT: '0',
+    CORS_ORIGINS: PAGE,
+  });
   await fetch(`${service.url}${SETTINGS}`, {
     method: 'POST',
     headers: { ...service.user.headers, 'content-type': 'application/json' },
@@ -20,8 +25,8 @@ afterAll(async () => {
   await service.close();
 });
 
-const get = (path: string): Promise<Response> =>
-  fetch(`${service.url}${path}`, { headers: service.user.headers });
+const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(`${service.url}${path}`, { headers: { ...service.user.headers, ...headers } });
 
 async function metrics(): Promise<string> {
   const port = service.app.get(MetricsServer).port ?? 0;
@@ -40,6 +45,11 @@ it('refuses what comes on top of the requests under way, and answers again after
       expect.objectContaining({ code: 'overloaded', status: 503 }),
     ]);
     expect(['1', '2', '3']).toContain(refused.headers.get('retry-after'));
+    expect(refused.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(refused.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    // A page from elsewhere has to be able to read why.
+    const ofPage = await get('/api/v1/sandboxes/search', { origin: PAGE });
+    expect([ofPage.status, ofPage.headers.get('access-control-allow-origin')]).toEqual([503, PAGE]);
     expect((await get('/health/live')).status).toBe(200);
     expect((await get('/health/ready')).status).toBe(200);
     // Streams have limits of their own; this one has no conversation.
@@ -51,7 +61,7 @@ it('refuses what comes on top of the requests under way, and answers again after
   expect((await first).status).toBe(200);
   expect((await get(SETTINGS)).status).toBe(200);
   const counted = await metrics();
-  expect(counted).toContain('slipway_http_problems_total{code="overloaded"} 1');
+  expect(counted).toContain('slipway_http_problems_total{code="overloaded"} 2');
   expect(counted).toContain('slipway_http_requests_in_flight 0');
 });
 

@@ -3,7 +3,7 @@ import { DomainError } from '../errors/domain-error.js';
 import { mayHaveBody } from './json-body.js';
 import type { Middleware } from './middleware.js';
 
-/** Requests under way are over by then, and clients that all come back at once would be refused again. */
+/** By then the requests under way are over; clients that all come back at once would be refused again. */
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
 /** Probes have to be answered above all while there is much to do; streams last for hours and cost little. */
 const EXEMPT = /^\/(?:health|health\/live|health\/ready|ready|alive)$|\/events\/stream$/;
@@ -29,13 +29,19 @@ export class LoadShedding {
     return this.#underWay;
   }
 
+  /** Refuses a request before Express takes it; null: it is not to be refused. */
+  handlerOf(request: IncomingMessage): (() => Promise<never>) | null {
+    return this.#isReached && !isExempt(request) ? () => Promise.reject(overloaded()) : null;
+  }
+
+  /** Counts requests, and refuses those that the entrance leaves to Express; precedes all that works on them. */
   middleware(): Middleware {
     return (request, response, next) => {
       if (this.#limit === 0 || isExempt(request)) {
         next();
         return;
       }
-      if (this.#underWay >= this.#limit) {
+      if (this.#isReached) {
         next(overloaded());
         return;
       }
@@ -46,6 +52,10 @@ export class LoadShedding {
       }
       next();
     };
+  }
+
+  get #isReached(): boolean {
+    return this.#limit > 0 && this.#underWay >= this.#limit;
   }
 
   #count(response: ServerResponse): void {

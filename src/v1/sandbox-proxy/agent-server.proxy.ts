@@ -51,16 +51,24 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     return this.addresses.find(request);
   }
 
-  /** Middleware for the requests that `AgentServerEntrance` leaves; must precede anything that reads bodies. */
+  /** What responds to a request for an agent server; null: it is for somebody else. */
+  handlerOf(
+    request: IncomingMessage,
+  ): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | null {
+    const address = this.addresses.find(request);
+    return address === null ? null : async (same, response) => await this.forward(same, response, address);
+  }
+
+  /** Middleware for the requests that `RequestEntrance` leaves; must precede anything that reads bodies. */
   middleware(): RequestHandler {
     // Express 5 passes a rejection on to the error handlers.
     return async (request: Request, response: Response, next: NextFunction) => {
-      const address = this.addresses.find(request);
-      if (!address) {
+      const handler = this.handlerOf(request);
+      if (handler === null) {
         next();
         return;
       }
-      await this.forward(request, response, address);
+      await handler(request, response);
     };
   }
 
@@ -92,7 +100,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
    *
    * @throws DomainError where that is not possible
    */
-  async forward(
+  private async forward(
     request: IncomingMessage,
     response: ServerResponse,
     address: AgentServerAddress,

@@ -1,0 +1,57 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { type Middleware, runMiddleware } from './middleware.js';
+
+/** Responds to a request, or rejects with the reason why not. */
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+interface EntranceOptions {
+  /** What every request goes through first. */
+  steps: readonly Middleware[];
+  /** What responds to a request without Express; null leaves it to Express. */
+  handlerOf: (request: IncomingMessage) => Handler | null;
+  /** Responds to a request that failed. */
+  refuse: (error: unknown, request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/**
+ * Takes requests before Express does, where that would take longer over them than their handler. Those of pages from
+ * elsewhere, and the questions that browsers ask before them, are left to Express: they need the rules for origins.
+ */
+export class RequestEntrance {
+  constructor(private readonly options: EntranceOptions) {}
+
+  /** @param framework the listener that gets all other requests */
+  attach(server: Server, framework: RequestListener): void {
+    server.off('request', framework);
+    server.on('request', (request, response) => {
+      const handler = needsOriginRules(request) ? null : this.options.handlerOf(request);
+      if (handler === null) {
+        framework(request, response);
+      } else {
+        this.take(handler, request, response);
+      }
+    });
+  }
+
+  private take(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
+    runMiddleware(this.options.steps, request, response, (error) => {
+      if (error === undefined) {
+        void this.handle(handler, request, response);
+      } else {
+        this.options.refuse(error, request, response);
+      }
+    });
+  }
+
+  private async handle(handler: Handler, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await handler(request, response);
+    } catch (error) {
+      this.options.refuse(error, request, response);
+    }
+  }
+}
+
+function needsOriginRules({ headers, method }: IncomingMessage): boolean {
+  return headers.origin !== undefined || method === 'OPTIONS';
+}
