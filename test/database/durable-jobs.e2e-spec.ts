@@ -59,6 +59,13 @@ describe('DurableJobs', () => {
   const send = (app: INestApplicationContext, name: string): Promise<void> =>
     app.get(DataSource).transaction((manager) => app.get(DurableJobs).send(manager, QUEUE.name, { name }));
 
+  const jobs = async (app: INestApplicationContext, queue: string): Promise<string[]> => {
+    const rows = await app
+      .get(DataSource)
+      .query<{ state: string }[]>('SELECT state FROM pgboss.job WHERE name = $1', [queue]);
+    return rows.map(({ state }) => state);
+  };
+
   it('does what was committed, and nothing of what was not', async () => {
     const done: unknown[] = [];
     const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
@@ -217,5 +224,45 @@ describe('DurableJobs', () => {
     });
 
     expect([attempts, done]).toEqual([2, [{ name: 'Ada' }]]);
+  });
+
+  describe('while the database is away', () => {
+    // As a handler sees it that wraps what it caught.
+    const outage = (): Error =>
+      new Error('it did not work', { cause: new Error('Connection terminated unexpectedly') });
+
+    it('tries a job again without counting the attempt', async () => {
+      let attempts = 0;
+      const app = await start([
+        [
+          { ...QUEUE, retryDelaySeconds: 0 },
+          () => {
+            attempts += 1;
+            return attempts <= 3 ? Promise.reject(outage()) : Promise.resolve();
+          },
+        ],
+        [{ ...DEAD, pollMs: 50 }, () => Promise.reject(new Error('nothing was to be given up'))],
+      ]);
+
+      await send(app, 'Ada');
+      await until(
+        async () => attempts === 4 && (await jobs(app, QUEUE.name)).every((state) => state === 'completed'),
+      );
+
+      expect(await jobs(app, DEAD.name)).toEqual([]);
+    });
+
+    it('gives a job up that fails so again and again', async () => {
+      const dead: unknown[] = [];
+      const app = await start([
+        [{ ...QUEUE, retryDelaySeconds: 0 }, () => Promise.reject(outage())],
+        [{ ...DEAD, pollMs: 50 }, async ({ failure }) => void dead.push(failure)],
+      ]);
+
+      await send(app, 'Ada');
+      await until(() => dead.length > 0);
+
+      expect(dead).toEqual(['it did not work']);
+    });
   });
 });

@@ -31,6 +31,11 @@ export class Tally {
     return this.#faults.length;
   }
 
+  /** When the last damage was undone; Infinity while some is done, 0 before any. As `performance.now()`. */
+  get undamagedSince(): number {
+    return Math.max(0, ...this.#faults.map(({ to }) => to));
+  }
+
   /** @param what the kind of request */
   begin(what: string): number {
     this.requests += 1;

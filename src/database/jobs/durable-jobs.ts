@@ -13,7 +13,13 @@ import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
-import { type JobHandler, type JobQueue, JobQueueWorker, withTraceparent } from './job-queue.worker.js';
+import {
+  type HandBack,
+  type JobHandler,
+  type JobQueue,
+  JobQueueWorker,
+  withTraceparent,
+} from './job-queue.worker.js';
 import {
   countJobs,
   createQueue,
@@ -162,7 +168,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       return;
     }
     for (const { queue, handler } of this.handlers.values()) {
-      const handBack = (job: JobWithMetadata): Promise<void> => this.handBack(boss, queue, job);
+      const handBack: HandBack = (job, data) => this.handBack(boss, queue, job, data);
       const worker = new JobQueueWorker(boss, queue, handler, handBack, this.logger);
       this.workers.set(queue.name, worker);
       worker.start();
@@ -211,12 +217,11 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     }
   }
 
-  /** Puts a new job in the place of the old one, since an attempt that we ended ourselves does not count. */
-  private async handBack(boss: PgBoss, queue: JobQueue, job: JobWithMetadata): Promise<void> {
+  private async handBack(boss: PgBoss, queue: JobQueue, job: JobWithMetadata, data: object): Promise<void> {
     await this.dataSource.transaction(async (manager) => {
       const db = transactionDatabase(manager);
       await boss.complete(queue.name, job, null, { db });
-      await boss.send(queue.name, job.data, { db });
+      await boss.send(queue.name, data, { db });
       await this.notifications.publish(manager, CHANNEL, queue.name);
     });
   }

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
+import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { errorMessage, errorStack } from '../../common/errors/error-message.js';
-import { jsonText } from '../../common/json-access.js';
+import { jsonNumber, jsonText } from '../../common/json-access.js';
 import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tracing/tracing.js';
 
 /** A queue of jobs that survive the process that sent them. */
@@ -36,7 +37,10 @@ export interface JobAttempt {
   failure: string | null;
 }
 
-/** Does a job. When it throws, the job is tried again later. */
+/**
+ * Does a job. When it throws, the job is tried again later; that counts as an attempt, unless PostgreSQL was away, which is
+ * no fault of the job.
+ */
 export type JobHandler = (attempt: JobAttempt) => Promise<void>;
 
 /** Without a heartbeat for this long, pg-boss gives a job to another worker. Its minimum. */
@@ -46,6 +50,11 @@ const HEARTBEAT_REFRESH_SECONDS = 3;
 const NO_POLLING_SECONDS = 24 * 3600;
 /** How long `stop` waits for handlers. A job that has not ended by then is another worker's. */
 const STOP_GRACE_MS = 10_000;
+/** From then on they count as attempts: a statement that never succeeds may look like an outage. */
+const MAX_OUTAGES = 20;
+
+/** Puts a new job with the data in the place of a job, so that its attempt does not count. */
+export type HandBack = (job: JobWithMetadata, data: object) => Promise<void>;
 
 /**
  * Works on the jobs of one queue with pg-boss's workers, which fetch, settle and keep the heartbeat.
@@ -58,21 +67,14 @@ export class JobQueueWorker {
   readonly #boss: PgBoss;
   readonly #queue: JobQueue;
   readonly #handler: JobHandler;
-  readonly #handBack: (job: JobWithMetadata) => Promise<void>;
+  readonly #handBack: HandBack;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
   readonly #idle = new Set<string>();
   #workers = 0;
   #poll: NodeJS.Timeout | undefined;
 
-  /** @param handBack gives a job back without counting the attempt, because the process stops */
-  constructor(
-    boss: PgBoss,
-    queue: JobQueue,
-    handler: JobHandler,
-    handBack: (job: JobWithMetadata) => Promise<void>,
-    logger: Logger,
-  ) {
+  constructor(boss: PgBoss, queue: JobQueue, handler: JobHandler, handBack: HandBack, logger: Logger) {
     this.#boss = boss;
     this.#queue = queue;
     this.#handler = handler;
@@ -154,13 +156,45 @@ export class JobQueueWorker {
       // Nothing that pg-boss writes for this attempt counts any more.
       this.#logger.warn('job was given to another worker', { ...fields, error: errorMessage(error) });
     } else if (this.#stopping.signal.aborted) {
-      await this.#handBack(job);
+      await this.#handBack(job, job.data);
       return { id: job.id, status: 'completed' };
+    } else if (isOutage(error) && outagesOf(job) < MAX_OUTAGES) {
+      this.#logger.warn('failed to do job without database', { ...fields, error: errorMessage(error) });
+      return await this.#handBackAfterOutage(job, error);
     } else {
       this.#logger.error('failed to do job', { ...fields, stack: errorStack(error) });
     }
     return { id: job.id, status: 'failed', output: { message: errorMessage(error) } };
   }
+
+  async #handBackAfterOutage(job: JobWithMetadata, error: unknown): Promise<JobResult> {
+    const signal = AbortSignal.any([this.#stopping.signal, job.signal]);
+    const data = { ...job.data, [OUTAGES_MEMBER]: outagesOf(job) + 1 };
+    try {
+      await delay(this.#queue.retryDelaySeconds * 1000, undefined, { signal });
+      await this.#handBack(job, data);
+      return { id: job.id, status: 'completed' };
+    } catch (failure) {
+      if (!signal.aborted && isOutage(failure)) {
+        return await this.#handBackAfterOutage(job, error);
+      }
+      return await this.#settleFailure({ ...job, data }, signal.aborted ? error : failure);
+    }
+  }
+}
+
+/** Of a job's data: how many of its attempts the database has ended. */
+const OUTAGES_MEMBER = 'outages';
+
+function outagesOf({ data }: JobWithMetadata): number {
+  return jsonNumber(data, OUTAGES_MEMBER) ?? 0;
+}
+
+/** Whether PostgreSQL was away, whoever has wrapped its failure. */
+function isOutage(error: unknown): boolean {
+  return (
+    isDatabaseAway(error) || (error instanceof Error && error.cause !== undefined && isOutage(error.cause))
+  );
 }
 
 /** Of a job's data: the span that sent it. Whichever process works on it continues the trace. */
