@@ -23,6 +23,8 @@ const KEY_ID = 'bench';
 const ABSENT_HOST = 'absent-host';
 const CHANNEL = 'bench_sandbox_status';
 const STATUS_TIMEOUT_MS = 120_000;
+/** Characters; a notification has at most 8,000 bytes. */
+const MAX_DETAIL = 1_500;
 
 /** A service that can run sandboxes, and its database for inserting rows. */
 export interface SandboxService {
@@ -188,6 +190,7 @@ export async function insertEvents({ database, readerId }: SandboxService, count
 
 interface StatusRow {
   status: string;
+  status_detail: string | null;
 }
 
 /**
@@ -204,7 +207,8 @@ export class SandboxStatuses {
   static async watch(database: Client): Promise<SandboxStatuses> {
     await database.query(
       `CREATE OR REPLACE FUNCTION bench_notify_status() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_notify('${CHANNEL}', json_build_object('id', NEW.id, 'status', NEW.status)::text); RETURN NULL; END $$;
+         $$ BEGIN PERFORM pg_notify('${CHANNEL}', json_build_object(
+           'id', NEW.id, 'status', NEW.status, 'detail', left(NEW.status_detail, ${MAX_DETAIL}))::text); RETURN NULL; END $$;
        CREATE OR REPLACE TRIGGER bench_notify_status AFTER UPDATE OF status ON sandboxes
          FOR EACH ROW EXECUTE FUNCTION bench_notify_status();
        LISTEN ${CHANNEL}`,
@@ -215,25 +219,26 @@ export class SandboxStatuses {
   /** @throws Error when the sandbox fails, or does not get there within two minutes */
   async until(id: string, wanted: string): Promise<void> {
     const reached = Promise.withResolvers<void>();
-    const check = (status: string | null): void => {
+    const check = (status: string | null, detail: string | null): void => {
       if (status === wanted) {
         reached.resolve();
       } else if (status === 'ERROR') {
-        reached.reject(new Error('the sandbox failed; its row says why'));
+        reached.reject(new Error(`the sandbox failed: ${detail ?? 'its row does not say why'}`));
       }
     };
     const onNotification = ({ payload }: Notification): void => {
       const notified: unknown = JSON.parse(payload ?? 'null');
       if (jsonText(notified, 'id') === id) {
-        check(jsonText(notified, 'status'));
+        check(jsonText(notified, 'status'), jsonText(notified, 'detail'));
       }
     };
     // The status may have been reached before we listened.
     const checkRow = async (): Promise<void> => {
-      const { rows } = await this.database.query<StatusRow>('SELECT status FROM sandboxes WHERE id = $1', [
-        id,
-      ]);
-      check(rows[0]?.status ?? null);
+      const { rows } = await this.database.query<StatusRow>(
+        'SELECT status, status_detail FROM sandboxes WHERE id = $1',
+        [id],
+      );
+      check(rows[0]?.status ?? null, rows[0]?.status_detail ?? null);
     };
     const timeout = setTimeout(
       () => reached.reject(new Error(`waiting for status ${wanted} timed out`)),
