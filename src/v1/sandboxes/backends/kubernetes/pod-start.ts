@@ -9,7 +9,7 @@ import type { ClusterObjects } from './cluster-objects.js';
 import type { ObservedPod } from './observed-objects.js';
 import { type ClusterSandbox, hasEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
-import { writeToStandardInput } from './standard-input.js';
+import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 
 /** Without a change that the watch reports, the cluster is asked after this time all the same. */
 const LOOK_AGAIN_MS = 2_000;
@@ -161,10 +161,28 @@ export class PodStart {
       this.#written?.uid !== pod.uid ||
       performance.now() - this.#written.at > KEY_AGAIN_MS;
     if (isDue) {
-      const marked = this.#mark(pod, keyedPod);
-      await Promise.all([marked, this.#write(pod, marked)]);
+      return await this.#handOver(pod, keyedPod);
     }
     return await this.#untilAssigned(pod);
+  }
+
+  /** The program may have its key before the cluster says that it was written. */
+  async #handOver(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
+    const permitted = this.#mark(pod, keyedPod);
+    const arrived = new AbortController();
+    const answered = async (): Promise<number | null> => {
+      await permitted;
+      const pauseMs = await this.#untilAssigned(pod);
+      if (pauseMs === null) {
+        arrived.abort();
+      }
+      return pauseMs;
+    };
+    const [pauseMs] = await Promise.all([
+      answered(),
+      this.#write(pod, { permitted, arrived: arrived.signal }),
+    ]);
+    return pauseMs;
   }
 
   /** Asks more often than the cluster reports anything; for a moment only, because the program may end meanwhile. */
@@ -204,13 +222,12 @@ export class PodStart {
     }
   }
 
-  /** @param marked the pod is this start's from then on, and not before */
-  async #write({ name, uid }: ObservedPod, marked: Promise<void>): Promise<void> {
+  async #write({ name, uid }: ObservedPod, moments: WriteMoments): Promise<void> {
     const { api, objects } = this.tools;
     this.#written = { uid, at: performance.now() };
     const line = JSON.stringify({ session_api_key: this.launch.sessionKey });
     try {
-      await writeToStandardInput(api, objects.podsPath, name, line, marked, this.signal);
+      await writeToStandardInput(api, objects.podsPath, name, line, moments, this.signal);
       this.#writeFailed = false;
     } catch (error) {
       if (!(error instanceof ApiServerError)) {

@@ -10,19 +10,27 @@ const STATUS = 3;
 const CLOSE = 255;
 const WRITE_TIMEOUT_MS = 10_000;
 
+/** When a line may be written, and when it has arrived. */
+export interface WriteMoments {
+  /** Nothing is written before it is fulfilled; meanwhile the connection is opened. */
+  permitted: Promise<void>;
+  /** Aborts when the program has shown that it has read the line: some nodes keep the attach open for longer. */
+  arrived: AbortSignal;
+}
+
 /**
  * Writes a line to the standard input of a pod's agent server and closes it.
  *
  * @param pods path of the pods of the namespace
- * @param permitted nothing is written before it is fulfilled; meanwhile the connection is opened
- * @throws ApiServerError; the signal's reason
+ * @returns when the cluster says that it was written, or when it has arrived
+ * @throws ApiServerError: it may have been written; the signal's reason
  */
 export async function writeToStandardInput(
   api: ApiServer,
   pods: string,
   pod: string,
   line: string,
-  permitted: Promise<void>,
+  { permitted, arrived }: WriteMoments,
   signal: AbortSignal,
 ): Promise<void> {
   const query = { container: AGENT_CONTAINER, stdin: true, stdout: false, stderr: false };
@@ -34,6 +42,12 @@ export async function writeToStandardInput(
     socket.terminate();
     throw error;
   }
+  if (arrived.aborted) {
+    // Somebody else has written it.
+    socket.on('error', () => undefined);
+    socket.terminate();
+    return;
+  }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(
     () => reject(new ApiServerError('the attach timed out', null, null)),
@@ -41,12 +55,13 @@ export async function writeToStandardInput(
   );
   const abort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
   signal.addEventListener('abort', abort, { once: true });
+  arrived.addEventListener('abort', () => resolve(), { once: true });
   socket.on('error', (error) => reject(new ApiServerError(error.message, null, null)));
-  // The end of the attach: the container has read its input, or it has ended.
-  socket.once('close', () => resolve());
+  socket.once('close', () => reject(new ApiServerError('the attach was cut', null, null)));
   socket.on('message', (data) => {
     const frame = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
-    if (frame[0] !== STATUS) {
+    // An empty one only says that the attach has begun. Who leaves now may take along what the node has not read yet.
+    if (frame[0] !== STATUS || frame.length === 1) {
       return;
     }
     const status = parseJson(frame.subarray(1).toString('utf8'));
