@@ -5,6 +5,7 @@ import {
   type SandboxBackend,
   type SandboxLaunch,
   SandboxBackendError,
+  SandboxBackendUnavailableError,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { FakeRegistry } from '../fakes/fake-registry.js';
 import { startListening } from '../support/start-listening.js';
@@ -151,7 +152,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
     it('reports a missing engine, and one whose ports would be out of reach', async () => {
       const nobody = harness.another({ dockerHost: 'unix:///nonexistent/docker.sock' });
       await expect(nobody.prepare()).rejects.toThrow('no Docker engine answers (ENOENT)');
-      await expect(nobody.inspect('x')).rejects.toThrow(SandboxBackendError);
+      await expect(nobody.inspect('x')).rejects.toThrow(SandboxBackendUnavailableError);
       const remote = harness.another({ dockerHost: 'tcp://192.0.2.1:2375' });
       await expect(remote.prepare()).rejects.toThrow('SANDBOX_DOCKER_NETWORK');
     });

@@ -1,6 +1,10 @@
 import type Docker from 'dockerode';
 import ipaddr from 'ipaddr.js';
+import { engineEndpoint } from '../../src/v1/sandboxes/backends/docker/engine.js';
 import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { Relay } from './relay.js';
+
+const DEFAULT_ENGINE = 'unix:///var/run/docker.sock';
 
 /**
  * The address at which containers in the engine's default network reach this machine, null when that cannot be known: its
@@ -16,4 +20,10 @@ export async function bridgeAddress(engine: Docker): Promise<string | null> {
   }
   const octets = ipaddr.IPv4.networkAddressFromCIDR(subnet).octets;
   return octets.with(3, (octets[3] ?? 0) + 1).join('.');
+}
+
+/** A relay in front of the engine, so that a test can take the engine away. */
+export async function engineRelay(dockerHost: string | null): Promise<Relay> {
+  const { socketPath, host, port } = engineEndpoint(dockerHost ?? DEFAULT_ENGINE);
+  return await Relay.before(socketPath === undefined ? { host, port: port ?? 0 } : { path: socketPath });
 }

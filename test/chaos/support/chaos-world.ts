@@ -25,6 +25,10 @@ export interface ChaosOptions {
   /** Variables of the service. */
   environment?: Record<string, string>;
   nodeArgs?: string[];
+  /** Address of this machine at which sandboxes reach the model and the git server. */
+  host?: string;
+  /** What an installation has left behind where its sandboxes are not processes of this machine. */
+  countLeftOver?: (instanceId: string) => Promise<number>;
 }
 
 /** A service under load that is damaged: it keeps its address, its database and its folder over every start. */
@@ -32,15 +36,17 @@ export class ChaosWorld {
   readonly tally = new Tally();
   readonly #environment: Record<string, string>;
   readonly #nodeArgs: string[];
+  readonly #countLeftOver: (instanceId: string) => Promise<number>;
   #service: ServiceProcess | null = null;
 
   private constructor(
     readonly journey: JourneyWorld,
     port: number,
-    { environment, nodeArgs }: ChaosOptions,
+    { environment, nodeArgs, countLeftOver }: ChaosOptions,
   ) {
     this.#environment = { PORT: String(port), MAX_RUNNING_SANDBOXES: MAX_RUNNING, ...environment };
     this.#nodeArgs = nodeArgs ?? [];
+    this.#countLeftOver = countLeftOver ?? (() => Promise.resolve(0));
   }
 
   /** Gives a scenario a world of its own, and takes it away afterwards. */
@@ -48,6 +54,7 @@ export class ChaosWorld {
     const journey = await JourneyWorld.open({
       embedded: options.embedded ?? false,
       database: options.database ?? null,
+      ...(options.host !== undefined && { host: options.host }),
     });
     const world = new ChaosWorld(journey, await freePort(), options);
     try {
@@ -123,10 +130,12 @@ export class ChaosWorld {
     return { ...outcome, notes: [...outcome.notes, phases.line] };
   }
 
-  /** Processes and folders of sandboxes, none of which has an owner any more. */
+  /** Processes, folders and containers of sandboxes, none of which has an owner any more. */
   async #leftOver(): Promise<number> {
     const count = async (): Promise<number> =>
-      this.journey.sandboxProcesses().length + (await this.journey.sandboxFolders()).length;
+      this.journey.sandboxProcesses().length +
+      (await this.journey.sandboxFolders()).length +
+      (await this.#countLeftOver(this.journey.instanceId));
     const deadline = performance.now() + CLEAN_UP_MS;
     while ((await count()) > 0 && performance.now() < deadline) {
       await wait(POLL_MS);

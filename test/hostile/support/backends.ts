@@ -74,6 +74,12 @@ export async function removeContainers(instanceId: string): Promise<void> {
   await Promise.all(networks.map(({ Id }) => engine.getNetwork(Id).remove()));
 }
 
+/** How many containers of an installation there are, running or not. */
+export async function countContainers(instanceId: string): Promise<number> {
+  const filters = { label: [`${INSTANCE_LABEL}=${instanceId}`] };
+  return (await connectEngine(DOCKER_HOST).listContainers({ all: true, filters })).length;
+}
+
 /** Addresses of a sandbox's container in the engine's networks. */
 export async function addressesOfContainer(instanceId: string, sandboxId: string): Promise<string[]> {
   const { NetworkSettings: settings } = await inspectContainer(instanceId, sandboxId);

@@ -7,7 +7,7 @@ import {
   INSTANCE_LABEL,
   SANDBOX_LABEL,
 } from '../container-layout.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
@@ -87,7 +87,7 @@ export class AgentServerVolumes {
       });
       return [];
     } catch (error) {
-      if (error instanceof SandboxBackendError) {
+      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
         return [error.message];
       }
       throw error;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import {
   connectEngine,
   engineEndpoint,
@@ -116,10 +116,21 @@ describe('engineFailure', () => {
     expect(failure.cause).toBe(cause);
   });
 
-  it('leaves its own errors alone', () => {
-    const failure = new SandboxBackendError('said');
-    expect(engineFailure('it failed', failure)).toBe(failure);
+  it.each([
+    ['ECONNREFUSED', SandboxBackendUnavailableError],
+    ['ECONNRESET', SandboxBackendUnavailableError],
+    ['ENOENT', SandboxBackendUnavailableError],
+    ['EACCES', SandboxBackendError],
+  ])('with the code %s is a %p', (code, expected) => {
+    expect(engineFailure('it failed', Object.assign(new Error('x'), { code }))).toBeInstanceOf(expected);
   });
+
+  it.each([new SandboxBackendError('said'), new SandboxBackendUnavailableError('said')])(
+    'leaves its own errors alone: %p',
+    (failure) => {
+      expect(engineFailure('it failed', failure)).toBe(failure);
+    },
+  );
 });
 
 it('engineStatus is null for failures other than refusals', () => {

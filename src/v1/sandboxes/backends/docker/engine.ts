@@ -1,7 +1,7 @@
 import Docker from 'dockerode';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
 import { errorMessage } from '../../../../common/errors/error-message.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
 /** The engine's own, without and with TLS. */
@@ -98,7 +98,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
  * Calls the engine within a deadline.
  *
  * @param failure what could not be done, as the beginning of a sentence
- * @throws SandboxBackendError with the engine's reason
+ * @throws SandboxBackendError with the engine's reason; SandboxBackendUnavailableError when the engine cannot be asked
  */
 export async function callEngine<T>(
   failure: string,
@@ -159,15 +159,26 @@ export function isTemporaryStartFailure(error: unknown): boolean {
  *
  * @param failure what could not be done, as the beginning of a sentence
  */
-export function engineFailure(failure: string, cause: unknown): SandboxBackendError {
-  return cause instanceof SandboxBackendError
-    ? cause
-    : new SandboxBackendError(`${failure}: ${reasonOf(cause)}`, { cause });
+export function engineFailure(
+  failure: string,
+  cause: unknown,
+): SandboxBackendError | SandboxBackendUnavailableError {
+  if (cause instanceof SandboxBackendError || cause instanceof SandboxBackendUnavailableError) {
+    return cause;
+  }
+  const message = `${failure}: ${reasonOf(cause)}`;
+  return isUnreachable(cause)
+    ? new SandboxBackendUnavailableError(message, { cause })
+    : new SandboxBackendError(message, { cause });
+}
+
+function isUnreachable(cause: unknown): boolean {
+  return UNREACHABLE_CODES.has(jsonText(cause, 'code') ?? '');
 }
 
 function reasonOf(cause: unknown): string {
   const code = jsonText(cause, 'code');
-  if (code !== null && UNREACHABLE_CODES.has(code)) {
+  if (isUnreachable(cause)) {
     return `no Docker engine answers (${code}); is it running, and is DOCKER_HOST right?`;
   }
   if (code === 'EACCES') {

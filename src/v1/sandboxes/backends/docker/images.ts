@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { jsonNumber, jsonText } from '../../../../common/json-access.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import { AGENT_SERVER_LABEL } from './container.js';
 import { callEngine, engineFailure, nullOnStatus } from './engine.js';
 
@@ -93,6 +93,9 @@ async function pull(
   } catch (error) {
     signal.throwIfAborted();
     const failure = engineFailure(`the image ${image} cannot be pulled`, error);
+    if (failure instanceof SandboxBackendUnavailableError) {
+      throw failure;
+    }
     throw new SandboxBackendError(
       `${failure.message} (is the name right? An image that needs a login is pulled by hand: docker pull ${image})`,
       { cause: error },
