@@ -136,6 +136,15 @@ export class DatabaseConfig {
     message: 'must be a whole number of days up to 36500, 0 to keep all entries',
   })
   auditRetentionDays: number;
+
+  /** Days that events of conversations are kept at least; 0: for ever. */
+  @IntegerVariable('EVENT_RETENTION_DAYS', {
+    default: '0',
+    minimum: 0,
+    maximum: 36_500,
+    message: 'must be a whole number of days up to 36500, 0 to keep all events',
+  })
+  eventRetentionDays: number;
 }
 
 export class TrustConfig {

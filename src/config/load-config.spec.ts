@@ -34,7 +34,13 @@ describe('parseConfig', () => {
       metricsPort: null,
       webAppFolder: null,
     });
-    expect(config.database).toEqual({ url: null, directUrl: null, poolSize: 10, auditRetentionDays: 365 });
+    expect(config.database).toEqual({
+      url: null,
+      directUrl: null,
+      poolSize: 10,
+      auditRetentionDays: 365,
+      eventRetentionDays: 0,
+    });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
       githubApiUrl: 'https://api.github.com',
@@ -188,6 +194,8 @@ describe('parseConfig', () => {
     ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
     ['AUDIT_RETENTION_DAYS', '-1'],
     ['AUDIT_RETENTION_DAYS', '36501'],
+    ['EVENT_RETENTION_DAYS', '-1'],
+    ['EVENT_RETENTION_DAYS', '36501'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],

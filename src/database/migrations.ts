@@ -16,6 +16,7 @@ import { AddOrphanedSandboxes1765200000000 } from './migrations/1765200000000-ad
 import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-add-traces-of-sandboxes.js';
 import { IndexTagsAndDeliveries1765700000000 } from './migrations/1765700000000-index-tags-and-deliveries.js';
 import { AddAgentKinds1765800000000 } from './migrations/1765800000000-add-agent-kinds.js';
+import { PartitionEvents1765900000000 } from './migrations/1765900000000-partition-events.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -37,4 +38,5 @@ export const MIGRATIONS = [
   AddTracesOfSandboxes1765500000000,
   IndexTagsAndDeliveries1765700000000,
   AddAgentKinds1765800000000,
+  PartitionEvents1765900000000,
 ];

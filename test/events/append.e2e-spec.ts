@@ -40,11 +40,16 @@ function eventsOf(letters: string): AgentEvent[] {
   }));
 }
 
+/** Where a log is believed to end. */
+function end(eventCount: number, lastEventId: string): LogProgress {
+  return { eventCount, lastEventId, since: new Date('2026-01-01T00:00:00Z') };
+}
+
 async function store(letters: string, after: LogProgress | null): Promise<boolean> {
   return await app.app.get(EventStore).store(id, eventsOf(letters), after);
 }
 
-async function stored(): Promise<{ letters: string; log: LogProgress }> {
+async function stored(): Promise<{ letters: string; log: Omit<LogProgress, 'since'> }> {
   const rows = await app.dataSource.query<{ seq: number; event_id: string }[]>(
     'SELECT seq, event_id FROM conversation_events WHERE conversation_id = $1 ORDER BY seq',
     [id],
@@ -62,12 +67,12 @@ async function stored(): Promise<{ letters: string; log: LogProgress }> {
 
 describe('events that go on after where their log is believed to end', () => {
   it.each([
-    ['it ends there', 'cd', { eventCount: 2, lastEventId: 'b' }, 'abcd'],
-    ['it has grown meanwhile', 'bcd', { eventCount: 1, lastEventId: 'a' }, 'abcd'],
-    ['it ends with another event', 'c', { eventCount: 2, lastEventId: 'x' }, 'abc'],
-    ['some of them are known', 'abc', { eventCount: 2, lastEventId: 'b' }, 'abc'],
-    ['all of them are known', 'ab', { eventCount: 2, lastEventId: 'b' }, 'ab'],
-    ['one comes twice', 'ccd', { eventCount: 2, lastEventId: 'b' }, 'abcd'],
+    ['it ends there', 'cd', end(2, 'b'), 'abcd'],
+    ['it has grown meanwhile', 'bcd', end(1, 'a'), 'abcd'],
+    ['it ends with another event', 'c', end(2, 'x'), 'abc'],
+    ['some of them are known', 'abc', end(2, 'b'), 'abc'],
+    ['all of them are known', 'ab', end(2, 'b'), 'ab'],
+    ['one comes twice', 'ccd', end(2, 'b'), 'abcd'],
     ['nothing is believed', 'bc', null, 'abc'],
   ])('are stored once and in order when %s', async (_when, letters, after, expected) => {
     expect(await store(letters, after)).toBe(true);
@@ -79,7 +84,7 @@ describe('events that go on after where their log is believed to end', () => {
   });
 
   it('are stored once when several processes store them at the same time', async () => {
-    const after = { eventCount: 2, lastEventId: 'b' };
+    const after = end(2, 'b');
 
     await Promise.all(['c', 'cd', 'cde', 'cdef'].map((letters) => store(letters, after)));
 
@@ -89,12 +94,12 @@ describe('events that go on after where their log is believed to end', () => {
   it('are not stored when the conversation was removed', async () => {
     await app.dataSource.query('DELETE FROM followed_conversations WHERE id = $1', [id]);
 
-    expect(await store('c', { eventCount: 2, lastEventId: 'b' })).toBe(false);
+    expect(await store('c', end(2, 'b'))).toBe(false);
   });
 });
 
 describe('what comes next in many logs', () => {
-  const after = { eventCount: 2, lastEventId: 'b' };
+  const after = end(2, 'b');
 
   /** Appends to each log at once; returns which ones were stored. */
   async function appendMany(
@@ -126,8 +131,8 @@ describe('what comes next in many logs', () => {
     const appended = await appendMany([
       { conversationId: first, letters: 'cde', after },
       { conversationId: second, letters: 'c', after },
-      { conversationId: stale, letters: 'f', after: { eventCount: 1, lastEventId: 'b' } },
-      { conversationId: other, letters: 'g', after: { eventCount: 2, lastEventId: 'x' } },
+      { conversationId: stale, letters: 'f', after: end(1, 'b') },
+      { conversationId: other, letters: 'g', after: end(2, 'x') },
       { conversationId: knowing, letters: 'ha', after },
       { conversationId: removed, letters: 'i', after },
     ]);

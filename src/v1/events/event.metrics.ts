@@ -2,9 +2,10 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Metrics } from '../../metrics/metrics.js';
 import { FollowersService } from './follow/followers.service.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { EventPartitionRepository } from './store/event-partition.repository.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
-/** Shows which conversations are followed, and how many clients have a stream open. */
+/** Shows which conversations are followed, how many clients have a stream open, and whether there is room for new events. */
 @Injectable()
 export class EventMetrics implements OnModuleInit {
   constructor(
@@ -12,6 +13,7 @@ export class EventMetrics implements OnModuleInit {
     private readonly conversations: FollowedConversationRepository,
     private readonly followers: FollowersService,
     private readonly streams: EventStreamsService,
+    private readonly partitions: EventPartitionRepository,
   ) {}
 
   onModuleInit(): void {
@@ -39,6 +41,13 @@ export class EventMetrics implements OnModuleInit {
       scope: 'database',
       labels: [],
       read: async () => [{ labels: {}, value: await this.conversations.countUnfollowed() }],
+    });
+    this.metrics.addSamples({
+      name: 'slipway_event_partitions_ahead_seconds',
+      help: 'Time for which the database has partitions for new events; below 0 they go into the default one',
+      scope: 'database',
+      labels: [],
+      read: async () => [{ labels: {}, value: await this.partitions.secondsAhead() }],
     });
   }
 }

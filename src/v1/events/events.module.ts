@@ -20,8 +20,10 @@ import { FollowedConversation } from './followed-conversation.entity.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { EventAppender } from './store/event-appender.js';
 import { EventStore } from './store/event-store.js';
+import { EventPartitionRepository } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
 import { EventRepository } from './store/event.repository.js';
+import { EventRetentionWorker } from './store/event-retention.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
 /** The events of conversations: read from agent servers, stored, searched and streamed. */
@@ -40,8 +42,10 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     ConversationUpdates,
     EventAppender,
     EventMetrics,
+    EventPartitionRepository,
     EventQueries,
     EventRepository,
+    EventRetentionWorker,
     EventStore,
     EventStreamsService,
     EventsService,

@@ -4,7 +4,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { isAgentEvent } from '../agent-servers/agent-server.client.js';
-import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { FollowedConversationRepository, type StoredLog } from './followed-conversation.repository.js';
 import { type EventFilter, EventQueries, mayBeCut } from './store/event.queries.js';
 
 const MAX_SEQ = 2_147_483_647;
@@ -13,13 +13,6 @@ export interface EventSearch extends EventFilter {
   descending: boolean;
   pageId: string | undefined;
   limit: number;
-}
-
-/** A conversation whose events the user may read. */
-interface ReadableLog {
-  /** UUID with dashes. */
-  id: string;
-  eventCount: number;
 }
 
 /** The stored events of users' conversations; they stay when the sandbox is gone. */
@@ -31,26 +24,26 @@ export class EventsService {
   ) {}
 
   /** @throws DomainError not_found unless the conversation is this user's */
-  async open(userId: string, conversationId: string): Promise<ReadableLog> {
+  async open(userId: string, conversationId: string): Promise<StoredLog> {
     const id = parseHexId(conversationId);
-    const eventCount = id === null ? null : await this.conversations.eventCount(id, userId);
-    if (id === null || eventCount === null) {
+    const log = id === null ? null : await this.conversations.findLog(id, userId);
+    if (log === null) {
       throw unknownConversation();
     }
-    return { id, eventCount };
+    return log;
   }
 
   /** @throws DomainError not_found */
   async search(userId: string, conversationId: string, search: EventSearch): Promise<Page<AgentEvent>> {
-    const { id } = await this.open(userId, conversationId);
+    const log = await this.open(userId, conversationId);
     const { descending, limit } = search;
     const seq = seqOf(search.pageId) ?? (descending ? MAX_SEQ : 0);
     // One more than the limit shows whether there is a next page.
-    const rows = await this.events.search(id, search, { seq, descending, limit: limit + 1 });
+    const rows = await this.events.search(log, search, { seq, descending, limit: limit + 1 });
     const last = rows.at(-1);
     const rest =
       last !== undefined && rows.length <= limit && mayBeCut(rows)
-        ? await this.events.search(id, search, { seq: last.seq, descending, limit: 1 })
+        ? await this.events.search(log, search, { seq: last.seq, descending, limit: 1 })
         : [];
     const page = toPage([...rows, ...rest], Math.min(limit, rows.length), (row) => String(row.seq));
     return { items: page.items.map(({ body }) => parseEvent(body)), nextPageId: page.nextPageId };
@@ -58,9 +51,14 @@ export class EventsService {
 
   /** @throws DomainError not_found */
   async count(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
-    const { id, eventCount } = await this.open(userId, conversationId);
+    const log = await this.open(userId, conversationId);
     const isUnfiltered = [filter.kind, filter.from, filter.before].every((value) => value === undefined);
-    return isUnfiltered ? eventCount : await this.events.count(id, filter);
+    if (!isUnfiltered) {
+      return await this.events.count(log, filter);
+    }
+    // Numbers have no gaps.
+    const first = log.eventCount === 0 ? null : await this.events.firstSeq(log);
+    return first === null ? 0 : log.eventCount + 1 - first;
   }
 
   /** As `count`, for those to whom an unknown conversation has no events. */
@@ -85,8 +83,8 @@ export class EventsService {
     conversationId: string,
     eventIds: readonly string[],
   ): Promise<(AgentEvent | null)[]> {
-    const { id } = await this.open(userId, conversationId);
-    const bodies = await this.events.byId(id, eventIds);
+    const log = await this.open(userId, conversationId);
+    const bodies = await this.events.byId(log, eventIds);
     return eventIds.map((eventId) => {
       const body = bodies.get(eventId);
       return body === undefined ? null : parseEvent(body);

@@ -1,4 +1,13 @@
-import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  UpdateDateColumn,
+} from 'typeorm';
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
 import { User } from '../../auth/user.entity.js';
 
@@ -35,12 +44,16 @@ export class FollowedConversation {
   @Column('jsonb', { nullable: true })
   result: object | string | number | boolean | null;
 
-  /** Number of stored events, which is the `seq` of the last one. */
+  /** The `seq` of the last event: so many were stored, of which the first ones may have outlived their retention. */
   @Column('integer', { name: 'event_count', default: 0 })
   eventCount: number;
 
   @Column('text', { name: 'last_event_id', nullable: true })
   lastEventId: string | null;
+
+  /** None of its events was stored before. */
+  @CreateDateColumn({ name: 'opened_at', type: 'timestamptz' })
+  openedAt: Date;
 
   /** The process that follows the log, and until when its lease holds. */
   @Column('text', { nullable: true })

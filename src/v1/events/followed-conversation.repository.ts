@@ -65,22 +65,42 @@ export interface LogProgress {
   eventCount: number;
   /** Null: it has no events yet. */
   lastEventId: string | null;
+  /** No event of it was stored before. */
+  since: Date;
 }
+
+/** A stored log, and the times between which all of its events were stored: others' partitions need not be looked at. */
+export interface StoredLog {
+  /** UUID with dashes. */
+  id: string;
+  /** Number of the last event. */
+  eventCount: number;
+  since: Date;
+  until: Date;
+}
+
+/** A database that another one has replaced may have had another time. */
+const SINCE = `opened_at - interval '1 day' AS since`;
+const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 
 /** Rows of followed conversations: the state and the progress of each conversation's log. */
 @Injectable()
 export class FollowedConversationRepository {
-  private readonly eventCountOfOwn = new NamedStatement<{ event_count: number }>(
+  private readonly logOfOwn = new NamedStatement<{ event_count: number; since: Date; until: Date }>(
     'followed_conversation_owned',
-    'SELECT event_count FROM followed_conversations WHERE id = $1 AND user_id = $2',
+    `SELECT event_count, ${SINCE}, ${UNTIL} FROM followed_conversations WHERE id = $1 AND user_id = $2`,
   );
   private readonly eventCountsOf = new NamedStatement<{ id: string; event_count: number }>(
     'followed_conversation_counts',
     'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
   );
-  private readonly progressOf = new NamedStatement<{ event_count: number; last_event_id: string | null }>(
+  private readonly progressOf = new NamedStatement<{
+    event_count: number;
+    last_event_id: string | null;
+    since: Date;
+  }>(
     'followed_conversation_progress',
-    'SELECT event_count, last_event_id FROM followed_conversations WHERE id = $1',
+    `SELECT event_count, last_event_id, ${SINCE} FROM followed_conversations WHERE id = $1`,
   );
   private readonly sandboxOf = new NamedStatement<{ sandbox_id: string }>(
     'followed_conversation_sandbox',
@@ -113,13 +133,13 @@ export class FollowedConversationRepository {
     await this.notifications.publish(manager, REMOVED_CHANNEL, conversationId);
   }
 
-  /** Number of stored events; null unless the conversation is this user's. */
-  async eventCount(id: string, userId: string): Promise<number | null> {
-    const [row] = await this.eventCountOfOwn.run(this.dataSource, [id, userId]);
-    return row?.event_count ?? null;
+  /** Null unless the conversation is this user's. */
+  async findLog(id: string, userId: string): Promise<StoredLog | null> {
+    const [row] = await this.logOfOwn.run(this.dataSource, [id, userId]);
+    return row ? { id, eventCount: row.event_count, since: row.since, until: row.until } : null;
   }
 
-  /** Numbers of stored events by conversation; removed conversations are left out. */
+  /** Numbers of the last events by conversation; removed conversations are left out. */
   async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.eventCountsOf.run(this.dataSource, [ids]);
     return new Map(rows.map(({ id, event_count: count }) => [id, count]));
@@ -128,7 +148,7 @@ export class FollowedConversationRepository {
   /** What is stored of a log; null when the conversation was removed. */
   async progress(id: string): Promise<LogProgress | null> {
     const [row] = await this.progressOf.run(this.dataSource, [id]);
-    return row ? { eventCount: row.event_count, lastEventId: row.last_event_id } : null;
+    return row ? { eventCount: row.event_count, lastEventId: row.last_event_id, since: row.since } : null;
   }
 
   /** Null when the conversation is unknown. */

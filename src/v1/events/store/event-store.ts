@@ -83,6 +83,7 @@ export class EventStore {
     return {
       eventCount: after.eventCount + storable.length,
       lastEventId: storable.at(-1)?.id ?? after.lastEventId,
+      since: after.since,
     };
   }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { NamedStatement } from '../../../database/named-statement.js';
+import type { StoredLog } from '../followed-conversation.repository.js';
 
 /** An event as it is stored. */
 export interface StoredEvent {
@@ -25,12 +26,17 @@ const FILTER = `
   conversation_id = $1
   AND ($2::text IS NULL OR kind = $2)
   AND ($3::timestamptz IS NULL OR occurred_at >= $3)
-  AND ($4::timestamptz IS NULL OR occurred_at < $4)`;
+  AND ($4::timestamptz IS NULL OR occurred_at < $4)
+  AND stored_at >= $5 AND stored_at < $6`;
 
 /** Not named, so that each is planned for the filters that are given. */
-const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $5 ORDER BY seq LIMIT $6`, 'ASC');
-const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $5 ORDER BY seq DESC LIMIT $6`, 'DESC');
+const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $7 ORDER BY seq LIMIT $8`, 'ASC');
+const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $7 ORDER BY seq DESC LIMIT $8`, 'DESC');
 const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
+
+/** Those before it were dropped. */
+const FIRST_SEQ = `
+  SELECT seq FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 AND stored_at < $3 ORDER BY seq LIMIT 1`;
 
 const FIRST_USER_MESSAGE = `
   SELECT body FROM conversation_events
@@ -42,44 +48,60 @@ const FIRST_USER_MESSAGE = `
 export class EventQueries {
   private readonly findAfter = new NamedStatement<StoredEvent>(
     'conversation_events_after',
-    bounded('conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3', 'ASC'),
+    bounded('conversation_id = $1 AND seq > $2 AND stored_at >= $4 ORDER BY seq LIMIT $3', 'ASC'),
   );
   private readonly findById = new NamedStatement<{ event_id: string; body: string }>(
     'conversation_events_by_id',
     `SELECT event_id, body::text AS body FROM conversation_events
-     WHERE conversation_id = $1 AND event_id = ANY ($2::text[])`,
+     WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3 AND stored_at < $4`,
   );
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** The events after a number, oldest first. */
-  async after(conversationId: string, seq: number, limit: number): Promise<StoredEvent[]> {
-    return await this.findAfter.run(this.dataSource, [conversationId, seq, limit]);
+  /**
+   * The events after a number, oldest first.
+   *
+   * @param since none of them was stored before; null: not known, which takes a look at every partition
+   */
+  async after(
+    conversationId: string,
+    seq: number,
+    limit: number,
+    since: Date | null = null,
+  ): Promise<StoredEvent[]> {
+    return await this.findAfter.run(this.dataSource, [conversationId, seq, limit, since ?? '-infinity']);
   }
 
   /** The matching events on one side of a number: after it, or before it and newest first. */
   async search(
-    conversationId: string,
+    log: StoredLog,
     filter: EventFilter,
     { seq, descending, limit }: { seq: number; descending: boolean; limit: number },
   ): Promise<StoredEvent[]> {
     return await this.dataSource.query<StoredEvent[]>(descending ? SEARCH_DESCENDING : SEARCH_ASCENDING, [
-      conversationId,
-      ...filterValues(filter),
+      ...filterValues(log, filter),
       seq,
       limit,
     ]);
   }
 
-  async count(conversationId: string, filter: EventFilter): Promise<number> {
-    const values = [conversationId, ...filterValues(filter)];
-    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, values);
+  async count(log: StoredLog, filter: EventFilter): Promise<number> {
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, filterValues(log, filter));
     return row?.count ?? 0;
   }
 
+  /** Number of the first event that is still stored; null when there is none. */
+  async firstSeq({ id, since, until }: StoredLog): Promise<number | null> {
+    const [row] = await this.dataSource.query<{ seq: number }[]>(FIRST_SEQ, [id, since, until]);
+    return row?.seq ?? null;
+  }
+
   /** JSON texts by event id. */
-  async byId(conversationId: string, eventIds: readonly string[]): Promise<Map<string, string>> {
-    const rows = await this.findById.run(this.dataSource, [conversationId, eventIds]);
+  async byId(
+    { id: logId, since, until }: StoredLog,
+    eventIds: readonly string[],
+  ): Promise<Map<string, string>> {
+    const rows = await this.findById.run(this.dataSource, [logId, eventIds, since, until]);
     return new Map(rows.map(({ event_id: id, body }) => [id, body]));
   }
 
@@ -106,6 +128,7 @@ function bounded(run: string, order: 'ASC' | 'DESC'): string {
     ORDER BY seq ${order}`;
 }
 
-function filterValues({ kind, from, before }: EventFilter): (string | null)[] {
-  return [kind ?? null, from ?? null, before ?? null];
+/** The parameters $1 to $6 of a search. */
+function filterValues({ id, since, until }: StoredLog, { kind, from, before }: EventFilter): unknown[] {
+  return [id, kind ?? null, from ?? null, before ?? null, since, until];
 }

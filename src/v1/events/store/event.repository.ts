@@ -12,10 +12,16 @@ import type { StorableEvent } from './storable-event.js';
 /** Payload: the id of a conversation whose events were stored. */
 export const EVENTS_CHANNEL = 'conversation_events';
 
-const LOCK_LOG = 'SELECT event_count FROM followed_conversations WHERE id = $1 FOR UPDATE';
+const LOCK_LOG = `
+  SELECT event_count, opened_at - interval '1 day' AS since FROM followed_conversations WHERE id = $1 FOR UPDATE`;
 
-const FIND_KNOWN =
-  'SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[])';
+/** Unique keys end with a partition: what was stored in an earlier one is found by those who have the log locked. */
+const FIND_KNOWN = `
+  SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3`;
+
+/** The first event that is still stored. */
+const FIND_FIRST = `
+  SELECT seq, occurred_at FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 ORDER BY seq LIMIT 1`;
 
 /** One statement, because somebody waits for the event during each round trip to the database. */
 const INSERT = `
@@ -32,13 +38,16 @@ const INSERT = `
 
 /**
  * The same for events that go on where the log was read to, without a transaction around it: the update takes the row's lock and
- * finds no row when somebody else has appended meanwhile, and the unique key of event ids refuses what is known.
+ * finds no row when somebody else has appended meanwhile or one of the events is known.
  */
 const APPEND_NEXT = `
   WITH advanced AS (
     UPDATE followed_conversations
     SET event_count = event_count + cardinality($3::text[]), last_event_id = $7, updated_at = now()
     WHERE id = $1 AND event_count = $2 AND last_event_id IS NOT DISTINCT FROM $8
+      AND NOT EXISTS (
+        SELECT FROM conversation_events c
+        WHERE c.conversation_id = $1 AND c.event_id = ANY ($3::text[]) AND c.stored_at >= $9)
     RETURNING id),
   inserted AS (
     INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
@@ -62,7 +71,7 @@ const APPEND_MANY = `
   known AS MATERIALIZED (
     SELECT e.id
     FROM unnest($6::uuid[], $8::text[]) AS e (id, event_id) CROSS JOIN LATERAL (
-      SELECT FROM conversation_events c WHERE c.conversation_id = e.id AND c.event_id = e.event_id LIMIT 1) AS found),
+      SELECT FROM conversation_events c WHERE c.conversation_id = e.id AND c.event_id = e.event_id AND c.stored_at >= $12 LIMIT 1) AS found),
   free AS MATERIALIZED (
     SELECT f.id, g.added, g.next_event_id
     FROM given g JOIN followed_conversations f ON f.id = g.id
@@ -100,6 +109,11 @@ export interface NextEvents {
   after: LogProgress;
 }
 
+interface LockedLog {
+  event_count: number;
+  since: Date;
+}
+
 /** Writes rows of events. Reading is the business of `EventQueries`. */
 @Injectable()
 export class EventRepository {
@@ -128,12 +142,12 @@ export class EventRepository {
       return next;
     }
     return this.dataSource.transaction(async (manager) => {
-      const [log] = await manager.query<{ event_count: number }[]>(LOCK_LOG, [conversationId]);
+      const [log] = await manager.query<LockedLog[]>(LOCK_LOG, [conversationId]);
       if (!log) {
         return null;
       }
       const lastId = given.at(-1)?.id;
-      const fresh = await this.withoutKnown(manager, conversationId, given);
+      const fresh = await this.withoutKnown(manager, conversationId, given, log);
       if (fresh.length === 0) {
         await manager.query(ADVANCE, [conversationId, lastId]);
         return { events: [], rows: [], state: null };
@@ -163,6 +177,7 @@ export class EventRepository {
     const values = [
       ...insertValues(conversationId, after.eventCount, events, events.at(-1)?.id),
       after.lastEventId,
+      after.since,
     ];
     const appended = { events: given, rows: storedRows(events, after.eventCount), state: null };
     try {
@@ -187,11 +202,33 @@ export class EventRepository {
     manager: EntityManager,
     conversationId: string,
     given: readonly StorableEvent[],
+    log: LockedLog,
   ): Promise<StorableEvent[]> {
     const ids = given.map(({ id }) => id);
-    const known = await manager.query<{ event_id: string }[]>(FIND_KNOWN, [conversationId, ids]);
+    const known = await manager.query<{ event_id: string }[]>(FIND_KNOWN, [conversationId, ids, log.since]);
     const seen = new Set(known.map(({ event_id: id }) => id));
-    return given.filter(({ id }) => !seen.has(id) && seen.add(id));
+    const fresh = given.filter(({ id }) => !seen.has(id) && seen.add(id));
+    return log.event_count === 0 || fresh.length === 0
+      ? fresh
+      : await this.withoutDropped(manager, conversationId, fresh, log.since);
+  }
+
+  /** A log that was cut is read from its beginning again, of which the events may have outlived their retention. */
+  private async withoutDropped(
+    manager: EntityManager,
+    conversationId: string,
+    fresh: readonly StorableEvent[],
+    since: Date,
+  ): Promise<StorableEvent[]> {
+    const rows = await manager.query<{ seq: number; occurred_at: Date }[]>(FIND_FIRST, [
+      conversationId,
+      since,
+    ]);
+    const [first] = rows;
+    return fresh.filter(
+      ({ occurredAt }) =>
+        first === undefined || first.seq === 1 || Date.parse(occurredAt) >= first.occurred_at.getTime(),
+    );
   }
 }
 
@@ -229,6 +266,7 @@ function manyValues(logs: readonly NextEvents[]): unknown[] {
     events.map(({ kind }) => kind),
     events.map(({ occurredAt }) => occurredAt),
     events.map(({ body }) => body),
+    new Date(Math.min(...logs.map(({ after }) => after.since.getTime()))),
   ];
 }
 

@@ -87,7 +87,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
   async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
-    const { id, eventCount } = await this.events.open(user.id, conversationId);
+    const { id, eventCount, since } = await this.events.open(user.id, conversationId);
     const position = streamPosition(start, eventCount);
     if (this.stopping) {
       throw new DomainError('unavailable', 'unavailable', 'The service is stopping; connect again.', {
@@ -103,7 +103,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       );
     }
     const audience =
-      this.audiences.get(id) ?? new Audience((after, limit) => this.queries.after(id, after, limit));
+      this.audiences.get(id) ?? new Audience((after, limit) => this.queries.after(id, after, limit, since));
     const stream = new EventStream({ response, position, read: (after) => audience.page(after) });
     if (response.req.method === 'HEAD') {
       stream.close();

@@ -1,0 +1,156 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+
+/** One replica changes partitions at a time; the others try again later. Any constant. */
+const PARTITION_LOCK = 7_240_815_563;
+
+/**
+ * Statements that come later wait as long as this one does, and PostgreSQL looks for deadlocks after a second: before it could
+ * choose to end somebody's append, the change of a partition has given way.
+ */
+const LOCK_TIMEOUT_MS = 500;
+
+const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
+
+/** Bounds are read by PostgreSQL, in whose words they are. */
+const PARTITIONS = `
+  SELECT name, (regexp_match(bounds, $$TO \\('([^']+)'\\)$$))[1]::timestamptz AS until
+  FROM (
+    SELECT c.relname AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'conversation_events'::regclass) AS partition`;
+
+/**
+ * The months up to so many days from now that have no partition. Those of rows in the default partition can get none, and those
+ * before this month need none.
+ */
+const MISSING = `
+  SELECT to_char(month, 'YYYY_MM') AS month, to_char(month, 'YYYY-MM-DD') AS begins,
+    to_char(month + interval '1 month', 'YYYY-MM-DD') AS ends
+  FROM generate_series(
+    greatest(
+      (SELECT max(until) FROM (${PARTITIONS}) AS partitions) AT TIME ZONE 'UTC',
+      date_trunc('month', now() AT TIME ZONE 'UTC'),
+      (SELECT date_trunc('month', max(stored_at) AT TIME ZONE 'UTC') + interval '1 month'
+       FROM conversation_events_default)),
+    (now() + make_interval(days => $1::int)) AT TIME ZONE 'UTC',
+    interval '1 month') AS month
+  ORDER BY month`;
+
+const OUTDATED = `
+  SELECT name FROM (${PARTITIONS}) AS partitions
+  WHERE until <= now() - make_interval(days => $1::int)
+  ORDER BY until`;
+
+/** Without the latest ones: they may not be needed before the next month. */
+const SECONDS_AHEAD = `
+  SELECT coalesce(extract(epoch FROM max(until) - now()), 0)::float8 AS seconds FROM (${PARTITIONS}) AS partitions`;
+
+const PRUNE_DEFAULT = `
+  DELETE FROM conversation_events_default WHERE (conversation_id, seq) IN (
+    SELECT conversation_id, seq FROM conversation_events_default
+    WHERE stored_at < now() - make_interval(days => $1::int) ORDER BY stored_at LIMIT $2)`;
+
+interface Month {
+  /** `2026_11`, as in the name of its partition. */
+  month: string;
+  begins: string;
+  ends: string;
+}
+
+/**
+ * The partitions of `conversation_events`, one for each month in which events were stored. Each has the unique keys of a
+ * conversation's events; the whole table cannot have them (docs/adr/0047).
+ */
+@Injectable()
+export class EventPartitionRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /**
+   * Creates the partitions for events of the next days. An event whose partition is missing goes into the default one.
+   *
+   * @returns the names of the new ones
+   * @throws QueryFailedError when somebody uses the tables for long; the next attempt may succeed
+   */
+  async createUntil(days: number): Promise<string[]> {
+    const missing = await this.dataSource.query<Month[]>(MISSING, [days]);
+    if (missing.length === 0) {
+      return [];
+    }
+    return (
+      (await this.alone(async (manager) => {
+        // Another replica may have been quicker.
+        const months = await manager.query<Month[]>(MISSING, [days]);
+        // Before any other table, as statements of requests do; each of them locks its log.
+        await manager.query('LOCK TABLE followed_conversations IN EXCLUSIVE MODE');
+        for (const month of months) {
+          await this.create(manager, month);
+        }
+        return months.map(({ month }) => `conversation_events_${month}`);
+      })) ?? []
+    );
+  }
+
+  /**
+   * Drops the oldest partition all of whose events were stored before so many days.
+   *
+   * @returns its name; null when there is none, or another replica is at it
+   * @throws QueryFailedError as `createUntil` does
+   */
+  async dropOldest(days: number): Promise<string | null> {
+    if ((await this.dataSource.query<object[]>(OUTDATED, [days])).length === 0) {
+      return null;
+    }
+    return await this.alone(async (manager) => {
+      const [oldest] = await manager.query<{ name: string }[]>(OUTDATED, [days]);
+      if (oldest === undefined) {
+        return null;
+      }
+      await manager.query('LOCK TABLE followed_conversations, conversation_events IN ACCESS EXCLUSIVE MODE');
+      await manager.query(`DROP TABLE ${this.dataSource.driver.escape(oldest.name)}`);
+      return oldest.name;
+    });
+  }
+
+  /**
+   * Removes a batch of events that were stored before so many days, from those that have no partition of their own.
+   *
+   * @returns how many
+   */
+  async pruneDefault(days: number, limit: number): Promise<number> {
+    const [, removed] = await this.dataSource.query<[unknown, number]>(PRUNE_DEFAULT, [days, limit]);
+    return removed;
+  }
+
+  /** For how long there are partitions; negative when the one for now is missing. */
+  async secondsAhead(): Promise<number> {
+    const [row] = await this.dataSource.query<{ seconds: number }[]>(SECONDS_AHEAD);
+    return row?.seconds ?? 0;
+  }
+
+  private async create(manager: EntityManager, { month, begins, ends }: Month): Promise<void> {
+    const name = `conversation_events_${month}`;
+    await manager.query(
+      `CREATE TABLE ${name} (LIKE conversation_events INCLUDING DEFAULTS INCLUDING COMPRESSION)`,
+    );
+    await manager.query(`ALTER TABLE ${name} ADD CONSTRAINT ${name}_pkey PRIMARY KEY (conversation_id, seq)`);
+    await manager.query(`CREATE UNIQUE INDEX ${name}_event_id_key ON ${name} (conversation_id, event_id)`);
+    // Unlike CREATE TABLE … PARTITION OF, it lets others use the table meanwhile.
+    await manager.query(`
+      ALTER TABLE conversation_events ATTACH PARTITION ${name}
+      FOR VALUES FROM ('${begins} 00:00:00+00') TO ('${ends} 00:00:00+00')`);
+  }
+
+  /** Nothing is left in the session, for poolers; DETACH CONCURRENTLY, which no transaction allows, could not be limited so. */
+  private async alone<T>(work: (manager: EntityManager) => Promise<T>): Promise<T | null> {
+    return await this.dataSource.transaction(async (manager) => {
+      const [lock] = await manager.query<{ locked: boolean }[]>(TRY_LOCK, [PARTITION_LOCK]);
+      if (lock?.locked !== true) {
+        return null;
+      }
+      await manager.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+      return await work(manager);
+    });
+  }
+}

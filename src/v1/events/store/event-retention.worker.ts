@@ -1,0 +1,72 @@
+import { Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { RepeatedWork } from '../../../common/async.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { EventPartitionRepository } from './event-partition.repository.js';
+
+const EVERY_MS = 3_600_000;
+/** Days before they are needed that partitions are created: enough for a database that cannot be changed for a while. */
+const DAYS_AHEAD = 75;
+/** Of one statement. */
+const BATCH = 5_000;
+
+/**
+ * Creates the partitions of coming months, and drops those of which every event is older than `EVENT_RETENTION_DAYS`. An event
+ * is stored whether or not this has worked.
+ */
+@Injectable()
+export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
+  private readonly logger = new Logger('Events');
+  private readonly loop = new RepeatedWork(
+    EVERY_MS,
+    () => this.work(),
+    (error) => this.logger.warn('failed to maintain event partitions', { error: errorMessage(error) }),
+  );
+  private stopping = false;
+
+  constructor(
+    private readonly partitions: EventPartitionRepository,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** Before anything is stored: a month of which the default partition has events gets no partition any more. */
+  async onModuleInit(): Promise<void> {
+    this.loop.start();
+    await this.loop.now();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stopping = true;
+    await this.loop.stop();
+  }
+
+  /** Works now instead of within the hour. */
+  async sweep(): Promise<void> {
+    await this.loop.now();
+  }
+
+  private async work(): Promise<void> {
+    for (const name of await this.partitions.createUntil(DAYS_AHEAD)) {
+      this.logger.log('event partition created', { partition: name });
+    }
+    const { eventRetentionDays: days } = this.config.database;
+    if (days > 0) {
+      await this.removeOld(days);
+    }
+  }
+
+  private async removeOld(days: number): Promise<void> {
+    for (let dropped = await this.partitions.dropOldest(days); dropped !== null && !this.stopping;) {
+      this.logger.log('event partition dropped', { partition: dropped, days });
+      dropped = await this.partitions.dropOldest(days);
+    }
+    let removed = 0;
+    for (let batch = BATCH; batch === BATCH && !this.stopping;) {
+      batch = await this.partitions.pruneDefault(days, BATCH);
+      removed += batch;
+    }
+    if (removed > 0) {
+      this.logger.log('old events without a partition removed', { events: removed, days });
+    }
+  }
+}
