@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
+import { CanvasConfirmations } from './canvas-confirmations.js';
 import { CanvasConversation } from './canvas-conversation.js';
 import { CanvasSettings } from './canvas-settings.js';
 import type { ClientsWorld } from './clients-world.js';
@@ -37,6 +38,7 @@ export class CanvasUser {
     await this.world.settle(this.api);
     await new CanvasSettings(this.app, this.world, this.api).saveEverything();
     await new CanvasConversation(this.app, this.api).fromStartToEnd();
+    await new CanvasConfirmations(this.app, this.api).approveAndReject();
   }
 
   private async arrive(link: string): Promise<void> {
