@@ -1,6 +1,9 @@
 // Holds a conversation with the stock OpenHands agent server, as far as it can be installed here:
 // npm run test:stock. Ends with 0 when that works, 1 when it does not, 77 when it cannot be tried.
 //
+// With --image NAME it runs in a pod of the cluster of KUBECONFIG, whose nodes have the image: the stock one, or
+//   docker build --tag slipway-stock:trial test/stock
+//
 // PYTHON       a Python of at least 3.12 (else python3.14, 3.13 and 3.12 are looked for, also pyenv's)
 // STOCK_VENV   a virtual environment to use, made where it is not there yet; else a throw-away one
 import { spawnSync } from 'node:child_process';
@@ -8,6 +11,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 /** What this was last seen to work with. */
 const VERSION = '1.58.0';
@@ -71,18 +75,20 @@ function prepare(folder) {
   return python;
 }
 
+const { values } = parseArgs({ options: { image: { type: 'string' } } });
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-stock-'));
 // Sandboxes run as other users when this is root, and have to get in.
 chmodSync(folder, 0o755);
 try {
-  const python = prepare(folder);
-  if (python === undefined) {
+  const where = values.image === undefined ? 'process' : 'kubernetes';
+  const what = values.image ?? prepare(folder);
+  if (what === undefined) {
     say('NOT TRIED: nothing is known about the stock agent server from this run.');
     process.exitCode = CANNOT;
   } else {
     const program = path.join(root, 'scripts', 'run-typescript.mjs');
     const journey = path.join(root, 'test', 'stock', 'journey.ts');
-    const args = ['--disable-warning=ExperimentalWarning', program, journey, python, folder];
+    const args = ['--disable-warning=ExperimentalWarning', program, journey, where, what, folder];
     process.exitCode = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root }).status ?? 1;
   }
 } finally {

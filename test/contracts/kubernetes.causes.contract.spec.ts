@@ -7,6 +7,8 @@ import { AGENT_IMAGE, KUBECONFIG, KubernetesHarness } from './kubernetes.harness
 
 const SIGNAL = new AbortController().signal;
 const MISSING_IMAGE = 'registry.invalid/nobody/has-this:1';
+/** Of `deploy/kubernetes/overlays/trial`; like any image of others, it has variables and programs of its own, and no git. */
+const IMAGE_OF_OTHERS = 'slipway-postgres:trial';
 /** Takes memory until it is ended. */
 const GREEDY = '--import=data:text/javascript,globalThis.k=[];for(;;)k.push(Buffer.alloc(16777216,1))';
 /** Never comes to the point where it would listen to signals. */
@@ -156,6 +158,12 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     const { stdout } = await (await started(launch)).run('env');
     expect(stdout).toContain('HOME=/sandbox/home');
     expect(stdout).not.toMatch(/^(OPERATORS_OWN|KUBERNETES_|HOSTNAME|SLIPWAY_SERVICE)/m);
+  });
+
+  it('gives tools the variables of an image that others have built, and its programs', async () => {
+    const launch = harness.launch({ program: { kind: 'native', image: IMAGE_OF_OTHERS } });
+    const { stdout } = await (await started(launch)).run('echo "$PGDATA"; initdb --version');
+    expect(stdout).toMatch(/^\/var\/lib\/postgresql\/\S+\ninitdb \(PostgreSQL\)/);
   });
 
   it('runs our agent server in an image that has none of ours as its own', async () => {

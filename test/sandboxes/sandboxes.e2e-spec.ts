@@ -18,7 +18,10 @@ describe('/api/v1/sandboxes', () => {
   beforeAll(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'slipway-specs-'));
     const specs = path.join(folder, 'specs.yaml');
-    await writeFile(specs, '- id: slipway\n- id: second\n  resources: {cpu: 2}\n');
+    await writeFile(
+      specs,
+      '- id: slipway\n- id: second\n  resources: {cpu: 2}\n- {id: stock, image: stock:1}\n',
+    );
     app = await createTestApp(
       { PUBLIC_URL: 'https://slipway.example.com', SANDBOX_SPECS_FILE: specs },
       undefined,
@@ -108,6 +111,25 @@ describe('/api/v1/sandboxes', () => {
 
       expect(launch.sessionKey).toMatch(/^[0-9A-Za-z]{43}$/);
       expect(launch.callbackUrl).toBe(`${app.url}/api/v1/webhooks`);
+    });
+
+    it('gives a stock agent server a secret for its files, which a resume does not change', async () => {
+      const storageKey = (id: string) => backend.box(id).launch.env['OH_SECRET_KEY'];
+      const [{ id }, another, own] = [
+        await me.running('stock'),
+        await me.running('stock'),
+        await me.running(),
+      ];
+      const key = storageKey(id);
+      expect(key).toMatch(/^[\w-]{43}$/);
+      expect([storageKey(another.id), storageKey(own.id)]).not.toContain(key);
+      expect(storageKey(own.id)).toBeUndefined();
+
+      await me.pause(id);
+      await me.resume(id);
+      const { session_api_key: sessionKey } = await me.reach(id, 'RUNNING');
+      expect(backend.box(id).launch.sessionKey).toBe(sessionKey);
+      expect(storageKey(id)).toBe(key);
     });
 
     it('applies the overrides of the settings, and says which have no effect', async () => {

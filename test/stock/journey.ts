@@ -7,59 +7,39 @@ import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { EventSource } from '../support/event-source.js';
 import { startServiceProcess } from '../support/service-process.js';
+import { asProcess, inPods, START_SECONDS } from './places.js';
 
-/* One conversation with the stock agent server in a process sandbox: node … journey.ts PYTHON FOLDER */
+/* One conversation with the stock agent server: node … journey.ts process PYTHON FOLDER, or kubernetes IMAGE FOLDER */
 
 const CONVERSATIONS = '/api/v1/app-conversations';
-/** Python loads slowly, on a busy machine very. */
-const START_SECONDS = 300;
 
-const [python = '', folder = ''] = process.argv.slice(2);
+const [kind = '', program = '', folder = ''] = process.argv.slice(2);
+const place = kind === 'kubernetes' ? await inPods(program, folder) : asProcess(program);
 const dataDir = path.join(folder, 'data');
 const note = (text: string) => process.stdout.write(`  ${text}\n`);
 
-/** A Python that is not where it was installed needs it; the service passes none of it on by itself. */
-const libraries = process.env['LD_LIBRARY_PATH'];
-
 const specs = path.join(folder, 'specs.json');
-await writeFile(
-  specs,
-  JSON.stringify([
-    {
-      id: 'stock',
-      agent_server: 'openhands',
-      command: [python, '-m', 'openhands.agent_server', '--host', '127.0.0.1', '--port', '{port}'],
-      start_timeout_seconds: START_SECONDS,
-      env: {
-        OH_ENABLE_VSCODE: 'false',
-        OH_ENABLE_VNC: 'false',
-        // Its events have local times without a zone; the service reads them as UTC.
-        TZ: 'UTC',
-        // Else it asks the network for prices while it loads.
-        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
-        OPENHANDS_SUPPRESS_BANNER: '1',
-        ...(libraries !== undefined && { LD_LIBRARY_PATH: libraries }),
-      },
-    },
-  ]),
-);
+await writeFile(specs, JSON.stringify([place.spec]));
 
 /** Calls a tool for the first message, answers every other one. */
-const model = await ScriptedLlm.start(({ messages }: ChatRequest) => {
-  const users = messages.filter(({ role }) => role === 'user').length;
-  const last = messages.at(-1);
-  return users === 1 && last?.role === 'user'
-    ? call('terminal', { command: 'echo made by the agent | tee made.txt', security_risk: 'LOW' })
-    : say(`answer to message ${users}`);
-});
+const model = await ScriptedLlm.start(
+  ({ messages }: ChatRequest) => {
+    const users = messages.filter(({ role }) => role === 'user').length;
+    const last = messages.at(-1);
+    return users === 1 && last?.role === 'user'
+      ? call('terminal', { command: 'echo made by the agent | tee made.txt', security_risk: 'LOW' })
+      : say(`answer to message ${users}`);
+  },
+  { host: place.host },
+);
 const service = await startServiceProcess({
   cwd: folder,
   environment: {
     DATA_DIR: dataDir,
     SANDBOX_SPECS_FILE: specs,
-    // What is tried is the protocol; the server's files may lie where isolation hides them.
-    SANDBOX_ISOLATION: 'none',
     OUTBOUND_ALLOWLIST: new URL(model.url).origin,
+    SANDBOX_NETWORK_ALLOW: new URL(model.url).host,
+    ...place.environment,
   },
 });
 try {
@@ -169,4 +149,5 @@ try {
 } finally {
   await service.stop();
   await model.close();
+  await place.close();
 }

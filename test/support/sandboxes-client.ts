@@ -56,8 +56,8 @@ export class SandboxesClient {
     return found ?? ({ id } as SandboxDto);
   }
 
-  async running(): Promise<SandboxDto> {
-    const { id } = await this.create();
+  async running(specId?: string): Promise<SandboxDto> {
+    const { id } = await this.create(specId);
     return this.reach(id, 'RUNNING');
   }
 

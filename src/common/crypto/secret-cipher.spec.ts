@@ -22,6 +22,19 @@ describe('SecretCipher', () => {
     }
   });
 
+  it('derives secrets that differ by purpose and by its first key', () => {
+    const cipher = new SecretCipher([OLD]);
+
+    expect(cipher.derive('one')).toMatch(/^[\w-]{43}$/);
+    expect(new SecretCipher([OLD, NEW]).derive('one')).toBe(cipher.derive('one'));
+    const others = [
+      cipher.derive('other'),
+      new SecretCipher([NEW]).derive('one'),
+      OLD.bytes.toString('base64url'),
+    ];
+    expect(others).not.toContain(cipher.derive('one'));
+  });
+
   it('decrypts with every key and encrypts with the first', () => {
     const record = new SecretCipher([OLD]).encrypt('secret', 'place');
     const rotated = new SecretCipher([NEW, OLD]);

@@ -1,8 +1,16 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
+const DERIVED_BYTES = 32;
 
 /** A 256-bit key and its id, which records encrypted with it carry. */
 export interface CipherKey {
@@ -82,6 +90,15 @@ export class SecretCipher {
         cause: error,
       });
     }
+  }
+
+  /**
+   * A secret for somebody else, from which no key of ours follows: the same for the same purpose, until another key is the
+   * first.
+   */
+  derive(purpose: string): string {
+    const bytes = hkdfSync('sha256', this.currentKey, '', purpose, DERIVED_BYTES);
+    return Buffer.from(bytes).toString('base64url');
   }
 
   /** Whether the record is encrypted with another key than the first. */

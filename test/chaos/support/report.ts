@@ -9,7 +9,6 @@ export interface Row {
 
 /** Faults that other programs do, where the engine and the cluster are. */
 const ELSEWHERE = [
-  ['Kubernetes API away, refusing, forgetting', 'npm run test:kubernetes -- faults'],
   ['replicas restarted one by one', 'npm run rolling'],
   ['damage done by a tenant', 'npm run hostile'],
 ];

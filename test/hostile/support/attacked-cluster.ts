@@ -2,9 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
-import { errorMessage } from '../../../src/common/errors/error-message.js';
-import { freePort } from '../../../src/v1/sandboxes/backends/process/port-reservations.js';
-import { AGENT_IMAGE, TestCluster } from '../../kubernetes/support/test-cluster.js';
+import { missingForCluster, TestCluster } from '../../kubernetes/support/test-cluster.js';
 import type { BackendSetup } from './backends.js';
 
 const KUBECONFIG = process.env['KUBECONFIG'] ?? '';
@@ -12,16 +10,8 @@ const KUBECONFIG = process.env['KUBECONFIG'] ?? '';
 export const clusterEnforcesPolicies = process.env['SLIPWAY_TEST_POLICIES'] === 'enforced';
 
 /** Why pods cannot be attacked; null: they can. */
-export async function missingForCluster(): Promise<string | null> {
-  if (KUBECONFIG === '') {
-    return 'KUBECONFIG names no cluster (npm run test:kubernetes says what it needs)';
-  }
-  try {
-    await TestCluster.open(KUBECONFIG);
-    return null;
-  } catch (error) {
-    return `the cluster of KUBECONFIG is of no use: ${errorMessage(error)}`;
-  }
+export async function missingForPods(): Promise<string | null> {
+  return await missingForCluster(KUBECONFIG);
 }
 
 /** A namespace of its own, and a service that has the rights of the Role of `deploy/kubernetes` in it, and no others. */
@@ -33,23 +23,10 @@ export async function openCluster(): Promise<BackendSetup> {
     await rm(folder, { recursive: true });
   };
   try {
-    const { namespace, kubeconfig } = await cluster.access(folder);
     return {
-      environment: {
-        SANDBOX_BACKEND: 'kubernetes',
-        KUBECONFIG: kubeconfig,
-        SANDBOX_NAMESPACE: namespace,
-        SANDBOX_IMAGE: AGENT_IMAGE,
-        SANDBOX_VOLUME_SIZE: '64Mi',
-        SANDBOX_REACH: cluster.reachesPods ? 'pod' : 'proxy',
-        // Pods call the service at an address of this machine.
-        HOST: '0.0.0.0',
-      },
+      environment: cluster.variables(await cluster.access(folder)),
       host: cluster.hostAddress,
-      ofProcess: async () => {
-        const port = String(await freePort('127.0.0.1'));
-        return { PORT: port, SANDBOX_CALLBACK_URL: `http://${cluster.hostAddress}:${port}` };
-      },
+      ofProcess: () => cluster.variablesOfProcess(),
       close,
     };
   } catch (error) {

@@ -5,7 +5,7 @@ import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../src/v1/sandboxes/backend
 import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
 import { bridgeAddress } from '../../support/engine-address.js';
 import type { AttackedBackend } from '../attack.js';
-import { missingForCluster, openCluster } from './attacked-cluster.js';
+import { missingForPods, openCluster } from './attacked-cluster.js';
 
 const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
 const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? 'slipway-agent-server';
@@ -36,7 +36,7 @@ export async function missingFor(backend: AttackedBackend): Promise<string | nul
     case 'docker':
       return missingForDocker();
     case 'kubernetes':
-      return missingForCluster();
+      return missingForPods();
   }
 }
 

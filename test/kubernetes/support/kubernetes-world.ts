@@ -1,8 +1,7 @@
 import path from 'node:path';
-import { freePort } from '../../../src/v1/sandboxes/backends/process/port-reservations.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
-import { AGENT_IMAGE, type ClusterAccess, TestCluster } from './test-cluster.js';
+import { type ClusterAccess, TestCluster } from './test-cluster.js';
 
 /** A journey whose sandboxes are pods: the built service on this machine, in a namespace of its own of the cluster. */
 export class KubernetesWorld {
@@ -30,18 +29,9 @@ export class KubernetesWorld {
 
   /** Starts a replica, on the same database and namespace each time. */
   async start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
-    const port = String(await freePort('127.0.0.1'));
     return this.journey.start({
-      SANDBOX_BACKEND: 'kubernetes',
-      KUBECONFIG: this.access.kubeconfig,
-      SANDBOX_NAMESPACE: this.namespace,
-      SANDBOX_IMAGE: AGENT_IMAGE,
-      SANDBOX_VOLUME_SIZE: '64Mi',
-      SANDBOX_REACH: this.cluster.reachesPods ? 'pod' : 'proxy',
-      // Pods call the service at an address of this machine.
-      HOST: '0.0.0.0',
-      PORT: port,
-      SANDBOX_CALLBACK_URL: `http://${this.cluster.hostAddress}:${port}`,
+      ...this.cluster.variables(this.access),
+      ...(await this.cluster.variablesOfProcess()),
       ...environment,
     });
   }

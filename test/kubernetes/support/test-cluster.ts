@@ -10,6 +10,8 @@ import {
   type V1Role,
 } from '@kubernetes/client-node';
 import { parse } from 'yaml';
+import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { freePort } from '../../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { firstOwnAddress } from '../../support/own-address.js';
 import { ApiServerProxy } from './api-server-proxy.js';
 
@@ -33,6 +35,19 @@ export interface ClusterAccess {
   proxy: ApiServerProxy;
   /** A file for the service: it leads to the proxy, as the account that has the Role of `deploy/kubernetes`. */
   kubeconfig: string;
+}
+
+/** Why the cluster of a file is of no use; null: it is. */
+export async function missingForCluster(kubeconfig: string): Promise<string | null> {
+  if (kubeconfig === '') {
+    return 'KUBECONFIG names no cluster (npm run test:kubernetes says what it needs)';
+  }
+  try {
+    await TestCluster.open(kubeconfig);
+    return null;
+  } catch (error) {
+    return `the cluster of KUBECONFIG is of no use: ${errorMessage(error)}`;
+  }
 }
 
 /** The cluster that tests run against, as its administrator. */
@@ -93,15 +108,35 @@ export class TestCluster {
     return { namespace, proxy, kubeconfig };
   }
 
+  /** Variables of a service on this machine whose sandboxes are pods of the namespace. */
+  variables({ namespace, kubeconfig }: Omit<ClusterAccess, 'proxy'>): Record<string, string> {
+    return {
+      SANDBOX_BACKEND: 'kubernetes',
+      KUBECONFIG: kubeconfig,
+      SANDBOX_NAMESPACE: namespace,
+      SANDBOX_IMAGE: AGENT_IMAGE,
+      SANDBOX_VOLUME_SIZE: '64Mi',
+      SANDBOX_REACH: this.reachesPods ? 'pod' : 'proxy',
+      // Pods call the service at an address of this machine.
+      HOST: '0.0.0.0',
+    };
+  }
+
+  /** Variables of one process of such a service: where it listens, and where pods reach it. */
+  async variablesOfProcess(): Promise<Record<string, string>> {
+    const port = String(await freePort('127.0.0.1'));
+    return { PORT: port, SANDBOX_CALLBACK_URL: `http://${this.hostAddress}:${port}` };
+  }
+
   /** Pods of a namespace that have not been told to end. */
   async pods(namespace: string, labelSelector?: string): Promise<V1Pod[]> {
     const { items } = await this.core.listNamespacedPod({ namespace, labelSelector });
     return items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
   }
 
-  /** Names of all that a sandbox consists of: its resource, pods, claims. */
-  async remains(namespace: string, sandboxId: string): Promise<string[]> {
-    const labelSelector = `slipway.sandbox-id=${sandboxId}`;
+  /** Names of all that a sandbox consists of, or all of them: resources, pods, claims. */
+  async remains(namespace: string, sandboxId?: string): Promise<string[]> {
+    const labelSelector = sandboxId === undefined ? 'slipway.sandbox-id' : `slipway.sandbox-id=${sandboxId}`;
     const sandboxes: { items: { metadata: { name: string } }[] } =
       await this.objects.listNamespacedCustomObject({ ...GROUP, namespace, labelSelector });
     const { items: pods } = await this.core.listNamespacedPod({ namespace, labelSelector });

@@ -56,7 +56,7 @@ export interface SandboxLaunch {
   /** What clients of the agent server must present. Never in an argument, and never in the environment of our own server. */
   sessionKey: string;
   program: SandboxProgram;
-  /** Additional variables from the specification; no secrets. */
+  /** Additional variables: the specification's, no secrets; and what a stock agent server encrypts its files with. */
   env: Record<string, string>;
   /** Where the workspace is kept, relative to the sandbox's own folder; `PROJECT_FOLDER`: wherever the backend keeps it. */
   workingDir: string;

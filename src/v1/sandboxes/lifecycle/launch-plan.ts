@@ -19,6 +19,9 @@ import type { SandboxOverrides } from '../user-overrides.js';
 /** What a sandbox gets unless its specification says otherwise. */
 export const SANDBOX_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 
+/** What a stock agent server encrypts its files with. */
+const STORAGE_KEY = 'OH_SECRET_KEY';
+
 interface PlannedLaunch {
   launch: SandboxLaunch;
   /** What of the user's settings has no effect, in sentences. */
@@ -51,12 +54,21 @@ export class LaunchPlanner {
     return {
       launch: {
         ...template,
+        env: { ...this.storageVariables(template, sandbox.id), ...template.env },
         id: sandbox.id,
         sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
       },
       notes,
       startTimeoutSeconds: spec.startTimeoutSeconds,
     };
+  }
+
+  /**
+   * A stock agent server encrypts what it stores of a conversation, model keys included, with its session key unless it is
+   * told another secret; and the session key changes with each resume.
+   */
+  private storageVariables({ program }: WarmTemplate, id: string): Record<string, string> {
+    return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
   /** What each sandbox of a specification is started with, whoever it is for. */
