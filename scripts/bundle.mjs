@@ -44,6 +44,27 @@ const withoutEncodings = {
   },
 };
 
+const OWN_REQUIRE = 'const require = createRequire(import.meta.url);\n';
+
+/**
+ * These load class-validator, class-transformer and TypeORM by a `require` that they make themselves, which no bundler
+ * follows: the service would read a second copy of each, 690 files, beside the one in the bundle (docs/adr/0053).
+ */
+const requiredByNest = {
+  name: 'required-by-nest',
+  transform: {
+    filter: {
+      id: /\/@nestjs\/(mapped-types\/dist\/type-helpers\.utils|typeorm\/dist\/common\/typeorm-compat)\.js$/,
+    },
+    handler(code, id) {
+      if (!code.includes(OWN_REQUIRE)) {
+        throw new Error(`${id} no longer makes a require of its own: remove it from requiredByNest`);
+      }
+      return { code: code.replace(OWN_REQUIRE, ''), map: null };
+    },
+  },
+};
+
 const HTTP = '\0node:http';
 /** They load what is behind `fetch` when they are read. */
 const COSTLY_EXPORTS = new Set(['WebSocket', 'CloseEvent', 'MessageEvent']);
@@ -161,7 +182,7 @@ writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "m
 await bundle(
   'service',
   { main: 'main.js', keys: 'cli/keys.js' },
-  { plugins: [http, optionalPackages] },
+  { plugins: [http, requiredByNest, optionalPackages] },
   // Swagger, TypeORM and log lines use the names of classes.
   { keepNames: true, sourcemap: true },
 );
