@@ -1,8 +1,9 @@
-import { Column, CreateDateColumn, Entity, PrimaryColumn, Unique } from 'typeorm';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 
 /** A person or service that owns keys, settings, tokens and conversations. */
 @Entity('users')
 @Unique('users_email_key', ['email'])
+@Index('users_administrators_idx', ['id'], { where: 'is_admin' })
 export class User {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'users_pkey' })
   id: string;

@@ -17,6 +17,7 @@ import { AddTracesOfSandboxes1765500000000 } from './migrations/1765500000000-ad
 import { IndexTagsAndDeliveries1765700000000 } from './migrations/1765700000000-index-tags-and-deliveries.js';
 import { AddAgentKinds1765800000000 } from './migrations/1765800000000-add-agent-kinds.js';
 import { PartitionEvents1765900000000 } from './migrations/1765900000000-partition-events.js';
+import { IndexWhatGrows1766100000000 } from './migrations/1766100000000-index-what-grows.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -39,4 +40,5 @@ export const MIGRATIONS = [
   IndexTagsAndDeliveries1765700000000,
   AddAgentKinds1765800000000,
   PartitionEvents1765900000000,
+  IndexWhatGrows1766100000000,
 ];

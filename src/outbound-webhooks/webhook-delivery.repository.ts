@@ -23,15 +23,22 @@ const PUBLISH = `
 
 /**
  * The longest due delivery of each endpoint that is not busy. Whoever claims one has it until its next attempt would be
- * due; when the process dies before that, another one makes that attempt.
+ * due; when the process dies before that, another one makes that attempt. Endpoints with something to send are found by
+ * steps through the index of pending deliveries, since most endpoints have nothing.
  */
 const CLAIM = `
+  WITH RECURSIVE waiting AS (
+    (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT endpoint_id FROM webhook_deliveries
+            WHERE status = 'pending' AND endpoint_id > waiting.id ORDER BY endpoint_id LIMIT 1)
+    FROM waiting WHERE waiting.id IS NOT NULL)
   UPDATE webhook_deliveries d
   SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
   FROM webhook_endpoints e
   WHERE e.id = d.endpoint_id AND d.id IN (
     SELECT due.id
-    FROM webhook_endpoints candidate
+    FROM waiting JOIN webhook_endpoints candidate ON candidate.id = waiting.id
     CROSS JOIN LATERAL (
       SELECT id FROM webhook_deliveries
       WHERE endpoint_id = candidate.id AND status = 'pending' AND next_attempt_at <= $1
@@ -94,6 +101,10 @@ const NOTHING_SINCE = `
     WHERE newer.endpoint_id = d.endpoint_id AND newer.status = 'delivered' AND newer.last_attempt_at >= d.created_at
   ) AS nothing
   FROM webhook_deliveries d WHERE d.id = $1`;
+
+const PRUNE = `
+  DELETE FROM webhook_deliveries WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE created_at < $1 ORDER BY created_at LIMIT $2)`;
 
 /** A delivery in the hands of a worker, with what it needs of the endpoint. */
 export interface ClaimedDelivery {
@@ -277,9 +288,14 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     });
   }
 
-  /** Forgets what was created before, also what never arrived. */
-  async prune(before: Date): Promise<void> {
-    await this.createQueryBuilder().delete().where('created_at < :before', { before }).execute();
+  /**
+   * Forgets what was created before, the oldest first, also what never arrived.
+   *
+   * @returns how many were forgotten: at most `limit`
+   */
+  async prune(before: Date, limit: number): Promise<number> {
+    const [, removed] = await this.query<[unknown, number]>(PRUNE, [before, limit]);
+    return removed;
   }
 
   private now(): Date {

@@ -19,6 +19,8 @@ import { ATTEMPT_TIMEOUT_MS, WebhookSender } from './webhook.sender.js';
 const POLL_MS = 2_000;
 const PRUNE_MS = 3_600_000;
 const KEEP_MS = 7 * 24 * 3_600_000;
+/** Of one statement: it ends within a fraction of a second. */
+const PRUNE_BATCH = 5_000;
 /** Of one process, each to another endpoint. */
 const MAX_CONCURRENT = 32;
 /** Longer than an attempt can take: afterwards its process has died. */
@@ -40,9 +42,10 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   );
   private readonly pruning = new RepeatedWork(
     PRUNE_MS,
-    () => this.deliveries.prune(new Date(this.clock.now() - KEEP_MS)),
+    () => this.prune(),
     (error) => this.logger.warn('failed to prune webhook deliveries', { error: errorMessage(error) }),
   );
+  private isStopping = false;
   private stopListening: (() => void) | null = null;
 
   constructor(
@@ -63,6 +66,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
 
   async onModuleDestroy(): Promise<void> {
     this.stopListening?.();
+    this.isStopping = true;
     await Promise.all([this.polling.stop(), this.pruning.stop()]);
     this.stopping.abort();
     await Promise.all(this.inWork.values());
@@ -74,6 +78,13 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     const delivery = await this.deliveries.addClaimed(endpoint, event, this.claimEnd());
     await this.attempt(delivery, { isLast: true });
     return this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
+  }
+
+  private async prune(): Promise<void> {
+    const before = new Date(this.clock.now() - KEEP_MS);
+    for (let removed = PRUNE_BATCH; removed === PRUNE_BATCH && !this.isStopping;) {
+      removed = await this.deliveries.prune(before, PRUNE_BATCH);
+    }
   }
 
   private async deliverDue(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { buildIndexes, dropIndexes } from '../concurrent-indexes.js';
 
 const INDEXES = [
   {
@@ -11,32 +12,16 @@ const INDEXES = [
   },
 ];
 
-/** A backup holds it up for as long; something that hangs shall not. */
-const MAX_WAIT_MS = 600_000;
-
 /** A tag or a status that few rows have is found without reading all the others. */
 export class IndexTagsAndDeliveries1765700000000 implements MigrationInterface {
   /** Outside of a transaction PostgreSQL builds an index while others write. */
   readonly transaction = false;
 
   async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('SET statement_timeout = 0');
-    await queryRunner.query(`SET lock_timeout = ${MAX_WAIT_MS}`);
-    try {
-      for (const { name, on } of INDEXES) {
-        // What a build that was broken off has left is no index, but has the name.
-        await queryRunner.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
-        await queryRunner.query(`CREATE INDEX CONCURRENTLY ${name} ON ${on}`);
-      }
-    } finally {
-      await queryRunner.query('RESET lock_timeout');
-      await queryRunner.query('RESET statement_timeout');
-    }
+    await buildIndexes(queryRunner, INDEXES);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    for (const { name } of INDEXES) {
-      await queryRunner.query(`DROP INDEX IF EXISTS ${name}`);
-    }
+    await dropIndexes(queryRunner, INDEXES);
   }
 }

@@ -23,10 +23,12 @@ export interface ConversationPullRequest {
 /** A conversation with an agent. It outlives its sandbox. */
 @Entity('app_conversations')
 @Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
+@Index('app_conversations_user_id_updated_at_idx', ['userId', 'updatedAt'])
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
-// Of a kind that TypeORM cannot write; a migration has made it.
+// Of a kind that TypeORM cannot write; migrations have made them, the second one where PostgreSQL has pg_trgm.
 @Index('app_conversations_tags_idx', { synchronize: false })
+@Index('app_conversations_title_idx', { synchronize: false })
 export class AppConversation {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversations_pkey' })
   id: string;

@@ -98,14 +98,17 @@ export interface ConversationFilter {
   withSubConversations: boolean;
 }
 
-/** $1 is the user; the filter takes $2 to $9. */
+/**
+ * $1 is the user; the filter takes $2 to $9. What was changed before a moment was created before it as well, so the search begins
+ * there instead of at the newest conversation.
+ */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
   AND ($3::timestamptz IS NULL OR c.created_at >= $3)
   AND ($4::timestamptz IS NULL OR c.created_at < $4)
   AND ($5::timestamptz IS NULL OR c.updated_at >= $5)
-  AND ($6::timestamptz IS NULL OR c.updated_at < $6)
+  AND ($6::timestamptz IS NULL OR c.updated_at < $6 AND c.created_at < $6)
   AND ($7::text IS NULL OR c.sandbox_id = $7)
   AND ($8::boolean OR c.parent_conversation_id IS NULL)
   AND ($9::jsonb IS NULL OR c.tags @> $9)`;

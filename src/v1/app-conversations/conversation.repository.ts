@@ -24,11 +24,12 @@ const WITHOUT_KNOWN = `
     AND NOT EXISTS (SELECT FROM app_conversation_start_tasks t WHERE t.app_conversation_id = id.id)
     AND NOT EXISTS (SELECT FROM removed_conversations r WHERE r.id = id.id)`;
 
+/** Nothing is created after its last change, whatever the clock of the sandbox says. */
 const ADOPT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, title, llm_model, llm_base_url, working_dir, sandbox_generation, created_at, agent_kind,
      adopted)
-  SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10, true FROM (${WITHOUT_KNOWN}) AS unknown
+  SELECT id, $2, $3, $4, $5, $6, $7, $8, least($9::timestamptz, now()), $10, true FROM (${WITHOUT_KNOWN}) AS unknown
   ON CONFLICT (id) DO NOTHING
   RETURNING id`;
 

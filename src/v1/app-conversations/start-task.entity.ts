@@ -107,6 +107,8 @@ export function workingBranch({
 /** The start of a conversation: this row is the truth, its job only carries the id. */
 @Entity('app_conversation_start_tasks')
 @Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
+@Index('app_conversation_start_tasks_user_id_updated_at_idx', ['userId', 'updatedAt', 'id'])
+@Index('app_conversation_start_tasks_updated_at_idx', ['updatedAt'])
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
 })

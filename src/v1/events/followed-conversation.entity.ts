@@ -14,6 +14,7 @@ import { User } from '../../auth/user.entity.js';
 /** What the service knows about a conversation at its agent server, and how far its log was read. */
 @Entity('followed_conversations')
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
+@Index('followed_conversations_user_id_idx', ['userId'])
 export class FollowedConversation {
   /** Id of the conversation. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'followed_conversations_pkey' })

@@ -17,7 +17,9 @@ const COUNT_ACTIVE = new NamedStatement<{ count: number }>(
 /** Any number that no other advisory lock of ours has. */
 const FIRST_USER_LOCK = 7_305_218_441;
 
-const EXISTS_OF_OTHERS = 'SELECT 1 FROM sandboxes WHERE user_id <> $1 LIMIT 1';
+/** Two ends of an index: `<>` would read all sandboxes of the user. */
+const EXISTS_OF_OTHERS = `
+  SELECT EXISTS (SELECT FROM sandboxes WHERE user_id < $1) OR EXISTS (SELECT FROM sandboxes WHERE user_id > $1) AS found`;
 
 /**
  * What the quota, and the separation of users, count. `manager`: the transaction to read in; null: none. `exceptId`: a
@@ -52,7 +54,7 @@ export class SandboxQuotaQueries {
    */
   async othersHaveSandboxes(manager: EntityManager, userId: string): Promise<boolean> {
     await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_USER_LOCK]);
-    const rows = await manager.query<unknown[]>(EXISTS_OF_OTHERS, [userId]);
-    return rows.length > 0;
+    const [row] = await manager.query<{ found: boolean }[]>(EXISTS_OF_OTHERS, [userId]);
+    return row?.found === true;
   }
 }

@@ -17,6 +17,10 @@ import type { SandboxOverrides } from './user-overrides.js';
 @Entity('sandboxes')
 @Index('sandboxes_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('sandboxes_host_id_status_idx', ['hostId', 'status'])
+@Index('sandboxes_status_backend_idx', ['status', 'backend'])
+@Index('sandboxes_stopped_idx', ['hostId', 'updatedAt'], {
+  where: `status = ANY (ARRAY['PAUSED'::text, 'ERROR'::text, 'MISSING'::text])`,
+})
 @Index('sandboxes_session_key_hash_key', ['sessionKeyHash'], { unique: true })
 @Index('sandboxes_host_id_expose_port_key', ['hostId', 'exposePort'], {
   unique: true,
