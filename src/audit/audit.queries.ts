@@ -30,9 +30,13 @@ export interface AuditFilter {
 /** Filters as columns and values have them. */
 type AuditCondition = 'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'since' | 'until';
 
+/**
+ * The values of `actor` and `owner` are hidden from the planner: for a user who has many entries it would go through everybody's from
+ * the newest on, however old that user's are.
+ */
 const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
-  actor: (parameter) => `e.actor_user_id = ${parameter}`,
-  owner: (parameter) => `e.owner_user_id = ${parameter}`,
+  actor: (parameter) => `e.actor_user_id = (SELECT ${parameter}::uuid)`,
+  owner: (parameter) => `e.owner_user_id = (SELECT ${parameter}::uuid)`,
   actions: (parameter) => `e.action = ANY (${parameter}::text[])`,
   resource: (parameter) => `e.resource_id = ${parameter}`,
   request: (parameter) => `e.request_id = ${parameter}`,

@@ -88,7 +88,7 @@ const PAGE = `
       last_error, last_duration_ms,
       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
     FROM webhook_deliveries
-    WHERE endpoint_id = $1 AND ($3::text IS NULL OR status = $3)
+    WHERE endpoint_id = e.id AND ($3::text IS NULL OR status = $3)
       AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
     ORDER BY created_at DESC, id DESC LIMIT $6) d ON true
   WHERE e.id = $1 AND e.user_id = $2

@@ -13,7 +13,8 @@ const INDEXES = [
   },
   {
     name: 'app_conversation_start_tasks_updated_at_idx',
-    on: 'app_conversation_start_tasks (updated_at)',
+    // One that has an order would tempt a listing of a user's tasks to walk through everybody's.
+    on: 'app_conversation_start_tasks USING brin (updated_at) WITH (autosummarize = on)',
   },
   {
     name: 'followed_conversations_user_id_idx',

@@ -78,8 +78,7 @@ const CONVERSATION_COLUMNS = `
  * A sandbox is joined only where it belongs to the same user. Its table is another feature's, joined here because a page
  * of conversations must cost one statement.
  */
-const CONVERSATION_TABLES = `
-  app_conversations c
+const JOINED_TABLES = `
   LEFT JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
   LEFT JOIN followed_conversations f ON f.id = c.id`;
 
@@ -116,20 +115,22 @@ const FILTER = `
 /** Not named: a plan that must suit any filter reads all rows of the user. */
 const SEARCH = `
   SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
-  FROM ${CONVERSATION_TABLES}
+  FROM app_conversations c ${JOINED_TABLES}
   WHERE ${FILTER} AND (c.created_at, c.id) < ($10::timestamptz, $11::uuid)
   ORDER BY c.created_at DESC, c.id DESC LIMIT $12`;
 
 const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
 
+/** By id before anything else: a plan for the average user would read all conversations of one who has many. */
 const FIND = new NamedStatement<ConversationRow>(
   'app_conversations_find',
-  `SELECT ${CONVERSATION_COLUMNS},
+  `WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
+   SELECT ${CONVERSATION_COLUMNS},
      ARRAY(SELECT sub.id FROM app_conversations sub
            WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id
            ORDER BY sub.created_at, sub.id) AS sub_conversation_ids
-   FROM ${CONVERSATION_TABLES}
-   WHERE c.user_id = $1 AND c.id = ANY ($2::uuid[])`,
+   FROM c ${JOINED_TABLES}
+   WHERE c.user_id = $1`,
 );
 
 /** A conversation whose agent server was restarted since it was last given the conversation's credentials. */

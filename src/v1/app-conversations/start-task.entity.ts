@@ -108,7 +108,8 @@ export function workingBranch({
 @Entity('app_conversation_start_tasks')
 @Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversation_start_tasks_user_id_updated_at_idx', ['userId', 'updatedAt', 'id'])
-@Index('app_conversation_start_tasks_updated_at_idx', ['updatedAt'])
+// Of a kind that TypeORM cannot write; a migration has made it.
+@Index('app_conversation_start_tasks_updated_at_idx', { synchronize: false })
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
 })

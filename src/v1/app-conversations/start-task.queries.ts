@@ -59,8 +59,8 @@ const COLUMNS = `
   t.updated_at, s.status AS sandbox_status, s.address, s.expose_port`;
 
 /** The table of sandboxes is another feature's, joined here because clients poll start tasks: one statement each. */
-const TABLES = `
-  app_conversation_start_tasks t LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id = t.user_id`;
+const WITH_SANDBOX = 'LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id = t.user_id';
+const TABLES = `app_conversation_start_tasks t ${WITH_SANDBOX}`;
 
 const FILTER = `
   t.user_id = $1
@@ -70,9 +70,11 @@ const FILTER = `
 /** Not named, like the searches: one plan for any combination of filters would read all rows of the user. */
 const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
 
+/** By id before anything else: a plan for the average user would read all tasks of one who has many. */
 const FIND = new NamedStatement<StartTaskRow>(
   'start_tasks_find',
-  `SELECT ${COLUMNS}, '' AS cursor_at FROM ${TABLES} WHERE t.user_id = $1 AND t.id = ANY ($2::uuid[])`,
+  `WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
+   SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1`,
 );
 
 const SEARCHES = {

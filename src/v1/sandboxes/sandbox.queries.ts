@@ -53,8 +53,10 @@ const SEARCH = `
   ORDER BY created_at DESC, id DESC
   LIMIT $4`;
 
+/** By id before anything else: a plan for the average user would read all sandboxes of one who has many. */
 const LOOK_UP = `
-  SELECT ${COLUMNS} FROM sandboxes WHERE user_id = $1 AND id = ANY($2) AND status <> 'DELETING'`;
+  WITH found AS MATERIALIZED (SELECT * FROM sandboxes WHERE id = ANY($2) AND status <> 'DELETING')
+  SELECT ${COLUMNS} FROM found WHERE user_id = $1`;
 
 const SNAPSHOT = 'SELECT status, status_detail FROM sandboxes WHERE id = $1';
 
