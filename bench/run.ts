@@ -1,6 +1,7 @@
 import { benchAudit } from './audit.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
+import { benchGrowth } from './growth.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
 import { benchListings } from './listings.bench.js';
 import { benchLoad } from './load.bench.js';
@@ -28,6 +29,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   streams: benchStreams,
   load: benchLoad,
   listings: benchListings,
+  growth: benchGrowth,
   downloads: benchDownloads,
   'pass-through': benchPassThrough,
 };
