@@ -322,6 +322,27 @@ describe('deliveries', () => {
     expect(ids).toEqual((await deliveries(id)).map((item) => item.id));
   });
 
+  it('are forgotten in batches, the oldest first', async () => {
+    const { id } = await create({ enabled: false });
+    await app.dataSource.query(
+      `INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at)
+       SELECT gen_random_uuid(), $1, 'conversation.finished', '{}', 'delivered', timestamptz '2001-01-01 00:00Z' + n * interval '1 day'
+       FROM generate_series(1, 4) AS n`,
+      [id],
+    );
+    const repository = app.app.get(WebhookDeliveryRepository);
+    const before = new Date('2001-01-04T12:00:00Z');
+
+    const removed = [await repository.prune(before, 2), await repository.prune(before, 2)];
+
+    const left = await app.dataSource.query<{ created_at: Date }[]>(
+      'SELECT created_at FROM webhook_deliveries WHERE endpoint_id = $1',
+      [id],
+    );
+    expect(removed).toEqual([2, 1]);
+    expect(left.map(({ created_at: at }) => at.toISOString())).toEqual(['2001-01-05T00:00:00.000Z']);
+  });
+
   it('are forgotten with their user', async () => {
     await create();
     await publish();
