@@ -1,0 +1,127 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { ClientCache } from '../../test/clients/support/client-cache.js';
+import { inheritedEnvironment } from '../../test/support/service-process.js';
+import { freePort } from './fixtures.js';
+import { print } from './report.js';
+
+const run = promisify(execFile);
+const PACKAGE = 'openhands-ai==1.11.0';
+/** The oldest minor version of Python 3 that it runs on. */
+const PYTHON = 12;
+const START_TIMEOUT_MS = 300_000;
+const POLL_MS = 50;
+/**
+ * In a container it looks for its sandboxes at another host, but those that are processes are at its own: it is told that
+ * it is in none. Everything else is as it is published.
+ */
+const PROGRAM = `
+import sys
+from openhands.app_server.utils import docker_utils
+docker_utils.is_running_in_docker = lambda: False
+import uvicorn
+uvicorn.run('openhands.app_server.app:app', host='127.0.0.1', port=int(sys.argv[1]), log_level='warning')
+`;
+const ENVIRONMENT = {
+  RUNTIME: 'process',
+  SERVE_FRONTEND: 'false',
+  TZ: 'UTC',
+  LOG_LEVEL: 'WARNING',
+  // Else it asks the network for prices while it loads.
+  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  OPENHANDS_SUPPRESS_BANNER: '1',
+};
+
+/** The peer's server, with sandboxes that are processes. */
+export interface PeerServer {
+  url: string;
+  /** From the spawn of Python to the first 200 of `/health`, milliseconds. */
+  readyMs: number;
+  /** Ends it with all its sandboxes. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Installs the peer's server into the cache of `npm run test:clients`, where it stays.
+ *
+ * @returns its Python
+ * @throws NotInstallable with the reason
+ */
+export async function installPeer(): Promise<string> {
+  const folder = process.env['CLIENTS_CACHE'] ?? path.join(tmpdir(), 'slipway-clients');
+  const cache = new ClientCache(path.resolve(folder), (line) => print(`  ${line}`));
+  const python = path.join(await cache.pythonPackages('peer', [PACKAGE], PYTHON), 'python');
+  // It gives a sandbox 30 s to start, which is too little while Python still compiles.
+  await run(python, ['-c', 'import openhands.app_server.app, openhands.agent_server.api'], {
+    env: { ...inheritedEnvironment(), ...ENVIRONMENT, HOME: tmpdir() },
+  });
+  return python;
+}
+
+/** Starts the peer's server on a folder and waits until it is healthy. */
+export async function startPeer(python: string, folder: string): Promise<PeerServer> {
+  await mkdir(folder, { recursive: true });
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const startedAt = performance.now();
+  const child = spawn(python, ['-c', PROGRAM, `${port}`], {
+    cwd: folder,
+    env: {
+      ...inheritedEnvironment(),
+      ...ENVIRONMENT,
+      PATH: `${path.dirname(python)}${path.delimiter}${process.env['PATH'] ?? ''}`,
+      HOME: folder,
+      TMPDIR: folder,
+      OH_PERSISTENCE_DIR: path.join(folder, 'persistence'),
+    },
+    stdio: 'ignore',
+    // Its sandboxes are in its process group, and end with it.
+    detached: true,
+  });
+  const ended = once(child, 'exit');
+  await once(child, 'spawn');
+  const group = -(child.pid ?? 0);
+  const killGroup = (): void => {
+    try {
+      process.kill(group, 'SIGKILL');
+    } catch (error) {
+      // Nobody of the group is left.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) {
+        throw error;
+      }
+    }
+  };
+  process.once('exit', killGroup);
+  const stop = async (): Promise<void> => {
+    process.off('exit', killGroup);
+    killGroup();
+    await ended;
+  };
+  while (!(await isHealthy(url))) {
+    if (child.exitCode !== null || performance.now() - startedAt > START_TIMEOUT_MS) {
+      await stop();
+      throw new Error("the peer's server ended, or did not respond, before it was healthy");
+    }
+    await delay(POLL_MS);
+  }
+  return { url, readyMs: performance.now() - startedAt, stop };
+}
+
+async function isHealthy(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/health`, { headers: { connection: 'close' } });
+    await response.arrayBuffer();
+    return response.ok;
+  } catch (error) {
+    // fetch's error for a refused connection.
+    if (error instanceof TypeError) {
+      return false;
+    }
+    throw error;
+  }
+}
