@@ -13,8 +13,8 @@ import { forgetWorkers } from '../support/forget-workers.js';
 import { until } from '../support/until.js';
 
 const TOKEN = 'ghp_takeover4217';
-/** Records that it began, and waits for a file. */
-const SETUP = 'echo run >> ran.txt\nwhile [ ! -e go ]; do sleep 0.02; done\n';
+/** Records that it began, and waits for a file; not for ever, in case the test is killed. */
+const SETUP = 'echo run >> ran.txt\nfor _ in $(seq 10000); do [ -e go ] && break; sleep 0.02; done\n';
 
 describe('a start whose process ends', () => {
   let database: TestDatabase;
