@@ -1,6 +1,4 @@
-import { stat } from 'node:fs/promises';
 import { totalmem } from 'node:os';
-import path from 'node:path';
 import { errorMessage } from '../../../../common/errors/error-message.js';
 import { SandboxBackendError, type SandboxExit, type WarmLaunch } from '../sandbox-backend.js';
 import { type CgroupLimits, type CgroupResource, Cgroups, findCgroups } from './cgroups.js';
@@ -12,8 +10,8 @@ const MEBIBYTE = 1024 * 1024;
 const FILE_BLOCK = 512;
 /** A sandbox without a limit of its own leaves the rest of the machine's memory to the service and the database. */
 const MEMORY_SHARE = 0.75;
-/** Groups of sandboxes that are starting in another process of this host have no record yet. */
-const MIN_AGE_MS = 60_000;
+/** A sandbox that is starting in another process of this host has its group before its record. */
+const STALE_AFTER_MS = 60_000;
 /** 128 + SIGKILL, which the kernel sends when a group has used up its memory. */
 const KILLED_EXIT_CODE = 137;
 
@@ -39,8 +37,10 @@ exec "$@"
 export class ProgramLimits {
   readonly #options: ProcessBackendOptions['limits'];
   readonly #cgroups: Cgroups;
+  /** Groups without a record, and when they were first seen so. */
+  #staleSince = new Map<string, number>();
 
-  private constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
+  constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
     this.#options = options;
     this.#cgroups = cgroups;
   }
@@ -114,23 +114,29 @@ export class ProgramLimits {
   }
 
   /**
-   * Removes groups that a service left which died.
+   * Removes groups that a service left which died: those that have had no record for a minute. Time is this process's own,
+   * since the clock of the machine may jump.
    *
    * @param currentRun of a sandbox; null when there is no such sandbox
+   * @param now milliseconds of a clock that never jumps
    */
-  async removeStale(currentRun: (id: string) => Promise<string | null>): Promise<void> {
+  async removeStale(
+    currentRun: (id: string) => Promise<string | null>,
+    now: number = performance.now(),
+  ): Promise<void> {
+    const staleSince = new Map<string, number>();
     for (const name of await this.#cgroups.names()) {
       const [id = '', run = ''] = name.split('.', 2);
-      if ((await this.#isOld(name)) && (await currentRun(id)) !== run) {
+      if ((await currentRun(id)) === run) {
+        continue;
+      }
+      const since = this.#staleSince.get(name) ?? now;
+      staleSince.set(name, since);
+      if (now - since >= STALE_AFTER_MS) {
         await this.#cgroups.remove(name);
       }
     }
-  }
-
-  async #isOld(name: string): Promise<boolean> {
-    const [hierarchy] = this.#cgroups.hierarchies;
-    const facts = await stat(path.join(hierarchy?.folder ?? '/', name)).catch(() => null);
-    return facts !== null && Date.now() - facts.ctimeMs > MIN_AGE_MS;
+    this.#staleSince = staleSince;
   }
 
   async #groupsOf(id: string): Promise<string[]> {
