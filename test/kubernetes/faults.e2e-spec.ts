@@ -66,7 +66,7 @@ describeInCluster('when the cluster fails', () => {
   it('keeps what runs while the API server is away, and finishes what was asked for when it is back', async () => {
     const started = await withFile();
     await world.access.proxy.goAway();
-    const waiting = await created('slipway');
+    const [waiting, kept] = [await created('slipway'), await created('slipway')];
     await user.say(started.id, shell('echo meanwhile'));
     // Through the API server it is not reached; by its own address it is.
     if (world.cluster.reachesPods) {
@@ -77,11 +77,15 @@ describeInCluster('when the cluster fails', () => {
     expect(jsonText(await user.sandbox(waiting), 'status')).toBe('STARTING');
     const gone = user.remove(`${SANDBOXES}/${waiting}`);
 
+    // An API server that has just started knows nobody's rights.
+    world.access.proxy.answer(403, 'Forbidden', { times: 12 });
     await world.access.proxy.comeBack();
     await gone;
     await until(async () => (await user.sandbox(waiting)) === null);
-    await until(async () => (await world.pods()).length === 1);
-    expect(await world.cluster.sandboxes(world.namespace)).toHaveLength(1);
+    await user.sandboxIn(kept, 'RUNNING');
+    await until(async () => (await world.pods()).length === 2);
+    expect(await world.cluster.sandboxes(world.namespace)).toHaveLength(2);
+    await removed(kept);
     await removed(started.sandboxId);
   });
 

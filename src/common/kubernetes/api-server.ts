@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { delimiter } from 'node:path';
@@ -6,7 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { WebSocket } from 'ws';
 import { errorMessage } from '../errors/error-message.js';
-import { jsonNumber, jsonText, parseJson } from '../json-access.js';
+import { parseJson } from '../json-access.js';
+import { ApiServerError, ApiServerOutages, pauseBefore, refusal } from './api-server-error.js';
 
 /** Until the headers of a response, and from then on until its end. */
 const RESPONSE_TIMEOUT_MS = 15_000;
@@ -15,38 +15,9 @@ const KEEP_ALIVE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 8;
 /** How long a call that names no time is repeated while the API server does not answer, or answers that it is busy. */
 const DEFAULT_PATIENCE_MS = 10_000;
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 5_000;
-const MAX_RETRY_AFTER_MS = 30_000;
 /** A page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
-/** The API server is busy, restarts, or its answer belongs to a proxy in between. */
-const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
-
-/** The API server refused a request, or gave no (understandable) response, then with status null. */
-export class ApiServerError extends Error {
-  constructor(
-    message: string,
-    readonly status: number | null,
-    /** In one word: `NotFound`, `AlreadyExists`. */
-    readonly reason: string | null,
-    /** When to try again, if the API server says so. */
-    readonly retryAfterMs: number | null = null,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.name = 'ApiServerError';
-  }
-
-  /** Whether the same request may well succeed later. */
-  get isTemporary(): boolean {
-    // Somebody else has changed the object in that moment; what exists already has another reason.
-    const isConflict = this.status === 409 && this.reason === 'Conflict';
-    return this.status === null || TEMPORARY_STATUSES.has(this.status) || isConflict;
-  }
-}
-
 /** What kind of patch a body is. */
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
 
@@ -76,6 +47,7 @@ interface ApiTarget {
 export class ApiServer {
   #config: Promise<KubeConfig> | null = null;
   #agent: HttpAgent | null = null;
+  readonly #outages = new ApiServerOutages();
 
   /** @param kubeconfig path of a file, or several as `kubectl` takes them; null: the service account of the pod that this process runs in */
   constructor(private readonly kubeconfig: string | null) {}
@@ -104,7 +76,7 @@ export class ApiServer {
         return parseResponse(await this.#send(path, call));
       } catch (error) {
         call.signal?.throwIfAborted();
-        const failure = asApiServerError(error);
+        const failure = this.#outages.judge(error);
         const pauseMs = pauseBefore(attempt, failure);
         if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
           throw failure;
@@ -144,13 +116,18 @@ export class ApiServer {
     onData: (text: string) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    const response = await this.#open(path, { query, signal });
-    if (response.statusCode !== 200) {
-      throw refusal(response, await readBody(response, MAX_REFUSAL_BYTES));
-    }
-    response.setEncoding('utf8');
-    for await (const text of response) {
-      onData(String(text));
+    try {
+      const response = await this.#open(path, { query, signal });
+      if (response.statusCode !== 200) {
+        throw refusal(response, await readBody(response, MAX_REFUSAL_BYTES));
+      }
+      response.setEncoding('utf8');
+      for await (const text of response) {
+        onData(String(text));
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#outages.judge(error);
     }
   }
 
@@ -185,19 +162,16 @@ export class ApiServer {
       resolve(socket);
     });
     socket.once('unexpected-response', (_request, response) => {
-      readBody(response, MAX_REFUSAL_BYTES).then(
-        (body) => reject(refusal(response, body)),
-        (error: unknown) => reject(asApiServerError(error)),
-      );
+      readBody(response, MAX_REFUSAL_BYTES).then((body) => reject(refusal(response, body)), reject);
     });
-    socket.once('error', (error) => reject(asApiServerError(error)));
+    socket.once('error', reject);
     try {
       return await promise;
     } catch (error) {
       socket.on('error', () => undefined);
       socket.terminate();
       signal?.throwIfAborted();
-      throw error;
+      throw this.#outages.judge(error);
     } finally {
       signal?.removeEventListener('abort', abort);
     }
@@ -362,27 +336,4 @@ function parseResponse({ body }: { body: string }): unknown {
     throw new ApiServerError('its response is not JSON', null, null);
   }
   return parsed;
-}
-
-function refusal({ statusCode = 0, headers }: IncomingMessage, body: string): ApiServerError {
-  const parsed = parseJson(body);
-  const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);
-  return new ApiServerError(
-    jsonText(parsed, 'message') ?? (body.trim().slice(0, 500) || `it answered ${statusCode}`),
-    statusCode,
-    jsonText(parsed, 'reason'),
-    Number.isFinite(seconds) ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : null,
-  );
-}
-
-function asApiServerError(error: unknown): ApiServerError {
-  return error instanceof ApiServerError
-    ? error
-    : new ApiServerError(errorMessage(error), null, null, null, { cause: error });
-}
-
-/** Grows with each attempt, and differs between callers that failed together. */
-export function pauseBefore(attempt: number, { retryAfterMs }: Pick<ApiServerError, 'retryAfterMs'>): number {
-  const grown = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
-  return retryAfterMs ?? randomInt(Math.floor(grown / 2), grown + 1);
 }

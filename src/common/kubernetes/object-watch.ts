@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../json-access.js';
-import { type ApiServer, ApiServerError, pauseBefore } from './api-server.js';
+import { ApiServerError, pauseBefore } from './api-server-error.js';
+import type { ApiServer } from './api-server.js';
 
 /** Objects of one page, so that a list of thousands is never in memory as text. */
 const PAGE = 200;

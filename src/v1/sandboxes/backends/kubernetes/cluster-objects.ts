@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
+import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
 import { errorMessage } from '../../../../common/errors/error-message.js';
 import { jsonList } from '../../../../common/json-access.js';

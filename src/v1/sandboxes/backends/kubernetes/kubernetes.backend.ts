@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { KeyedLimit } from '../../../../common/async.js';
-import { ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
+import { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { explainIncompatibleImage, lastLines } from '../container-log.js';
 import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-space.js';

@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
+import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
 import { jsonAt, jsonList, jsonText, parseJson } from '../../../../common/json-access.js';
 import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';

@@ -1,5 +1,5 @@
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
-import { ApiServerError } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import { jsonText, parseJson } from '../../../../common/json-access.js';
 import { AGENT_CONTAINER } from './sandbox-manifest.js';
 

@@ -1,0 +1,85 @@
+import { randomInt } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../errors/error-message.js';
+import { jsonNumber, jsonText, parseJson } from '../json-access.js';
+
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+const MAX_RETRY_AFTER_MS = 30_000;
+/** The API server is busy, restarts, or its answer belongs to a proxy in between. */
+const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
+/** From its last failure on; it reads its roles within a few seconds after its start. */
+const SETTLING_MS = 30_000;
+
+/** The API server refused a request, or gave no (understandable) response, then with status null. */
+export class ApiServerError extends Error {
+  constructor(
+    message: string,
+    readonly status: number | null,
+    /** In one word: `NotFound`, `AlreadyExists`. */
+    readonly reason: string | null,
+    /** When to try again, if the API server says so. */
+    readonly retryAfterMs: number | null = null,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'ApiServerError';
+  }
+
+  /** Whether the same request may well succeed later. */
+  get isTemporary(): boolean {
+    // Somebody else has changed the object in that moment; what exists already has another reason.
+    const isConflict = this.status === 409 && this.reason === 'Conflict';
+    return this.status === null || TEMPORARY_STATUSES.has(this.status) || isConflict;
+  }
+}
+
+/**
+ * Remembers when the API server was away. One that has just started answers 403 to everybody, also in the words "role … not
+ * found", until it has read the roles of the cluster; only `/readyz`, which a single API server has nobody to ask for, says so.
+ */
+export class ApiServerOutages {
+  #lastAt = -Infinity;
+
+  /**
+   * What a failed request means.
+   *
+   * @param now milliseconds of a clock that never jumps
+   */
+  judge(error: unknown, now: number = performance.now()): ApiServerError {
+    const failure = asApiServerError(error);
+    const { status, message, reason, retryAfterMs } = failure;
+    if (status === 403 && now < this.#lastAt + SETTLING_MS) {
+      const text = `it has just started, and does not know its roles yet: ${message}`;
+      return new ApiServerError(text, null, reason, retryAfterMs, { cause: failure });
+    }
+    if (status === null || status >= 500) {
+      this.#lastAt = now;
+    }
+    return failure;
+  }
+}
+
+/** The error that a response with a status of failure stands for. */
+export function refusal({ statusCode = 0, headers }: IncomingMessage, body: string): ApiServerError {
+  const parsed = parseJson(body);
+  const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);
+  return new ApiServerError(
+    jsonText(parsed, 'message') ?? (body.trim().slice(0, 500) || `it answered ${statusCode}`),
+    statusCode,
+    jsonText(parsed, 'reason'),
+    Number.isFinite(seconds) ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : null,
+  );
+}
+
+/** Grows with each attempt, and differs between callers that failed together. */
+export function pauseBefore(attempt: number, { retryAfterMs }: Pick<ApiServerError, 'retryAfterMs'>): number {
+  const grown = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
+  return retryAfterMs ?? randomInt(Math.floor(grown / 2), grown + 1);
+}
+
+function asApiServerError(error: unknown): ApiServerError {
+  return error instanceof ApiServerError
+    ? error
+    : new ApiServerError(errorMessage(error), null, null, null, { cause: error });
+}
