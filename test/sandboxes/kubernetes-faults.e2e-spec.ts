@@ -221,6 +221,25 @@ describe('sandboxes on an API server with faults', () => {
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
   });
 
+  it('waits for rights and for a node where the API server has just been away', async () => {
+    const { podStatus } = cluster;
+    cluster.podStatus = {
+      phase: 'Pending',
+      conditions: [{ type: 'PodScheduled', status: 'False', message: '1 node(s) had untolerated taint(s)' }],
+    };
+    cluster.fail(isCreate, { kind: 'status', status: 503 });
+    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' }, 2);
+    const one = launch();
+    const said: string[] = [];
+    const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
+    await until(() => said.some((line) => line.startsWith('its pod waits for a node')));
+    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
+    await until(() => cluster.objects.has(pod));
+    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    await starting;
+    expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+  });
+
   const killed = (terminated: object) => ({
     phase: 'Failed',
     containerStatuses: [{ name: 'agent', state: { terminated } }],

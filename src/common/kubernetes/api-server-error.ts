@@ -41,6 +41,11 @@ export class ApiServerError extends Error {
 export class ApiServerOutages {
   #lastAt = -Infinity;
 
+  /** When it last failed to answer, by the clock of `judge`; -Infinity: never. */
+  get lastAt(): number {
+    return this.#lastAt;
+  }
+
   /**
    * What a failed request means.
    *

@@ -58,6 +58,11 @@ export class ApiServer {
     return config.getContextObject(config.getCurrentContext())?.namespace ?? null;
   }
 
+  /** When the API server last failed to answer, in milliseconds of `performance.now()`; -Infinity: never. */
+  get lastOutageAt(): number {
+    return this.#outages.lastAt;
+  }
+
   /** Where the API server is. */
   async address(): Promise<string> {
     return (await this.#loadConfig()).getCurrentCluster()?.server ?? '';

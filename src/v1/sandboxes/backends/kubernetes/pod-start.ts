@@ -17,6 +17,10 @@ const LOOK_AGAIN_MS = 2_000;
 /** A start that takes longer says why. */
 const SAY_WHY_MS = 2_000;
 const MIN_POLL_MS = 10;
+/** For so long after an outage of the API server its controllers may still have to catch up. */
+const RECOVERY_MS = 120_000;
+/** What the scheduler says of a node that could not report, and of a volume claim that nobody could make. */
+const CATCHING_UP = /untolerated taint|persistentvolumeclaim .* not found/;
 /** A node may have attached to the pod that had the name before. */
 const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
@@ -248,7 +252,10 @@ export class PodStart {
     if (pod.unscheduled !== null) {
       this.#unscheduledSince ??= now;
       this.#say(`its pod waits for a node: ${pod.unscheduled}`);
-      const hasWaited = now - this.#unscheduledSince >= this.tools.nodeWaitMs;
+      const recoveredAt = CATCHING_UP.test(pod.unscheduled)
+        ? this.tools.api.lastOutageAt + RECOVERY_MS
+        : -Infinity;
+      const hasWaited = now - Math.max(this.#unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
       if (hasWaited && !(await this.#events(pod)).some(({ reason }) => NODE_COMES.has(reason))) {
         throw new SandboxBackendError(
           `no node of the cluster can run its pod: ${pod.unscheduled} (smaller resources in the specification, or more nodes; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
