@@ -5,7 +5,7 @@ import type {
   CorsOptions,
   CorsOptionsDelegate,
 } from '@nestjs/common/interfaces/external/cors-options.interface.js';
-import type { Request } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
@@ -70,19 +70,23 @@ export function configureApp(app: NestExpressApplication): void {
   const hosts = allowedHosts(app);
   const programMetrics = app.get(ProgramMetrics);
   const problems = new ProblemFilter((code) => programMetrics.problemSent(code));
-  const first = firstSteps(app, hosts);
   const shedding = new LoadShedding(http.maxRequestsInFlight);
   programMetrics.showRequestsUnderWay(() => shedding.underWay);
   new RequestEntrance({
-    steps: [...first, securityHeadersMiddleware],
+    steps: [...firstSteps(app, hosts), ownHeaders(ports)],
     handlerOf: (request) =>
       agentServers.handlerOf(request) ?? (ports.isFor(request) ? null : shedding.handlerOf(request)),
     refuse: (error, request, response) => problems.respond(error, request, response),
   }).attach(server, app.getHttpAdapter().getInstance());
-  first.forEach((step) => app.use(step));
-  // To a browser these are other sites, to which the service's own headers do not apply.
-  app.use(ports.middleware());
-  app.use(securityHeadersMiddleware);
+  app.enableCors(corsRules(app));
+  app.get(WebSocketRouter).attach(server, hosts);
+  app.get(AgentServerPorts).handTo(server);
+  const shed = shedding.middleware();
+  // One step, since Express takes as long over each as over most of what they do. It passes rejections on to the filter.
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    const handler = ports.handlerOf(request) ?? agentServers.handlerOf(request);
+    return handler === null ? shed(request, response, next) : handler(request, response);
+  });
   // Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
   app.use(
     '/docs',
@@ -91,11 +95,6 @@ export function configureApp(app: NestExpressApplication): void {
       strictTransportSecurity: false,
     }),
   );
-  app.enableCors(corsRules(app));
-  app.get(WebSocketRouter).attach(server, hosts);
-  app.get(AgentServerPorts).handTo(server);
-  app.use(agentServers.middleware());
-  app.use(shedding.middleware());
   if (http.webAppFolder !== null) {
     app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));
   }
@@ -108,6 +107,17 @@ export function configureApp(app: NestExpressApplication): void {
     customSiteTitle: 'Slipway API',
     swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
   });
+}
+
+/** Ports of sandboxes are other sites to a browser: the service's own headers do not apply to them. */
+function ownHeaders(ports: SandboxPortProxy): Middleware {
+  return (request, response, next) => {
+    if (ports.isFor(request)) {
+      next();
+    } else {
+      securityHeadersMiddleware(request, response, next);
+    }
+  };
 }
 
 /** What every request goes through first, whoever responds to it. */
@@ -143,9 +153,15 @@ function firstSteps(app: NestExpressApplication, hosts: RequestHosts): Middlewar
 function corsRules(app: NestExpressApplication): CorsOptionsDelegate<Request> {
   const { http } = app.get(AppConfig);
   const [addresses, address] = [app.get(AgentServerAddresses), app.get(ServiceAddress)];
+  const ports = app.get(SandboxPortProxy);
   const rules: CorsOptions = { exposedHeaders: EXPOSED_HEADERS, maxAge: 600 };
+  const none: CorsOptions = { origin: false };
   return (request, onRules) => {
     const { origin } = request.headers;
+    if ((origin === undefined && http.corsOrigins.length === 0) || ports.isFor(request)) {
+      onRules(null, none);
+      return;
+    }
     const isKnown = origin !== undefined && http.corsOrigins.includes(origin);
     if (addresses.find(request)?.isOwn === true) {
       onRules(null, {

@@ -12,15 +12,16 @@ export function runMiddleware(
   request: IncomingMessage,
   response: ServerResponse,
   done: Next,
+  from = 0,
 ): void {
-  const [step, ...others] = steps;
+  const step = steps[from];
   if (step === undefined) {
     done();
     return;
   }
   step(request, response, (error) => {
     if (error === undefined) {
-      runMiddleware(others, request, response, done);
+      runMiddleware(steps, request, response, done, from + 1);
     } else {
       done(error);
     }

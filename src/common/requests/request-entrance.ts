@@ -14,8 +14,9 @@ interface EntranceOptions {
 }
 
 /**
- * Takes requests before Express does, where that would take longer over them than their handler. Those of pages from
- * elsewhere, and the questions that browsers ask before them, are left to Express: they need the rules for origins.
+ * Takes every request through its first steps, and answers those that Express would take longer over than their handler.
+ * Requests of pages from elsewhere, and the questions that browsers ask before them, are left to Express: they need the
+ * rules for origins.
  */
 export class RequestEntrance {
   constructor(private readonly options: EntranceOptions) {}
@@ -24,23 +25,27 @@ export class RequestEntrance {
   attach(server: Server, framework: RequestListener): void {
     server.off('request', framework);
     server.on('request', (request, response) => {
-      const handler = needsOriginRules(request) ? null : this.options.handlerOf(request);
-      if (handler === null) {
-        framework(request, response);
-      } else {
-        this.take(handler, request, response);
+      try {
+        runMiddleware(this.options.steps, request, response, (error) => {
+          if (error === undefined) {
+            this.pass(request, response, framework);
+          } else {
+            this.options.refuse(error, request, response);
+          }
+        });
+      } catch (error) {
+        this.options.refuse(error, request, response);
       }
     });
   }
 
-  private take(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
-    runMiddleware(this.options.steps, request, response, (error) => {
-      if (error === undefined) {
-        void this.handle(handler, request, response);
-      } else {
-        this.options.refuse(error, request, response);
-      }
-    });
+  private pass(request: IncomingMessage, response: ServerResponse, framework: RequestListener): void {
+    const handler = needsOriginRules(request) ? null : this.options.handlerOf(request);
+    if (handler === null) {
+      framework(request, response);
+    } else {
+      void this.handle(handler, request, response);
+    }
   }
 
   private async handle(handler: Handler, request: IncomingMessage, response: ServerResponse): Promise<void> {

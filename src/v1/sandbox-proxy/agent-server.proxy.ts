@@ -1,7 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
@@ -57,19 +56,6 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   ): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | null {
     const address = this.addresses.find(request);
     return address === null ? null : async (same, response) => await this.forward(same, response, address);
-  }
-
-  /** Middleware for the requests that `RequestEntrance` leaves; must precede anything that reads bodies. */
-  middleware(): RequestHandler {
-    // Express 5 passes a rejection on to the error handlers.
-    return async (request: Request, response: Response, next: NextFunction) => {
-      const handler = this.handlerOf(request);
-      if (handler === null) {
-        next();
-        return;
-      }
-      await handler(request, response);
-    };
   }
 
   /** Forwards a WebSocket; refuses it where there is no agent server. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
@@ -51,15 +51,9 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly agentServers: AgentServerAddresses,
   ) {}
 
-  /** Middleware for plain requests; must precede everything that answers for the service itself. */
-  middleware(): RequestHandler {
-    return async (request: Request, response: Response, next: NextFunction) => {
-      if (this.isFor(request)) {
-        await this.forward(request, response);
-      } else {
-        next();
-      }
-    };
+  /** What responds to a request for a port; null: it is for the service itself. */
+  handlerOf(request: IncomingMessage): ((request: Request, response: Response) => Promise<void>) | null {
+    return this.isFor(request) ? async (same, response) => await this.forward(same, response) : null;
   }
 
   /** Whether a request is for a port of a sandbox. */
