@@ -21,6 +21,8 @@ export interface ReadinessPart {
   /** Without it requests fail, and another replica may do better: this one is not ready. */
   required: boolean;
   check: () => Promise<PartState>;
+  /** What it means, and what to do, when the check takes too long. */
+  adviceWhenLate?: string;
 }
 
 /** A part as it was found. */
@@ -34,6 +36,7 @@ export interface PartReport {
 }
 
 const CHECK_MS = 5_000;
+const LATE = `It did not answer within ${CHECK_MS / 1000} s: look for what keeps it busy.`;
 /** Probes are open to everybody: the engine is not asked for each of them. */
 const KEEP_MS = 2_000;
 
@@ -78,8 +81,9 @@ export class Readiness {
     return report;
   }
 
-  private async check({ name, required, check }: ReadinessPart): Promise<PartReport> {
-    const state = await inTime(check);
+  private async check(part: ReadinessPart): Promise<PartReport> {
+    const { name, required } = part;
+    const state = await inTime(part);
     const { status } = state;
     const advice = 'advice' in state ? state.advice : null;
     const cause = 'cause' in state && state.cause !== undefined ? errorMessage(state.cause) : null;
@@ -96,14 +100,9 @@ export class Readiness {
 }
 
 /** A check that throws, or takes too long, is a part that has failed. */
-async function inTime(check: () => Promise<PartState>): Promise<PartState> {
+async function inTime({ check, adviceWhenLate = LATE }: ReadinessPart): Promise<PartState> {
   const late = Promise.withResolvers<PartState>();
-  const timer = setTimeout(() => {
-    late.resolve({
-      status: 'failed',
-      advice: `It did not answer within ${CHECK_MS / 1000} s: look for what keeps it busy.`,
-    });
-  }, CHECK_MS);
+  const timer = setTimeout(() => late.resolve({ status: 'failed', advice: adviceWhenLate }), CHECK_MS);
   try {
     return await Promise.race([check(), late.promise]);
   } catch (cause) {

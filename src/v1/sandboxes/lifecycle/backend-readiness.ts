@@ -20,6 +20,8 @@ import { specsProblem } from './launch-plan.js';
 
 /** An id of the right form that no sandbox has. */
 const NO_SANDBOX = '0'.repeat(22);
+const ADVICE =
+  'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.';
 
 /**
  * Prepares the backend once, while the service starts: only what needs the backend waits for it. When that fails, as
@@ -40,7 +42,12 @@ export class BackendReadiness
   ) {}
 
   onModuleInit(): void {
-    this.readiness.addPart({ name: 'sandbox_backend', required: false, check: () => this.check() });
+    this.readiness.addPart({
+      name: 'sandbox_backend',
+      required: false,
+      check: () => this.check(),
+      adviceWhenLate: ADVICE,
+    });
   }
 
   onApplicationBootstrap(): void {
@@ -96,12 +103,7 @@ export class BackendReadiness
       await this.backend.inspect(NO_SANDBOX);
       return { status: 'ok' };
     } catch (cause) {
-      return {
-        status: 'failed',
-        advice:
-          'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.',
-        cause,
-      };
+      return { status: 'failed', advice: ADVICE, cause };
     }
   }
 
