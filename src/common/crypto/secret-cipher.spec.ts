@@ -22,6 +22,15 @@ describe('SecretCipher', () => {
     }
   });
 
+  it('uses no initialization vector twice', () => {
+    const cipher = new SecretCipher([OLD]);
+    const vectors = Array.from({ length: 500 }, () =>
+      Buffer.from(cipher.encrypt('', 'place').slice(4), 'base64url').toString('hex', 0, 12),
+    );
+
+    expect(new Set(vectors).size).toBe(500);
+  });
+
   it('derives secrets that differ by purpose and by its first key', () => {
     const cipher = new SecretCipher([OLD]);
 

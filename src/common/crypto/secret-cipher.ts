@@ -10,6 +10,8 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
+/** Initialization vectors that are drawn at once: each call of the generator costs as much as the cipher. */
+const DRAWN_IVS = 128;
 const DERIVED_BYTES = 32;
 
 /** A 256-bit key and its id, which records encrypted with it carry. */
@@ -46,6 +48,8 @@ export class SecretCipher {
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;
+  /** Random bytes that no record has yet. */
+  private drawn = Buffer.alloc(0);
 
   /** @param keys the first encrypts, all decrypt */
   constructor(keys: readonly CipherKey[]) {
@@ -59,7 +63,7 @@ export class SecretCipher {
   }
 
   encrypt(plaintext: string, binding: string): string {
-    const iv = randomBytes(IV_BYTES);
+    const iv = this.nextIv();
     const cipher = createCipheriv('aes-256-gcm', this.currentKey, iv);
     cipher.setAAD(Buffer.from(binding, 'utf8'));
     const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
@@ -99,6 +103,16 @@ export class SecretCipher {
   derive(purpose: string): string {
     const bytes = hkdfSync('sha256', this.currentKey, '', purpose, DERIVED_BYTES);
     return Buffer.from(bytes).toString('base64url');
+  }
+
+  /** Random, and never used before. It is no secret: records carry it in clear. */
+  private nextIv(): Buffer {
+    if (this.drawn.length === 0) {
+      this.drawn = randomBytes(IV_BYTES * DRAWN_IVS);
+    }
+    const iv = this.drawn.subarray(0, IV_BYTES);
+    this.drawn = this.drawn.subarray(IV_BYTES);
+    return iv;
   }
 
   /** Whether the record is encrypted with another key than the first. */

@@ -168,14 +168,14 @@ function prototypesOf(type: DtoClass): object[] {
  * from maps.
  */
 export function toDto<T extends object>(type: DtoClass<T>, plain: Record<string, unknown>): T {
-  const dto = new type();
+  const given: Record<string, unknown> = {};
   for (const [property, coerce] of membersOf(type)) {
     const value = Object.hasOwn(plain, property) ? coerce(plain[property]) : undefined;
     if (value !== undefined) {
-      Object.assign(dto, { [property]: value });
+      given[property] = value;
     }
   }
-  return dto;
+  return Object.assign(new type(), given);
 }
 
 /** Whether a parsed JSON value is an object (not null, not an array). */
