@@ -1,57 +1,33 @@
 import { AsyncResource } from 'node:async_hooks';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { errorMessage } from './errors/error-message.js';
 
-/** Tasks of one key. */
-interface KeyTasks {
-  running: number;
-  /** Hand a place over to those who wait, in the order in which they came. */
-  waiting: (() => void)[];
-}
-
-/**
- * Limits how many tasks of each key run at once; keys do not wait for each other. (A `p-limit` for each key would cost more
- * than most tasks: it is made anew whenever a key has had nothing to do.)
- */
+/** Limits how many tasks of each key run at once; keys do not wait for each other. */
 export class KeyedLimit {
-  readonly #tasks = new Map<string, KeyTasks>();
-  readonly #max: number;
+  private readonly limits = new Map<string, LimitFunction>();
 
-  constructor(max: number) {
-    this.#max = max;
-  }
+  constructor(private readonly max: number) {}
 
   /** Keys with tasks that run or wait. */
   get size(): number {
-    return this.#tasks.size;
+    return this.limits.size;
   }
 
   /** Tasks of a key that wait for room. */
   waiting(key: string): number {
-    return this.#tasks.get(key)?.waiting.length ?? 0;
+    return this.limits.get(key)?.pendingCount ?? 0;
   }
 
   /** Runs the task when its key has room for it, in the order of the calls, and settles as the task does. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const tasks = this.#tasks.get(key) ?? { running: 0, waiting: [] };
-    this.#tasks.set(key, tasks);
-    if (tasks.running < this.#max) {
-      tasks.running += 1;
-    } else {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      tasks.waiting.push(resolve);
-      await promise;
-    }
+    const limit = this.limits.get(key) ?? pLimit(this.max);
+    this.limits.set(key, limit);
     try {
-      return await task();
+      return await limit(task);
     } finally {
-      const next = tasks.waiting.shift();
-      if (next !== undefined) {
-        next();
-      } else {
-        tasks.running -= 1;
-        if (tasks.running === 0) {
-          this.#tasks.delete(key);
-        }
+      const isIdle = limit.activeCount + limit.pendingCount === 0;
+      if (isIdle && this.limits.get(key) === limit) {
+        this.limits.delete(key);
       }
     }
   }
