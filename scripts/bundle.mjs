@@ -182,7 +182,13 @@ writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "m
 await bundle(
   'service',
   { main: 'main.js', keys: 'cli/keys.js' },
-  { plugins: [http, requiredByNest, optionalPackages] },
-  // Swagger, TypeORM and log lines use the names of classes.
-  { keepNames: true, sourcemap: true },
+  { plugins: [http, requiredByNest, withoutEncodings, optionalPackages] },
+  {
+    // Swagger, TypeORM and log lines use the names of classes.
+    keepNames: true,
+    sourcemap: true,
+    // Lines stay as they are, for stack traces. One character beyond Latin-1 would double a file in memory.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+    comments: { legal: true, annotation: false, jsdoc: false },
+  },
 );
