@@ -20,7 +20,8 @@ interface Window {
  * hour.
  */
 export class RateLimitStorage implements ThrottlerStorage {
-  private readonly windows = new LRUCache<string, Window>({ max: MAX_KEYS });
+  /** With `max` it would set aside room for all of them at once: 3 MB, also where no limit is set. */
+  private readonly windows = new LRUCache<string, Window>({ maxSize: MAX_KEYS, sizeCalculation: () => 1 });
 
   /** @param monotonic milliseconds since some moment */
   constructor(private readonly monotonic: () => number = () => performance.now()) {}
