@@ -12,8 +12,10 @@ declare module 'autocannon' {
     /** Instead of host and port of the address. */
     socketPath?: string;
     connections: number;
-    /** Seconds. */
-    duration: number;
+    /** Seconds; `amount` counts before it. */
+    duration?: number;
+    /** Requests of all connections together. */
+    amount?: number;
     setupClient: (client: { setRequests(requests: LoadRequest[]): void }) => void;
   }
 
@@ -28,7 +30,7 @@ declare module 'autocannon' {
 
   function autocannon(options: LoadOptions): Promise<LoadResult>;
   namespace autocannon {
-    export { LoadRequest };
+    export { LoadOptions, LoadRequest, LoadResult };
   }
   export = autocannon;
 }

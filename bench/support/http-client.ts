@@ -100,8 +100,8 @@ export class HttpClient {
 }
 
 /**
- * Repeats the requests. Each connection begins elsewhere in the list, so that they do not all work on the same rows at
- * once.
+ * Repeats the requests for some time. Each connection begins elsewhere in the list, so that they do not all work on the same
+ * rows at once.
  *
  * @returns responses per second
  * @throws Error when a request failed, since the number would mean nothing
@@ -111,12 +111,37 @@ export async function requestsPerSecond(
   requests: autocannon.LoadRequest[],
   { duration, connections, socketPath }: LoadOptions,
 ): Promise<number> {
+  const limits = { duration, ...(socketPath !== undefined && { socketPath }) };
+  return (await load(url, requests, connections, limits)).requests.average;
+}
+
+/**
+ * Sends so many of the requests, spread over the connections as `requestsPerSecond` does.
+ *
+ * @returns responses per second
+ * @throws Error as `requestsPerSecond` does
+ */
+export async function sendRequests(
+  url: string,
+  requests: autocannon.LoadRequest[],
+  { amount, connections }: { amount: number; connections: number },
+): Promise<number> {
+  const startedAt = performance.now();
+  await load(url, requests, connections, { amount });
+  return (amount * 1000) / (performance.now() - startedAt);
+}
+
+async function load(
+  url: string,
+  requests: autocannon.LoadRequest[],
+  connections: number,
+  limits: Pick<autocannon.LoadOptions, 'duration' | 'amount' | 'socketPath'>,
+): Promise<autocannon.LoadResult> {
   let clients = 0;
   const result = await autocannon({
     url,
     connections,
-    duration,
-    ...(socketPath !== undefined && { socketPath }),
+    ...limits,
     setupClient: (client) => {
       const start = Math.floor((clients * requests.length) / connections);
       clients += 1;
@@ -127,7 +152,7 @@ export async function requestsPerSecond(
   if (errors + timeouts + non2xx > 0) {
     throw new Error(`${url}: ${errors} errors, ${timeouts} timeouts, ${non2xx} responses other than 2xx`);
   }
-  return result.requests.average;
+  return result;
 }
 
 /** Reads a page of a hundred items, in turns with a route that does nothing. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { inheritedEnvironment } from '../../test/support/service-process.js';
+import { inheritedEnvironment, YOUNG_GENERATION } from '../../test/support/service-process.js';
 import { freePort } from './fixtures.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -77,13 +77,17 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** Starts a program of `baseline` and waits until it listens. */
+/** Starts a program of `baseline`, with the young generation of the service, and waits until it listens. */
 export async function startBaseline(name: string, environment: Record<string, string>): Promise<Baseline> {
   const program = fileURLToPath(new URL(name, BASELINES));
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', RUNNER, program], {
-    env: { ...inheritedEnvironment(), ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [YOUNG_GENERATION, '--disable-warning=ExperimentalWarning', RUNNER, program],
+    {
+      env: { ...inheritedEnvironment(), ...environment },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const killChild = () => child.kill();
   process.once('exit', killChild);
   const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
