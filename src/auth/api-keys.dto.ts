@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
-import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.entity.js';
+import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
 /** Path of `/api/v1/api-keys/{id}`. */

@@ -4,8 +4,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
-import { ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.entity.js';
-import { ApiKeyRepository } from './api-key.repository.js';
+import { ApiKey, ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import { UserRepository } from './user.repository.js';
 
 /** Makes sure that an administrator has a key after the first start. */

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../auth/api-key.entity.js';
+import type { ApiKey } from '../auth/api-key.repository.js';
 import { CreateApiKeyDto } from '../auth/api-keys.dto.js';
 import type { User } from '../auth/user.entity.js';
 import { ADMIN_EMAIL } from '../auth/user.repository.js';

@@ -1,7 +1,6 @@
 import { DataSource } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { ApiKey } from '../auth/api-key.entity.js';
-import { ApiKeyRepository } from '../auth/api-key.repository.js';
+import { ApiKey, ApiKeyRepository } from '../auth/api-key.repository.js';
 import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { User } from '../auth/user.entity.js';
@@ -12,7 +11,7 @@ import type { AppConfig } from '../config/app-config.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
-import { ServiceState } from '../database/service-state.entity.js';
+import { ServiceState } from '../database/service-state.repository.js';
 
 /** The installation's database, with the repositories and services that the key commands use. */
 export interface KeysSession {

@@ -7,8 +7,7 @@ import { DatabaseAddresses } from './database-addresses.js';
 import { DatabaseClock } from './database-clock.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
 import { dataSourceOptions, poolUse } from './data-source-options.js';
-import { ServiceState } from './service-state.entity.js';
-import { ServiceStateRepository } from './service-state.repository.js';
+import { ServiceState, ServiceStateRepository } from './service-state.repository.js';
 import { StatementSpans } from './statement-spans.js';
 
 /** Longer than the server's own limit for a statement, so that only a connection that hangs beside others reaches it. */

@@ -2,8 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
-import { McpConfig } from './mcp-config.entity.js';
-import { McpConfigRepository } from './mcp-config.repository.js';
+import { McpConfig, McpConfigRepository } from './mcp-config.repository.js';
 import { McpConfigService } from './mcp-config.service.js';
 
 /** Tool-server configurations: rules, masks, storage. */

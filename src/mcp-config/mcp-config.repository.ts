@@ -1,12 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  DataSource,
+  Entity,
+  type EntityManager,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { User } from '../auth/user.entity.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
-import { McpConfig } from './mcp-config.entity.js';
-import type { ClearMcpConfig } from './mcp-config.types.js';
-import { namedServers } from './named-servers.js';
+import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
 import {
   detailsOf,
   maskedConfig,
@@ -16,6 +25,33 @@ import {
   unmaskedConfig,
   withDetails,
 } from './mcp-secrets.js';
+import { namedServers } from './named-servers.js';
+
+/** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
+@Entity('mcp_configs')
+export class McpConfig {
+  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'mcp_configs_pkey' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'mcp_configs_user_id_fkey' })
+  user?: User;
+
+  /** The configuration with every secret replaced by the mask. */
+  @Column('jsonb')
+  config: StoredMcpConfig;
+
+  /** Encrypted JSON of the secrets behind the masks; null when there are none. */
+  @Column('text', { nullable: true })
+  secrets: string | null;
+
+  /** Encrypted JSON of what newer clients gave beyond that, see `McpDetails`; null when there is nothing. */
+  @Column('text', { nullable: true })
+  details: string | null;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
 
 /** What a user's encrypted MCP secrets are bound to: copied to another user's row they do not decrypt. */
 function mcpConfigBinding(userId: string): string {

@@ -1,12 +1,50 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { User } from '../auth/user.entity.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
-import { CustomSecret } from './custom-secret.entity.js';
+
+/** A named secret that a user's agents get. */
+@Entity('custom_secrets')
+export class CustomSecret {
+  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'custom_secrets_pkey' })
+  userId: string;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'custom_secrets_pkey' })
+  name: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'custom_secrets_user_id_fkey' })
+  user?: User;
+
+  /** Encrypted. */
+  @Column('text')
+  value: string;
+
+  @Column('text', { nullable: true })
+  description: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
 export function customSecretBinding(userId: string, name: string): string {

@@ -2,11 +2,55 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { User } from '../auth/user.entity.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import type { JsonObject } from '../common/json-merge.js';
-import { LlmProfile } from './llm-profile.entity.js';
+
+/** A model with its address, key and parameters, stored under a name. */
+@Entity('llm_profiles')
+@Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
+export class LlmProfile {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'llm_profiles_pkey' })
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'llm_profiles_user_id_fkey' })
+  user?: User;
+
+  @Column('text')
+  name: string;
+
+  /** Encrypted JSON of all its members, keys included. */
+  @Column('text')
+  config: string;
+
+  /** The settings were set to it last. Whether they still are, only a comparison tells. */
+  @Column('boolean', { default: false })
+  active: boolean;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
 
 /** The encrypted column of this table. */
 export const LLM_PROFILE_ENCRYPTED_COLUMNS: EncryptedColumn[] = [

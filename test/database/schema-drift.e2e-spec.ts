@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { pendingSchemaChanges } from '../../src/database/run-migrations.js';
-import { ServiceState } from '../../src/database/service-state.entity.js';
+import { ServiceState } from '../../src/database/service-state.repository.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 /** The same table as `ServiceState` describes, with a column that no migration makes. */

@@ -3,9 +3,8 @@ import { SANDBOX_ENCRYPTED_COLUMNS } from '../../src/v1/sandboxes/session-key.js
 import type { WarmTemplate } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
-import { WarmSandbox } from '../../src/v1/sandboxes/warm/warm-sandbox.entity.js';
+import { WarmSandbox, WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keeper.js';
-import { WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';

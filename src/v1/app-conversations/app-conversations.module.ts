@@ -14,8 +14,10 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SkillsModule } from '../skills/skills.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
-import { RemovedConversation } from './adoption/removed-conversation.entity.js';
-import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
+import {
+  RemovedConversation,
+  RemovedConversationRepository,
+} from './adoption/removed-conversation.repository.js';
 import { AcpModelService } from './acp-model.service.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
@@ -45,8 +47,7 @@ import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
-import { PendingMessage } from './pending/pending-message.entity.js';
-import { PendingMessageRepository } from './pending/pending-message.repository.js';
+import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { ProfileSwitchService } from './profile-switch.service.js';

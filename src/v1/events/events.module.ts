@@ -6,7 +6,7 @@ import { MetricsModule } from '../../metrics/metrics.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
-import { ConversationEvent } from './conversation-event.entity.js';
+import { ConversationEvent, EventRepository } from './store/event.repository.js';
 import { ConversationUpdates } from './conversation-updates.js';
 import { EventMetrics } from './event.metrics.js';
 import { EventCountController, EventsController } from './events.controller.js';
@@ -22,7 +22,6 @@ import { EventAppender } from './store/event-appender.js';
 import { EventStore } from './store/event-store.js';
 import { EventPartitionRepository } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
-import { EventRepository } from './store/event.repository.js';
 import { EventRetentionWorker } from './store/event-retention.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 

@@ -1,7 +1,47 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, LessThan, Repository } from 'typeorm';
-import { IdempotencyKey } from './idempotency-key.entity.js';
+import {
+  Column,
+  CreateDateColumn,
+  Entity,
+  type EntityManager,
+  Index,
+  JoinColumn,
+  LessThan,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
+import { User } from '../../auth/user.entity.js';
+
+/** What a request with an `Idempotency-Key` created, so that its repetition gets the same response. */
+@Entity('idempotency_keys')
+@Index('idempotency_keys_created_at_idx', ['createdAt'])
+export class IdempotencyKey {
+  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  userId: string;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'idempotency_keys_user_id_fkey' })
+  user?: User;
+
+  /** The route: two routes may be called with the same key. */
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  scope: string;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  key: string;
+
+  /** SHA-256 of the request. */
+  @Column('bytea', { name: 'request_hash' })
+  requestHash: Buffer;
+
+  @Column('text', { name: 'resource_id' })
+  resourceId: string;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+}
 
 /** Names a row: the user, the route and the key. */
 type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;

@@ -1,7 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { IdempotencyKey } from './idempotency-key.entity.js';
-import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+import { IdempotencyKey, IdempotencyKeyRepository } from './idempotency-key.repository.js';
 import { IdempotencyService } from './idempotency.service.js';
 
 /** Requests that may be sent twice. */

@@ -1,7 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import { OrphanedSandbox } from './orphaned-sandbox.entity.js';
+import { Column, Entity, PrimaryColumn, Repository } from 'typeorm';
+
+/** A sandbox without a row that a replica is removing, or has just removed. */
+@Entity('orphaned_sandboxes')
+export class OrphanedSandbox {
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'orphaned_sandboxes_pkey' })
+  id: string;
+
+  @Column('timestamptz', { name: 'claimed_until' })
+  claimedUntil: Date;
+}
 
 /** Longer than a removal takes: a replica that has not finished by then is dead. */
 const CLAIM = `interval '2 minutes'`;

@@ -1,7 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, Repository } from 'typeorm';
-import { SandboxHost } from './sandbox-host.entity.js';
+import { Column, Entity, type EntityManager, PrimaryColumn, Repository } from 'typeorm';
+
+/** A machine whose replicas run process or docker sandboxes. */
+@Entity('sandbox_hosts')
+export class SandboxHost {
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'sandbox_hosts_pkey' })
+  id: string;
+
+  /** `SANDBOX_ADDRESS`: how other hosts reach its sandboxes; null when they cannot. */
+  @Column('text', { nullable: true })
+  address: string | null;
+
+  @Column('timestamptz', { name: 'seen_at' })
+  seenAt: Date;
+}
 
 /** Any number that no other advisory lock of ours has. */
 const REGISTRATION_LOCK = 7_305_218_442;

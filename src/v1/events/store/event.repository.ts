@@ -1,13 +1,68 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, QueryFailedError } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  QueryFailedError,
+} from 'typeorm';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { jsonText } from '../../../common/json-access.js';
 import { NamedStatement } from '../../../database/named-statement.js';
+import { FollowedConversation } from '../followed-conversation.entity.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import type { StoredEvent } from './event.queries.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import type { StorableEvent } from './storable-event.js';
+
+/**
+ * One event of a conversation, as its agent server wrote it. The table has partitions, of which TypeORM knows nothing: each has
+ * the keys that are named here.
+ */
+@Entity('conversation_events', { synchronize: false })
+@Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
+export class ConversationEvent {
+  @PrimaryColumn('uuid', {
+    name: 'conversation_id',
+    primaryKeyConstraintName: 'conversation_events_pkey',
+  })
+  conversationId: string;
+
+  @ManyToOne(() => FollowedConversation, { onDelete: 'CASCADE' })
+  @JoinColumn({
+    name: 'conversation_id',
+    foreignKeyConstraintName: 'conversation_events_conversation_id_fkey',
+  })
+  conversation?: FollowedConversation;
+
+  /** 1, 2, 3 … within the conversation, in the order of the agent server's log. */
+  @PrimaryColumn('integer', { primaryKeyConstraintName: 'conversation_events_pkey' })
+  seq: number;
+
+  @Column('text', { name: 'event_id' })
+  eventId: string;
+
+  @Column('text')
+  kind: string;
+
+  /** The event's own timestamp, which is UTC. */
+  @Column('timestamptz', { name: 'occurred_at' })
+  occurredAt: Date;
+
+  /** When the service stored it, by the clock of the database; decides about the partition. */
+  @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' })
+  storedAt: Date;
+
+  /** The event as it came: `json`, so that members keep their order. */
+  @Column('json')
+  body: AgentEvent;
+}
 
 /** Payload: the id of a conversation whose events were stored. */
 export const EVENTS_CHANNEL = 'conversation_events';

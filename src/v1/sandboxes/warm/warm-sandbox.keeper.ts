@@ -16,8 +16,7 @@ import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { newSandboxId } from '../session-key.js';
 import { WarmBackOff } from './warm-back-off.js';
 import { WarmSandboxClaims } from './warm-sandbox-claims.js';
-import type { WarmSandbox } from './warm-sandbox.entity.js';
-import { WarmSandboxRepository } from './warm-sandbox.repository.js';
+import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
 import { type WarmPlan, WarmTemplates } from './warm-templates.js';
 
 const EVERY_MS = 1_000;
