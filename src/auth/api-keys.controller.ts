@@ -1,17 +1,105 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from './auth.decorators.js';
-import { CreateApiKeyOperation, ListApiKeysOperation, RevokeApiKeyOperation } from './api-keys.openapi.js';
-import { ApiKeysService } from './api-keys.service.js';
+import { applyDecorators, Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import {
+  ApiCreatedResponse,
+  ApiNoContentResponse,
+  ApiOkResponse,
+  ApiOperation,
+  ApiSecurity,
+  ApiTags,
+} from '@nestjs/swagger';
+import { ApiProblems, invalidInput } from '../common/openapi/problems.js';
+import { ApiBodyExamples } from '../common/openapi/responses.js';
+import {
+  ApiKeyDto,
   ApiKeyIdDto,
-  toApiKeyDto,
-  type ApiKeyDto,
   CreateApiKeyDto,
-  toIssuedApiKeyDto,
-  type IssuedApiKeyDto,
+  IssuedApiKeyDto,
   KeyOwnerQueryDto,
+  toApiKeyDto,
+  toIssuedApiKeyDto,
 } from './api-keys.dto.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { type AuthUser, CurrentUser } from './auth.decorators.js';
+
+const BODY_EXAMPLES = {
+  own: { summary: 'A key of your own', value: { name: 'ci' } },
+  temporary: {
+    summary: 'A key that ends by itself',
+    value: { name: 'demo', expires_at: '2030-01-31T12:00:00Z' },
+  },
+  forSomebody: {
+    summary: 'A key for another user; administrators only',
+    value: { name: 'laptop', user_id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
+  },
+};
+
+const NOT_YOURS = { status: 403, detail: 'Only administrators manage the keys of other users.' };
+const NO_SUCH_USER = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
+const NO_USER_ID = 'Expected a UUID: 32 hexadecimal digits.';
+
+/** Documents `POST /api/v1/api-keys`. */
+function CreateApiKeyOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'create_api_key',
+      summary: 'Issue an API key',
+      description:
+        'The key itself is in this answer and nowhere else. Administrators may issue keys for other users.',
+    }),
+    ApiBodyExamples(CreateApiKeyDto, BODY_EXAMPLES),
+    ApiCreatedResponse({ type: IssuedApiKeyDto, description: 'The new key' }),
+    ApiProblems(
+      NOT_YOURS,
+      NO_SUCH_USER,
+      {
+        status: 409,
+        code: 'conflict',
+        detail: 'A user may have 50 keys; revoke one first.',
+        description: 'As many keys as may be',
+      },
+      413,
+      415,
+      invalidInput(
+        ['body', 'expires_at'],
+        'datetime_parsing',
+        'Expected a time such as 2030-01-31T12:00:00Z.',
+      ),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/api-keys`. */
+function ListApiKeysOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'list_api_keys',
+      summary: 'List API keys',
+      description: 'Newest first, without the keys themselves.',
+    }),
+    ApiOkResponse({ type: [ApiKeyDto], description: 'The keys, revoked and expired ones included' }),
+    ApiProblems(NOT_YOURS, NO_SUCH_USER, invalidInput(['query', 'user_id'], 'uuid_parsing', NO_USER_ID)),
+  );
+}
+
+/** Documents `DELETE /api/v1/api-keys/{id}`. */
+function RevokeApiKeyOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'revoke_api_key',
+      summary: 'Revoke an API key',
+      description: 'Holds within five seconds on every replica. Revoking it again changes nothing.',
+    }),
+    ApiNoContentResponse({ description: 'Revoked' }),
+    ApiProblems(
+      {
+        status: 404,
+        detail: 'There is no API key with this id.',
+        description: 'Unknown key, or not yours',
+      },
+      invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.'),
+    ),
+  );
+}
 
 @ApiTags('API keys')
 @ApiSecurity('APIKeyHeader')

@@ -1,17 +1,73 @@
-import { Controller, Get, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { applyDecorators, Controller, Get, Query, Res } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { toPage } from '../../common/pagination/page.js';
+import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
+import { NextPageId } from '../../common/openapi/responses.js';
+import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { Integer } from '../../common/validation/number-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
-import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
-import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
+import { SuggestedTaskDto, toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import {
-  SearchSuggestedTasksQueryDto,
-  type SuggestedTaskPageDto,
-  toPageRange,
-} from './suggested-task-pages.dto.js';
-import { SearchSuggestedTasksOperation } from './suggested-task-pages.openapi.js';
+  PROVIDER_STATUS_HEADER,
+  SUGGESTED_TASKS_EXAMPLE,
+  SUGGESTED_TASKS_PROBLEMS,
+} from '../../suggested-tasks/suggested-tasks.openapi.js';
+import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
+
+/** Documents `GET /api/v1/git/suggested-tasks/search`. */
+function SearchSuggestedTasksOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'search_suggested_tasks',
+      summary: 'Suggested tasks by pages',
+      description: 'The tasks of GET /api/user/suggested-tasks, in the same order.',
+    }),
+    ApiOkResponse({
+      type: SuggestedTaskPageDto,
+      description: 'A page of tasks',
+      headers: { 'X-Provider-Status': PROVIDER_STATUS_HEADER },
+      example: { items: SUGGESTED_TASKS_EXAMPLE, next_page_id: null },
+    }),
+    ApiProblems(
+      ...SUGGESTED_TASKS_PROBLEMS,
+      invalidInput(['query', 'limit'], 'less_than_equal', 'Expected a number of at most 100.'),
+    ),
+  );
+}
+
+const DEFAULT_LIMIT = 30;
+/** The content of a page id: how many tasks come before the page. */
+const OFFSET = /^\d{1,4}$/;
+
+/** Query of `GET /api/v1/git/suggested-tasks/search`. */
+export class SearchSuggestedTasksQueryDto {
+  @Text({ description: '`next_page_id` of the page before.', example: 'MzA' })
+  page_id?: string;
+
+  @Integer({ description: 'Tasks on a page.', minimum: 1, maximum: 100, default: 30 })
+  limit?: number;
+}
+
+/** A page of suggested tasks. */
+@ApiSchema({ name: 'SuggestedTaskPage' })
+export class SuggestedTaskPageDto {
+  @ApiProperty({ type: [SuggestedTaskDto] })
+  items: SuggestedTaskDto[];
+
+  @NextPageId()
+  next_page_id: string | null;
+}
+
+/** An invalid page id means the first page. */
+export function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
+  offset: number;
+  limit: number;
+} {
+  const cursor = decodePageId(pageId) ?? '';
+  return { offset: OFFSET.test(cursor) ? Number(cursor) : 0, limit };
+}
 
 /** The suggested tasks page by page, as V1 clients of OpenHands read them. */
 @ApiTags('Suggested tasks')

@@ -1,9 +1,23 @@
-import { Controller, Get, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { applyDecorators, Controller, Get, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
 import { decodePageId, toPage } from '../../common/pagination/page.js';
 import { OperatorSkills } from './operator-skills.js';
-import { SearchSkillsQueryDto, type SkillPageDto, toSkillPageDto } from './skills.dto.js';
-import { SearchSkillsOperation } from './skills.openapi.js';
+import { SearchSkillsQueryDto, SkillPageDto, toSkillPageDto } from './skills.dto.js';
+
+/** Documents `GET /api/v1/skills/search`. */
+function SearchSkillsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'search_skills',
+      summary: 'List the skills that every agent has',
+      description:
+        'Those of the operator (SKILLS_DIR), by name. What a repository has for agents is listed with a conversation.',
+    }),
+    ApiOkResponse({ type: SkillPageDto, description: 'A page of skills' }),
+    ApiProblems(invalidInput(['query', 'limit'], 'less_than_equal', 'Expected a number of at most 100.')),
+  );
+}
 
 const DEFAULT_LIMIT = 100;
 

@@ -1,13 +1,78 @@
-import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
-import { SUCCESS, type SuccessDto } from '../../common/openapi/responses.js';
-import type { BodyKind } from '../../common/requests/json-body.js';
+import { applyDecorators, Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
+import {
+  ApiBody,
+  ApiExtraModels,
+  ApiOkResponse,
+  ApiOperation,
+  ApiTags,
+  getSchemaPath,
+} from '@nestjs/swagger';
+import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
+import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
-import { ConversationPathDto } from '../events/events.dto.js';
+import type { BodyKind } from '../../common/requests/json-body.js';
+import { ConversationEventDto, ConversationPathDto } from '../events/events.dto.js';
+import { EVENT_EXAMPLE } from '../events/events.openapi.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
-import { ConversationWebhookOperation, EventsWebhookOperation } from './agent-server-webhooks.openapi.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
+
+const PROBLEMS: DocumentedProblem[] = [
+  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },
+  {
+    status: 404,
+    detail: 'The sandbox has no conversation with this id.',
+    description: 'No id of a conversation',
+  },
+  { status: 413, detail: 'The request body may have at most 32 MiB.' },
+];
+const HINT =
+  "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know, because a client began it at the agent server itself, becomes one of the sandbox's owner.";
+
+/** Documents `POST /api/v1/webhooks/conversations`. */
+function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'on_conversation_update',
+      summary: 'A conversation has changed',
+      description: HINT,
+    }),
+    ApiBody({
+      schema: {
+        type: 'object',
+        required: ['id'],
+        properties: {
+          id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' },
+          execution_status: { type: 'string', description: 'As the agent server has it.' },
+        },
+        example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
+      },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
+    ApiProblems(
+      ...PROBLEMS,
+      415,
+      invalidInput(['body', 'id'], 'missing', 'Expected the id of a conversation.'),
+    ),
+  );
+}
+
+/** Documents `POST /api/v1/webhooks/events/{id}`. */
+function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({ operationId: 'on_event', summary: 'A conversation has new events', description: HINT }),
+    ApiExtraModels(ConversationEventDto),
+    ApiBody({
+      schema: {
+        type: 'array',
+        items: { $ref: getSchemaPath(ConversationEventDto) },
+        example: [EVENT_EXAMPLE],
+      },
+    }),
+    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
+    ApiProblems(...PROBLEMS, 415, invalidInput(['body'], 'list_type', 'Expected a list of events.')),
+  );
+}
 
 /** Agent servers send several events at once, with images and the output of commands in them. */
 const EVENTS: Partial<JsonBodyOptions> = { bytes: 32 * 1024 * 1024, values: 1_000_000, skim: true };

@@ -1,10 +1,65 @@
-import { Controller, Get, Param, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { applyDecorators, Controller, Get, Param, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
 import { ConversationFolderService } from '../conversation-folder.service.js';
-import { GetHooksOperation, GetSkillsOperation, ListFilesOperation } from './conversation-folder.openapi.js';
-import { FilesQueryDto, type HooksDto, type SkillsDto } from './dto/conversation-folder.dto.js';
+import { SANDBOX_PROBLEMS } from './app-conversations.openapi.js';
+import { FilesQueryDto, HooksDto, SkillsDto } from './dto/conversation-folder.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
+
+const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
+/** Of a running sandbox; one that does not run has none to show, which is no failure. */
+const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
+
+/** Documents `GET /api/v1/app-conversations/{id}/files`. */
+function ListFilesOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'list_conversation_files',
+      summary: 'List the files of a conversation',
+      description:
+        'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder.',
+    }),
+    ApiOkResponse({
+      description: 'Paths',
+      schema: { type: 'array', items: { type: 'string' }, example: ['README.md', 'src/parser.ts'] },
+    }),
+    ApiProblems(
+      UNKNOWN_CONVERSATION,
+      ...SANDBOX_PROBLEMS,
+      invalidInput(['query', 'path'], 'value_error', 'Expected at most 4096 characters.'),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/app-conversations/{id}/skills`. */
+function GetSkillsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_conversation_skills',
+      summary: 'What the agent of a conversation knows',
+      description:
+        "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
+    }),
+    ApiOkResponse({ type: SkillsDto, description: 'As they are in the sandbox now' }),
+    ApiProblems(UNKNOWN_CONVERSATION, ...UNREACHABLE, INVALID_ID),
+  );
+}
+
+/** Documents `GET /api/v1/app-conversations/{id}/hooks`. */
+function GetHooksOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_conversation_hooks',
+      summary: 'What a repository wants to have run at events',
+      description:
+        "The hooks in `.openhands/hooks.json` of the conversation's folder, as that file is now. None unless the sandbox runs. Only stock agent servers run them.",
+    }),
+    ApiOkResponse({ type: HooksDto, description: 'By event' }),
+    ApiProblems(UNKNOWN_CONVERSATION, ...UNREACHABLE, INVALID_ID),
+  );
+}
 
 @ApiTags('Conversations')
 @ApiSecurity('APIKeyHeader')
