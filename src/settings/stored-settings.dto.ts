@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { StoredMcpConfigDto } from '../mcp-config/stored-mcp-config.dto.js';
+import { StoredMcpConfigDto } from '../mcp-config/mcp-config.dto.js';
 import { type SettingsRow, type ShownSettings, shownSettings } from './settings-table.js';
 
 @ApiSchema({ name: 'StoredUserSecrets' })

@@ -13,7 +13,7 @@ import { emptySettingsRow, SETTINGS } from '../../settings/settings-table.js';
 import { SettingsDto } from '../../settings/settings.dto.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { SettingsService } from '../../settings/settings.service.js';
-import { activeProfile } from './active-profile.js';
+import { activeProfile } from './profiles.service.js';
 import {
   LEGACY_MEMBERS,
   type NestedSettings,

@@ -1,6 +1,7 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, UseGuards } from '@nestjs/common';
+import { ApiExcludeController, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import {
   type ActivateProfileDto,
@@ -87,3 +88,9 @@ export class ProfilesController {
     return { name: newName, message: `Profile '${name}' renamed to '${newName}'` };
   }
 }
+
+/** The stored models once more, where web applications for organizations look for them; documented at their own address. */
+@ApiExcludeController()
+@UseGuards(OwnOrganizationGuard)
+@Controller('api/organizations/:organization_id/profiles')
+export class OrganizationProfilesController extends ProfilesController {}

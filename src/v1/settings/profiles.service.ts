@@ -1,18 +1,65 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import { addressProblem } from '../../common/http/address-rules.js';
 import { OutboundAddresses } from '../../common/http/host-allowlist.js';
-import { type JsonObject, mapLeaves, without } from '../../common/json-merge.js';
+import { isJsonObject, type JsonObject, mapLeaves, without } from '../../common/json-merge.js';
 import { type ClearLlmProfile, LlmProfileRepository } from '../../settings/llm-profile.repository.js';
 import { isSameModelServer } from '../../settings/model-server.js';
-import { unmasked } from '../../settings/nested-settings.js';
+import { type SettingsDetails, unmasked } from '../../settings/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../../settings/setting-fields.js';
-import type { SettingsChanges, SettingsColumn } from '../../settings/settings-table.js';
+import type {
+  SettingsChanges,
+  SettingsColumn,
+  SettingsKeys,
+  SettingsRow,
+} from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { settingsNotFound } from '../../settings/settings.service.js';
-import { activeProfile, settingsLlm, withoutBlanks } from './active-profile.js';
 import { type SaveProfileDto, textOf } from './profiles.dto.js';
+
+/** The settings' model with its key and all its parameters, in the form of a profile; members without a value are absent. */
+export function settingsLlm(
+  { llm_model: model, llm_base_url: baseUrl }: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
+  { llm_api_key: apiKey }: Pick<SettingsKeys, 'llm_api_key'>,
+  { agent }: SettingsDetails,
+): JsonObject {
+  const { llm } = agent;
+  return withoutBlanks({
+    ...(isJsonObject(llm) && llm),
+    model,
+    base_url: baseUrl,
+    api_key: apiKey,
+  });
+}
+
+/** A configuration without members that have no value. */
+export function withoutBlanks(config: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(config).filter(([, value]) => value !== null && value !== undefined && value !== ''),
+  );
+}
+
+/**
+ * The name of the profile that the settings follow. It is compared, not remembered: whoever changes the model in the
+ * settings has left the profile, through whichever address.
+ */
+export function activeProfile(
+  profiles: readonly ClearLlmProfile[],
+  row: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
+  keys: Pick<SettingsKeys, 'llm_api_key'>,
+  details: SettingsDetails,
+): string | null {
+  const marked = profiles.find(({ active }) => active);
+  if (!marked) {
+    return null;
+  }
+  const current = settingsLlm(row, keys, details);
+  // A profile without a key is used with that of the settings.
+  const compared = 'api_key' in marked.config ? current : without(current, ['api_key']);
+  return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
+}
 
 /** Of one user. */
 const MAX_PROFILES = 100;
