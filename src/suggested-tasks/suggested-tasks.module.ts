@@ -2,8 +2,7 @@ import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { SuggestedTasksController } from './suggested-tasks.controller.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
-import { WorkCache } from './work-cache.js';
-import { WorkReader } from './work.reader.js';
+import { WorkCache, WorkReader } from './work.reader.js';
 
 @Module({
   imports: [GitProvidersModule],

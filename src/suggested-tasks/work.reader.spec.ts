@@ -6,7 +6,7 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { WorkCache, type CachedWork, workFreshFor } from './work-cache.js';
+import { type CachedWork, WorkCache, workFreshFor } from './work.reader.js';
 
 const MINUTE = 60_000;
 const USUAL: WorkPolicy = { freshMs: MINUTE, freshWhileComputingMs: 15_000, maxChangeRequests: 50 };
