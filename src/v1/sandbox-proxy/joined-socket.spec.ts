@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { FrameBoundaries } from './frame-boundaries.js';
+import { FrameBoundaries } from './joined-socket.js';
 
 /** A frame with a header as RFC 6455 has it, and a payload of zeros. */
 function frame(length: number, { masked = false } = {}): Buffer {
