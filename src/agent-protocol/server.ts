@@ -1,3 +1,41 @@
+/**
+ * Response header in which our agent server says what it did for a request with a `traceparent`. Sandboxes need no way to
+ * the operator's collector like that, and no key to it: the service puts the spans into the trace.
+ */
+export const SPANS_HEADER = 'x-slipway-spans';
+
+/** Everything that an agent server measures; the service takes no other name from it. */
+export const AGENT_SPAN_NAMES = [
+  /** From the request to its response; the first of a list. */
+  'request',
+  /** From the start of the process to its first response. */
+  'agent server start',
+  /** Routes are loaded with the first request that needs them. */
+  'load routes',
+  'create conversation',
+  'read skills',
+  'prepare repository',
+  'clone repository',
+  'check out files',
+] as const;
+export type AgentSpanName = (typeof AGENT_SPAN_NAMES)[number];
+
+/**
+ * One entry of the header's JSON list: name, index of the entry above it (-1: none), microseconds from the arrival of the
+ * request to its beginning, its duration in microseconds, and whether it failed (1) or not (0). Times are relative, since
+ * the clocks of sandboxes may differ.
+ */
+export type AgentSpanEntry = [
+  name: AgentSpanName,
+  parent: number,
+  startUs: number,
+  durationUs: number,
+  failed: 0 | 1,
+];
+
+/** Of one response. */
+export const MAX_AGENT_SPANS = 32;
+
 /** Body of `start_bash_command` and `execute_bash_command`. */
 export interface ExecuteBashRequest {
   command: string;

@@ -2,11 +2,13 @@ import {
   type BeforeApplicationShutdown,
   Injectable,
   Logger,
+  Module,
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from '../metrics/metrics.js';
+import { MetricsModule } from '../metrics/metrics.module.js';
 import type { TelemetryExport } from './telemetry-export.js';
 
 /** Traces and metrics by OpenTelemetry. Without an endpoint nothing of it is loaded, and nothing is measured. */
@@ -54,3 +56,6 @@ export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown
     this.running = null;
   }
 }
+
+@Module({ imports: [MetricsModule], providers: [TelemetryService] })
+export class TelemetryModule {}

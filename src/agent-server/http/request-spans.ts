@@ -5,7 +5,7 @@ import {
   type AgentSpanName,
   MAX_AGENT_SPANS,
   SPANS_HEADER,
-} from '../../agent-protocol/spans.js';
+} from '../../agent-protocol/server.js';
 import { parseTraceparent, TRACEPARENT_HEADER } from '../../common/tracing/trace-context.js';
 
 const NO_PARENT = -1;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher, FormData } from 'undici';
-import { SPANS_HEADER } from '../../agent-protocol/spans.js';
+import { SPANS_HEADER } from '../../agent-protocol/server.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
 import { JsonBoundsError } from '../../common/requests/json-outline.js';

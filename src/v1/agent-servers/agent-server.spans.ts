@@ -1,4 +1,4 @@
-import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '../../agent-protocol/spans.js';
+import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '../../agent-protocol/server.js';
 import { parseJson } from '../../common/json-access.js';
 import type { MeasuredSpan } from '../../common/tracing/tracing.js';
 

@@ -5,7 +5,7 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
-import type { ListedConversation } from './adoption/listed-conversation.js';
+import type { ListedConversation } from './adoption/conversation-adoption.service.js';
 import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
 

@@ -7,7 +7,7 @@ import {
   DEFAULT_WORKING_DIR,
   type SandboxSpec,
   type SandboxSpecProgram,
-} from './sandbox-spec.js';
+} from './sandbox-specs.js';
 
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const MAX_START_TIMEOUT_SECONDS = 3600;

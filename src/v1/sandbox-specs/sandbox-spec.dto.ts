@@ -3,7 +3,7 @@ import { NextPageId } from '../../common/openapi/responses.js';
 import type { Page } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { RepeatedText, Text } from '../../common/validation/text-fields.js';
-import type { SandboxSpec } from './sandbox-spec.js';
+import type { SandboxSpec } from './sandbox-specs.js';
 
 /** Query of `GET /api/v1/sandbox-specs`. */
 export class SandboxSpecIdsQueryDto {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import type { SandboxSpec } from '../sandbox-specs/sandbox-spec.js';
+import type { SandboxSpec } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { pausedNotes } from './sandbox-quota.js';

@@ -6,7 +6,7 @@ import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 import type { AcpAgent } from './acp-agents.file.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 
 /** The settings that say how an agent works, with their keys in clear. */
 export type AgentSettings = Pick<

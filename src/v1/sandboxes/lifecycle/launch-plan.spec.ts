@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
-import { builtInSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { builtInSpecs, type SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxBackendKind } from '../backends/sandbox-backend.js';
 import { specsProblem, toLaunch } from './launch-plan.js';
 

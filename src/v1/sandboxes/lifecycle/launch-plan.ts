@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
-import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import {
   SandboxBackendError,
   type SandboxBackendKind,

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../../config/app-config.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-spec.js';
-import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend, type WarmTemplate } from '../backends/sandbox-backend.js';
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import type { SandboxOverrides } from '../user-overrides.js';

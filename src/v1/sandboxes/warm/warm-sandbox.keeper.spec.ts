@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { WarmBackOff } from './warm-back-off.js';
+import { WarmBackOff } from './warm-sandbox.keeper.js';
 
 const MINUTE = 60_000;
 
