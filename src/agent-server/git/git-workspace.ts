@@ -2,10 +2,99 @@ import path from 'node:path';
 import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '../../agent-protocol/git.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
-import type { ToolView } from '../tool-view.js';
-import { commitOf, comparisonBase, EMPTY_TREE } from './comparison-base.js';
-import { nestedRepositories } from './nested-repositories.js';
+import { runCommand } from '../process-tree.js';
+import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 import { runGit } from './run-git.js';
+
+const MAX_REPOSITORIES = 20;
+const FIND_TIMEOUT_MS = 10_000;
+/** Linux has no longer names. */
+const MAX_NAME_BYTES = 256;
+const FIND_SCRIPT = `
+cd -P -- "$1" 2>/dev/null || exit 0
+shopt -s nullglob
+count=0
+for git in ./*/.git; do
+  name=\${git#./} name=\${name%/.git}
+  [ -L "./$name" ] && continue
+  ((++count > $2)) && exit 0
+  printf '%s\\0' "$name"
+done
+`;
+
+/** Names of the folders directly in a folder that are repositories of their own. */
+export async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
+  const output: string[] = [];
+  await runCommand({
+    command: scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]),
+    cwd: VIEW_START,
+    env: { ...view.environment, LC_ALL: 'C' },
+    timeoutMs: FIND_TIMEOUT_MS,
+    onOutput: (stream, text) => {
+      if (stream === 'stdout') {
+        output.push(text);
+      }
+    },
+  });
+  return output
+    .join('')
+    .slice(0, MAX_REPOSITORIES * MAX_NAME_BYTES)
+    .split('\0')
+    .slice(0, -1);
+}
+
+/** The id that every repository knows for a tree without files: compared with it, everything is new. */
+export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+const DEFAULT_BRANCHES = ['main', 'master'];
+
+/** The id of the commit that a name stands for; null if there is none. */
+export async function commitOf(view: ToolView, folder: string, name: string): Promise<string | null> {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`];
+  return (await runGit(view, folder, args))?.trim() ?? null;
+}
+
+/**
+ * What the work in a repository is compared with, such that it stays visible after it was committed or pushed: the
+ * branch on the remote while the two differ, else where the branch left the default branch, else the last commit, else
+ * no files.
+ */
+export async function comparisonBase(view: ToolView, folder: string): Promise<string> {
+  const git = async (...args: string[]): Promise<string | null> =>
+    (await runGit(view, folder, args))?.trim() ?? null;
+  const head = await commitOf(view, folder, 'HEAD');
+  if (head === null) {
+    return EMPTY_TREE;
+  }
+  const branch = await git('symbolic-ref', '--quiet', '--short', 'HEAD');
+  const pushed = branch === null ? null : await commitOf(view, folder, `refs/remotes/origin/${branch}`);
+  if (pushed !== null && (pushed !== head || (await git('diff', '--quiet', 'HEAD', '--')) === null)) {
+    return pushed;
+  }
+  const shared = await firstCommit(view, folder, [
+    'refs/remotes/origin/HEAD',
+    ...DEFAULT_BRANCHES.map((name) => `refs/remotes/origin/${name}`),
+  ]);
+  if (shared !== null) {
+    return (await git('merge-base', 'HEAD', shared)) ?? shared;
+  }
+  const local = await firstCommit(
+    view,
+    folder,
+    DEFAULT_BRANCHES.filter((name) => name !== branch).map((name) => `refs/heads/${name}`),
+  );
+  const isAncestor = local !== null && (await git('merge-base', 'HEAD', local)) === local;
+  return isAncestor ? local : head;
+}
+
+async function firstCommit(view: ToolView, folder: string, names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
+    const commit = await commitOf(view, folder, name);
+    if (commit !== null) {
+      return commit;
+    }
+  }
+  return null;
+}
 
 const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';

@@ -15,8 +15,7 @@ import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import type { SessionKeys } from '../http/session-keys.js';
 import { log } from '../log.js';
-import { ClientFrames } from './client-frames.js';
-import { errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
+import { ClientFrames, errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
 import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 
