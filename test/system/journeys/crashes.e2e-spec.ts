@@ -1,3 +1,4 @@
+import { createHash, randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ascending } from '../../../src/common/compare.js';
@@ -12,9 +13,11 @@ import { message, onLongWork, shell } from './support/script.js';
 const TIMEOUT_MS = 300_000;
 jest.setTimeout(TIMEOUT_MS);
 
-/** Further rounds with a kill at any moment. */
+/** Further rounds with a kill at any moment; CRASH_SEED repeats the moments of a run that printed it. */
 const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? '1');
+const SEED = Number(process.env['CRASH_SEED'] ?? randomInt(2 ** 31));
 const LONGEST_MS = 4_000;
+const moments = Array.from({ length: ROUNDS }, (_, round) => momentOf(SEED, round));
 const STATUSES = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -141,8 +144,8 @@ describe('the service, killed', () => {
     await removeAll(left);
   });
 
-  it.each(Array.from({ length: ROUNDS }, () => Math.floor(Math.random() * LONGEST_MS)))(
-    'finishes what it was at, wherever that was after %i ms',
+  it.each(moments)(
+    `finishes what it was at, wherever that was after %i ms (CRASH_SEED=${SEED})`,
     async (delay) => {
       const tasks = await Promise.all(['one', 'two', 'three'].map((title) => start(title)));
       await wait(delay);
@@ -157,3 +160,8 @@ describe('the service, killed', () => {
     },
   );
 });
+
+/** Spread evenly, and the same for the same seed. */
+function momentOf(seed: number, round: number): number {
+  return createHash('sha256').update(`${seed}:${round}`).digest().readUInt32BE() % LONGEST_MS;
+}
