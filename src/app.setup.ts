@@ -18,6 +18,7 @@ import { LoadShedding } from './common/requests/load-shedding.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import type { Middleware } from './common/requests/middleware.js';
 import { RequestEntrance } from './common/requests/request-entrance.js';
+import { answerUnreadableRequests } from './common/requests/unreadable-requests.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
@@ -63,6 +64,7 @@ export function configureApp(app: NestExpressApplication): void {
   server.prependListener('request', (request, response) =>
     cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
   );
+  answerUnreadableRequests(server);
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');

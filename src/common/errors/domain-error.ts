@@ -4,6 +4,7 @@ export const ERROR_CODES = [
   'forbidden',
   'not_found',
   'method_not_allowed',
+  'malformed_request',
   'misdirected_request',
   'conflict',
   'payload_too_large',
