@@ -59,6 +59,7 @@ export default {
       globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
     },
   ],
+  testSequencer: '<rootDir>/test/support/jest/longest-first.sequencer.cjs',
   reporters: ['default', '<rootDir>/test/support/jest/slowest-files.reporter.cjs'],
   // Bounds what hangs; a busy machine takes ten times as long as a quiet one.
   testTimeout: 60_000,
