@@ -103,10 +103,15 @@ describe('an agent of the operator’s list in a real sandbox', () => {
     expect(failed.detail).toContain('npm install -g no-such-agent');
   });
 
-  it('ends the start when nobody has listed it', async () => {
-    const failed = await client.reached(await client.start({ agent: 'acp:other', ...say('Work.') }), 'ERROR');
-    expect(failed.detail).toBe(
-      'There is no agent acp:other: set agent to CodeActAgent or acp:tiny or acp:missing in the settings.',
-    );
+  it('is not started when nobody has listed it', async () => {
+    await expect(client.start({ agent: 'acp:other', ...say('Work.') })).rejects.toMatchObject({
+      problems: [
+        {
+          loc: ['body', 'agent'],
+          msg: 'Expected CodeActAgent or acp:tiny or acp:missing.',
+          type: 'value_error',
+        },
+      ],
+    });
   });
 });

@@ -1,6 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AcpAgent } from './acp-agents.file.js';
+import { OWN_AGENT } from './agent-settings.js';
 
 /** What the name of such an agent begins with in settings and requests. */
 const PREFIX = 'acp:';
@@ -25,6 +26,11 @@ export class AcpAgents implements OnModuleInit {
   /** As settings and requests name them. */
   get names(): string[] {
     return [...this.agents.keys()].map((name) => `${PREFIX}${name}`);
+  }
+
+  /** Whether settings and requests may name this agent, our own included. */
+  has(name: string): boolean {
+    return name === OWN_AGENT || this.find(name) !== null;
   }
 
   /**

@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../common/errors/domain-error.js';
+import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
+import { AcpAgents } from '../agent-request/acp-agents.js';
+import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartRequest } from '../start-task.entity.js';
@@ -31,6 +34,8 @@ export class StartTargetResolver {
     private readonly conversations: ConversationRepository,
     private readonly specs: SandboxSpecs,
     private readonly host: HostIdentity,
+    private readonly agents: AcpAgents,
+    private readonly profiles: LlmProfileRepository,
   ) {}
 
   /** @throws InvalidInputError for what does not exist, or is another user's */
@@ -38,6 +43,7 @@ export class StartTargetResolver {
     if (given.sandbox_spec_id !== null && !this.specs.find(given.sandbox_spec_id)) {
       throw unknown('sandbox_spec_id', 'sandbox specification');
     }
+    await this.checkChoices(userId, given);
     const parent = await this.findParent(userId, given.parent_conversation_id);
     const request = parent ? inherit(given, parent) : given;
     if (request.sandbox_id === null) {
@@ -65,6 +71,19 @@ export class StartTargetResolver {
       workingDir: parent?.sandboxId === sandbox.id ? parent.workingDir : null,
       request,
     };
+  }
+
+  /** Before another sandbox is paused for a start that could not succeed. */
+  private async checkChoices(userId: string, { agent, llm_profile: profile }: StartRequest): Promise<void> {
+    if (agent && !this.agents.has(agent)) {
+      throw invalid('agent', `Expected ${[OWN_AGENT, ...this.agents.names].join(' or ')}.`);
+    }
+    if (profile && (await this.profiles.findNamed(userId, profile)) === null) {
+      throw invalid(
+        'llm_profile',
+        'Expected the name of a profile that exists: GET /api/v1/settings/profiles.',
+      );
+    }
   }
 
   private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
