@@ -4,14 +4,27 @@ import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-po
 
 /** Ends the process, with one line for what an operator can mend and with the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
-  const known =
-    error instanceof ConfigError || error instanceof EmbeddedPostgresError || isListenError(error);
-  const text = known ? errorMessage(error) : errorStack(error);
-  process.stderr.write(`slipway cannot start: ${text}\n`);
+  process.stderr.write(`slipway cannot start: ${startFailureText(error)}\n`);
   process.exit(1);
 }
 
-function isListenError(error: unknown): boolean {
+/** What the operator reads: the cause and, where that is known, what to do. */
+export function startFailureText(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof EmbeddedPostgresError) {
+    return errorMessage(error);
+  }
   const { code, syscall } = error as { code?: string; syscall?: string };
-  return syscall === 'listen' || ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(code ?? '');
+  if (syscall !== 'listen') {
+    // A folder that may not be made, for one; the message names it.
+    return code === 'EACCES' ? errorMessage(error) : errorStack(error);
+  }
+  const advice = ADVICE.get(code ?? '');
+  return advice === undefined ? errorMessage(error) : `${errorMessage(error)} (${advice})`;
 }
+
+/** By the code of a failed listen(2). */
+const ADVICE = new Map([
+  ['EADDRINUSE', 'something listens there already: end it, or set PORT to another port'],
+  ['EACCES', 'this user may not: set PORT to a port above 1023'],
+  ['EADDRNOTAVAIL', 'this machine has no such address: set HOST to one that it has'],
+]);
