@@ -92,8 +92,9 @@ const WANTED: WantedFailure[] = [
     checks: ['RejectedPositiveData'],
     operations: 'POST /api/v1/app-conversations(/stream-start)?',
     statuses: [422],
-    answer: 'Expected (the id of a [a-z ]+ that exists|a provider that is configured here)',
-    because: 'What a body names by its id is there or not, and the operator configures providers.',
+    answer:
+      'Expected (the (id|name) of a [a-z ]+ that exists|a provider that is configured here|CodeActAgent( or acp:[a-z0-9-]+)*\\.)',
+    because: 'What a body names is there or not, and the operator configures providers and agents.',
   },
   {
     checks: ['RejectedPositiveData'],
