@@ -1,15 +1,16 @@
 # Any image with Node.js 24, npm and a shell; nothing else of it is used.
 ARG BASE_IMAGE=node:24-bookworm-slim
 
-FROM ${BASE_IMAGE} AS dependencies
+FROM ${BASE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Optional are the embedded PostgreSQL and the Node.js that tests run on: an image gets DATABASE_URL.
-RUN npm ci --omit=dev --omit=optional
+RUN npm ci
 
-# Starts from what has been downloaded already. The bundler's program for this platform is an optional package.
-FROM dependencies AS build
-RUN npm ci --prefer-offline
+# Optional are the embedded PostgreSQL and the Node.js that tests run on: an image gets DATABASE_URL.
+FROM packages AS dependencies
+RUN npm prune --omit=dev --omit=optional
+
+FROM packages AS build
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
