@@ -79,7 +79,8 @@ const BACKLOG = `
 
 /**
  * A row without an id: the endpoint has no deliveries of this kind; no row: the user has no such endpoint. Not named: a plan
- * for any filter would read all deliveries.
+ * for any filter would read all deliveries. A range of one endpoint, and its column in the order: only the index that
+ * begins with the endpoint has that order, whatever part of all deliveries the planner expects of it (docs/adr/0050).
  */
 const PAGE = `
   SELECT d.*
@@ -88,9 +89,9 @@ const PAGE = `
       last_error, last_duration_ms,
       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
     FROM webhook_deliveries
-    WHERE endpoint_id = e.id AND ($3::text IS NULL OR status = $3)
+    WHERE endpoint_id BETWEEN $1 AND $1 AND ($3::text IS NULL OR status = $3)
       AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
-    ORDER BY created_at DESC, id DESC LIMIT $6) d ON true
+    ORDER BY endpoint_id DESC, created_at DESC, id DESC LIMIT $6) d ON true
   WHERE e.id = $1 AND e.user_id = $2
   ORDER BY d.created_at DESC, d.id DESC`;
 

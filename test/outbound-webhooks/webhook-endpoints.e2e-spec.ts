@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import {
   DELIVERIES_CHANNEL,
@@ -170,6 +170,15 @@ describe('webhook endpoints', () => {
   });
 });
 
+/** How PostgreSQL runs a statement, as JSON. */
+async function planOf(statement: string, values: unknown[]): Promise<string> {
+  const [explained] = await app.dataSource.query<{ 'QUERY PLAN': unknown }[]>(
+    `EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`,
+    values,
+  );
+  return JSON.stringify(explained?.['QUERY PLAN']);
+}
+
 describe('deliveries', () => {
   it('are signed posts of the events that an endpoint wants', async () => {
     const { id, secret } = await create({ events: ['conversation.finished'] });
@@ -320,6 +329,35 @@ describe('deliveries', () => {
     expect(second.body.next_page_id).toBeNull();
     const ids = [...first.body.items, ...second.body.items].map((item: Delivery) => item.id);
     expect(ids).toEqual((await deliveries(id)).map((item) => item.id));
+  });
+
+  it('of an endpoint that has most of all are not read beyond the page', async () => {
+    const { id } = await create({ enabled: false });
+    const { id: other } = await create({ enabled: false });
+    await app.dataSource.query(
+      `WITH others AS (
+         INSERT INTO webhook_endpoints SELECT (jsonb_populate_record(e, jsonb_build_object('id', gen_random_uuid()))).*
+         FROM webhook_endpoints e, generate_series(1, 1000) WHERE e.id = $2 RETURNING id)
+       INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at)
+       SELECT gen_random_uuid(), endpoint_id, 'conversation.finished', '{}', 'delivered', now() - n * interval '1 s'
+       FROM (SELECT $1::uuid AS endpoint_id, n FROM generate_series(5001, 20000) AS n
+             UNION ALL SELECT id, n FROM others, generate_series(1, 5) AS n) rows
+       ORDER BY random()`,
+      [id, other],
+    );
+    await app.dataSource.query('ANALYZE webhook_deliveries');
+    const statements = jest.spyOn(app.app.get(WebhookDeliveryRepository), 'query');
+    const page = await deliveries(id, '?limit=20');
+    const [statement, values] = statements.mock.calls[0] ?? [];
+    statements.mockRestore();
+
+    const [{ rows = NaN } = {}] = await app.dataSource.query<{ rows: number }[]>(
+      `SELECT sum((node #>> '{}')::float8)::int AS rows
+       FROM jsonb_path_query($1, 'strict $.**?(@."Relation Name" == "webhook_deliveries")."Actual Rows"') AS node`,
+      [await planOf(statement ?? '', [...(values as unknown[])])],
+    );
+    expect(page).toHaveLength(20);
+    expect(rows).toBe(21);
   });
 
   it('are forgotten in batches, the oldest first', async () => {

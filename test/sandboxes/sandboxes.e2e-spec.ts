@@ -208,6 +208,21 @@ describe('/api/v1/sandboxes', () => {
       expect(await idempotency.purge()).toBe(1);
     });
 
+    it('is purged in batches until none is left', async () => {
+      const idempotency = app.app.get(IdempotencyService, { strict: false });
+      await app.dataSource.query(
+        `INSERT INTO idempotency_keys (user_id, scope, key, request_hash, resource_id, created_at)
+         SELECT $1, 'batches', 'k' || n, '', '', timestamptz '2001-01-01 00:00Z' + n * interval '1 s'
+         FROM generate_series(1, 12000) AS n`,
+        [me.user.id],
+      );
+
+      expect(await idempotency.purge()).toBeGreaterThanOrEqual(12_000);
+      expect(
+        await app.dataSource.query(`SELECT 1 FROM idempotency_keys WHERE scope = 'batches' LIMIT 1`),
+      ).toEqual([]);
+    });
+
     it('keeps the newest thousand of a user, however many requests come', async () => {
       const client = new SandboxesClient(app.url, await app.createUser());
       await app.dataSource.query(

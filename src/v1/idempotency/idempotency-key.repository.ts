@@ -7,7 +7,6 @@ import {
   type EntityManager,
   Index,
   JoinColumn,
-  LessThan,
   ManyToOne,
   PrimaryColumn,
   Repository,
@@ -50,6 +49,14 @@ const REMOVE_BEYOND = `
   DELETE FROM idempotency_keys WHERE user_id = $1 AND (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE user_id = $1 ORDER BY created_at DESC OFFSET $2)`;
 
+/** Nobody waits long for a row that a batch has locked. */
+const REMOVE_BATCH = 5_000;
+
+const REMOVE_CREATED_BEFORE = `
+  DELETE FROM idempotency_keys WHERE (user_id, scope, key) IN (
+    SELECT user_id, scope, key FROM idempotency_keys WHERE created_at < $1 ORDER BY created_at LIMIT ${REMOVE_BATCH})
+    AND created_at < $1`;
+
 /** Rows of idempotency keys, read and written in the transaction that creates the resource. */
 @Injectable()
 export class IdempotencyKeyRepository {
@@ -72,9 +79,14 @@ export class IdempotencyKeyRepository {
     await manager.query(REMOVE_BEYOND, [userId, newest]);
   }
 
-  /** @returns how many rows were removed */
+  /** In batches. @returns how many rows were removed */
   async removeCreatedBefore(moment: Date): Promise<number> {
-    const { affected } = await this.keys.delete({ createdAt: LessThan(moment) });
-    return affected ?? 0;
+    let removed = 0;
+    let batch: number;
+    do {
+      [, batch] = await this.keys.query<[unknown, number]>(REMOVE_CREATED_BEFORE, [moment]);
+      removed += batch;
+    } while (batch === REMOVE_BATCH);
+    return removed;
   }
 }
