@@ -16,6 +16,8 @@ import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
 
 const TOOLS = '/api/tools';
+/** How long the port of a removed sandbox says so. */
+const GONE_MS = 60_000;
 
 let machine: MemoryMachine;
 let database: TestDatabase;
@@ -168,12 +170,46 @@ describe('the port of a sandbox', () => {
     expect(await statusAt(`${url}${TOOLS}`, keyOf(sandbox))).toBe(401);
   });
 
-  it('is given up when the sandbox is removed', async () => {
+  it('says for a minute after the removal that the sandbox is gone, and is then given up', async () => {
     const sandbox = await me.running();
+    const url = agentServer(sandbox);
+    const open = new WebSocket(`${url.replace('http', 'ws')}/sockets/bash-events`, {
+      headers: keyOf(sandbox),
+    });
+    await once(open, 'open');
     await me.remove(sandbox.id);
+    await once(open, 'close');
 
-    await until(() => isFree(agentServer(sandbox)));
+    // The page of a browser asks again, with a key that it believes in.
+    const origin = `http://localhost:${new URL(first.url).port}`;
+    const response = await fetch(`${url}${TOOLS}`, { headers: { ...keyOf(sandbox), origin } });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([404, origin]);
+    expect(await response.json()).toMatchObject({ code: 'sandbox_not_running', status: 404 });
+    const again = new WebSocket(`${url.replace('http', 'ws')}/sockets/bash-events`, {
+      headers: keyOf(sandbox),
+    });
+    expect(await refusalOf(again)).toContain('404');
+    const ports = first.app.get(AgentServerPorts);
+    await ports.holdAll(performance.now() + GONE_MS - 5_000);
+    expect(await isFree(url)).toBe(false);
     expect(await me.get(sandbox.id)).toBeNull();
+
+    await ports.holdAll(performance.now() + GONE_MS);
+    await until(() => isFree(url));
+  });
+
+  it('is given to no other sandbox while it says so', async () => {
+    const sandbox = await me.running();
+    const { port } = new URL(agentServer(sandbox));
+    await me.remove(sandbox.id);
+    const other = await me.running();
+    await first.dataSource.query('UPDATE sandboxes SET expose_port = $2 WHERE id = $1', [other.id, port]);
+    await first.app.get(AgentServerPorts).holdAll();
+
+    const moved = await me.reach(other.id, 'RUNNING');
+    expect(agentServer(moved)).not.toBe(agentServer(sandbox));
+    expect(await statusAt(`${agentServer(moved)}${TOOLS}`, keyOf(moved))).toBe(200);
+    expect(await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(moved))).toBe(404);
   });
 
   it.each([
@@ -316,14 +352,18 @@ describe('the ports of several processes', () => {
     expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
   });
 
-  it('close when another replica removes the sandbox', async () => {
+  it('say that the sandbox is gone, and close, when another replica removes it', async () => {
     const [one, two] = [await join(), await join()];
     const owner = await client(one);
     const sandbox = await owner.running();
     await new SandboxesClient(two.url, owner.user).remove(sandbox.id);
 
-    await until(() => isFree(agentServer(sandbox)));
+    await until(async () => (await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(sandbox))) === 404);
     expect(await owner.get(sandbox.id)).toBeNull();
+    const ports = one.app.get(AgentServerPorts);
+    await ports.holdAll();
+    await ports.holdAll(performance.now() + GONE_MS);
+    await until(() => isFree(agentServer(sandbox)));
   });
 
   it('are given to sandboxes that ran before there were any', async () => {

@@ -29,13 +29,15 @@ const PORT_COUNT = 7_000;
 const MAX_ATTEMPTS = 200;
 /** How late a port is taken over from a replica that was killed, and closed after another replica removed its sandbox. */
 const EVERY_MS = 2_000;
+/** How long the port of a removed sandbox says so: pages that have it open try again for as long, at growing intervals. */
+const GONE_MS = 60_000;
 /** Payload: the id of the host on which a replica has just let go of its ports. */
 const RELEASED_CHANNEL = 'sandbox_ports';
 
 /**
  * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and hands what arrives there to the main
- * server. The port stays bound while its sandbox is paused: nobody else may answer at an address that clients know. Of
- * several replicas the one that bound the port answers, and another one takes it over when that ends: at once where it can
+ * server. The port stays bound while its sandbox is paused, and for a minute after its removal: nobody else may answer at an
+ * address that clients know. Of several replicas the one that bound the port answers, and another one takes it over when that ends: at once where it can
  * say so.
  */
 @Injectable()
@@ -45,6 +47,8 @@ export class AgentServerPorts
   private readonly logger = new Logger(AgentServerPorts.name);
   private readonly listeners = new Map<string, PortListener>();
   private readonly sandboxes = new WeakMap<Socket, string>();
+  /** When a sandbox that has a port was first found to be gone; milliseconds of a clock that never jumps. */
+  private readonly goneSince = new Map<string, number>();
   private readonly bySandbox = new KeyedLimit(1);
   private readonly sweep = new RepeatedWork(
     EVERY_MS,
@@ -110,22 +114,25 @@ export class AgentServerPorts
     await this.closing;
   }
 
-  /** Holds what this host has, and no more; done by itself every two seconds. */
-  async holdAll(): Promise<void> {
+  /** Holds what this host has or has just had, and no more; done by itself every two seconds. */
+  async holdAll(now: number = performance.now()): Promise<void> {
     const exposed = await this.ports.list();
     const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
     const outdated = [...this.listeners].filter(([id, { port }]) => wanted.get(id) !== port);
     const missing = exposed.filter(({ id }) => !this.listeners.has(id) && !this.without.has(id));
     const ids = new Set([...outdated, ...missing.map(({ id }) => [id] as const)].map(([id]) => id));
-    await Promise.all([...ids].map((id) => this.hold(id)));
+    await Promise.all([...ids].map((id) => this.hold(id, now)));
   }
 
   /** Makes what is held for a sandbox what its row says, and gives it a port if it has none that can be had. */
-  private async hold(id: string): Promise<void> {
+  private async hold(id: string, now: number = performance.now()): Promise<void> {
     await this.bySandbox.run(id, async () => {
       const found = await this.ports.find(id);
       const { port = null } = this.listeners.get(id) ?? {};
-      if (found === null || port !== found.port) {
+      if (found !== null) {
+        this.goneSince.delete(id);
+      }
+      if (found === null ? this.isLongGone(id, now) : port !== found.port) {
         // Not awaited: a request that is under way may last.
         void this.release(id);
       }
@@ -143,6 +150,15 @@ export class AgentServerPorts
       }
       await this.openAnother(found);
     });
+  }
+
+  private isLongGone(id: string, now: number): boolean {
+    if (!this.listeners.has(id)) {
+      return false;
+    }
+    const since = this.goneSince.get(id) ?? now;
+    this.goneSince.set(id, since);
+    return now - since >= GONE_MS;
   }
 
   private async open(id: string, port: number): Promise<boolean> {
@@ -215,6 +231,7 @@ export class AgentServerPorts
   private async release(id: string): Promise<void> {
     const listener = this.listeners.get(id);
     this.listeners.delete(id);
+    this.goneSince.delete(id);
     await listener?.close();
   }
 }

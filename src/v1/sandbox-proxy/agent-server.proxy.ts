@@ -159,7 +159,9 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     return new DomainError(
       'not_found',
       'sandbox_not_running',
-      `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${isOwn ? '{id}' : sandboxId}/resume`,
+      isOwn
+        ? 'No sandbox has this address; the one that had it was removed.'
+        : `No running sandbox has this id. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
     );
   }
 }

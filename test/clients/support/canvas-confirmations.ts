@@ -53,6 +53,8 @@ export class CanvasConfirmations {
     });
     await this.app.step('confirmation mode is switched off', async (page) => {
       const [conversation] = jsonList(await this.api.get(SEARCH), 'items');
+      // A page of a conversation connects again when that is removed elsewhere, and says that it could not.
+      await this.app.goto('/settings/verification');
       await this.api.remove(`/api/v1/app-conversations/${jsonText(conversation, 'id') ?? ''}`);
       return this.switchTo(page, false);
     });
