@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
@@ -26,10 +26,14 @@ export function describeProjectFolder(
       expect(await folderOf(client, '.')).toBe(folder);
       // Tools can have it only where folders can be mounted for them.
       expect(folder === PROJECT).toBe(isolated);
-      for (const working_dir of [`${PROJECT}/repo`, 'repo', `${folder}/repo`]) {
+      const workingDirOf = async (working_dir: string): Promise<string | null> => {
         const request = startRequest({ conversation_id: randomUUID(), workspace: { working_dir } });
         const info: unknown = await (await client.send('POST', '/api/conversations', request)).json();
-        expect(jsonText(jsonAt(info, 'workspace'), 'working_dir')).toBe(`${folder}/repo`);
+        return jsonText(jsonAt(info, 'workspace'), 'working_dir');
+      };
+      expect(await workingDirOf(PROJECT)).toBe(folder);
+      for (const working_dir of [`${PROJECT}/repo`, 'repo', `${folder}/repo`]) {
+        expect(await workingDirOf(working_dir)).toBe(`${folder}/repo`);
       }
       expect(await folderOf(client, `${PROJECT}/repo`)).toBe(`${folder}/repo`);
     });
@@ -64,6 +68,37 @@ export function describeProjectFolder(
         await (await client.send('GET', `/api/git/${what}?path=${PROJECT}/repo${file}&ref=HEAD`)).json();
       expect(await ask('changes', '')).toEqual([{ status: 'ADDED', path: 'new' }]);
       expect(await ask('diff', '/kept')).toEqual({ original: 'old', modified: 'old' });
+      const get = async (address: string) => await (await client.send('GET', address)).json();
+      const commits = jsonList(await get(`/api/git/commits?path=${PROJECT}/repo`), 'commits');
+      expect(commits.map((commit) => jsonText(commit, 'subject'))).toEqual(['first']);
+      // The whole folder, as the view of a conversation without a repository asks for it.
+      expect(await get(`/api/git/changes?path=${PROJECT}`)).toContainEqual({
+        status: 'ADDED',
+        path: 'repo/new',
+      });
+    });
+
+    it('receives the repositories of conversations', async () => {
+      const client = await started();
+      const prepare = async (directory: string, members: object): Promise<unknown> =>
+        await (
+          await client.send('POST', '/api/git/prepare', {
+            directory,
+            branch: null,
+            username: null,
+            password: null,
+            identity: { name: 'Ada', email: 'ada@example.com' },
+            ...members,
+          })
+        ).json();
+      const made = await prepare(`${PROJECT}/made`, { url: null, new_branch: 'start' });
+      expect(made).toMatchObject({ ok: true, branch: 'start' });
+      expect(await client.upload(`${PROJECT}/made/file`, 'text')).toBe(200);
+      expect(await client.run('git add . && git commit -qm first', `${PROJECT}/made`)).toMatchObject({
+        exitCode: 0,
+      });
+      const { stdout } = await client.run('git log --format=%an/%s start', `${PROJECT}/made`);
+      expect(stdout).toBe('Ada/first\n');
     });
 
     it('stays over a pause', async () => {
