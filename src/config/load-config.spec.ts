@@ -199,7 +199,6 @@ describe('parseConfig', () => {
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
-    ['ENTERPRISE_SSO_ISSUER', 'https://sso.example.com'],
     ['HTTPS_PROXY', 'proxy'],
   ])('refuses %s=%s in one line that names it', (name, value) => {
     expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
@@ -246,5 +245,19 @@ describe('parseConfig', () => {
     const issuer = { ENTERPRISE_SSO_ISSUER: 'https://sso.example.com/realms/main' };
 
     expect(() => parseConfig({ ...issuer, ...given }, false)).toThrow(new RegExp(`^${name}: `));
+  });
+
+  it('refuses an issuer that is no realm, and says what else one needs', () => {
+    expect(() => parseConfig({ ENTERPRISE_SSO_ISSUER: 'https://sso.example.com' }, false)).toThrow(
+      /^ENTERPRISE_SSO_ISSUER: .+\nENTERPRISE_SSO_ALIAS: .+\nENTERPRISE_SSO_KIND: .+$/,
+    );
+  });
+
+  it('names all wrong variables at once, each in a line of its own', () => {
+    const wrong = { PORT: 'x', LOG_LEVEL: 'loud', ENCRYPTION_KEYS: 'k1:short', SANDBOX_BACKEND: 'vm' };
+
+    expect(() => parseConfig(wrong, false)).toThrow(
+      /^PORT: .+\nLOG_LEVEL: .+\nENCRYPTION_KEYS: .+\nSANDBOX_BACKEND: .+$/,
+    );
   });
 });

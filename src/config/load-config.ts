@@ -14,7 +14,7 @@ import { ConfigError } from './config.error.js';
 import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
-import { readGroup, type Variable, variablesOf } from './variables.js';
+import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -58,12 +58,17 @@ export function loadConfig(): AppConfig {
  * fills (app-config.ts); here are the rules and defaults that concern several of them.
  *
  * @param terminal whether standard output is a terminal (chooses the log format)
- * @throws ConfigError one line that names the variable and what would be right
+ * @throws ConfigError one line for each wrong variable, with its name and what would be right
  */
 export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
   const variables = Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
   );
+  // All of them at once: an operator mends them in one go.
+  const problems = GROUPS.flatMap((group) => problemsOf(group, variables));
+  if (problems.length > 0) {
+    throw new ConfigError(problems.join('\n'));
+  }
   const database = readGroup(DatabaseConfig, variables);
   const trust = readGroup(TrustConfig, variables);
   if (database.url !== null && trust.encryptionKeys === null) {

@@ -69,7 +69,7 @@ export function FromVariable(
 /**
  * A group with its members read from the variables.
  *
- * @throws ConfigError one line that names the variable and what would be right
+ * @throws ConfigError one line for each wrong variable, with its name and what would be right
  */
 export function readGroup<T extends object>(
   type: new () => T,
@@ -77,12 +77,31 @@ export function readGroup<T extends object>(
 ): T {
   const group = plainToInstance(type, variables, { excludeExtraneousValues: true });
   // Not every group has rules.
-  const [error] = validateSync(group, { forbidUnknownValues: false });
-  if (error) {
-    const name = variablesByGroup.get(type.prototype)?.get(error.property)?.name ?? error.property;
-    throw new ConfigError(`${name}: ${Object.values(error.constraints ?? {})[0] ?? 'is not valid'}`);
+  const errors = validateSync(group, { forbidUnknownValues: false });
+  if (errors.length > 0) {
+    const lines = errors.map(({ property, constraints = {} }) => {
+      const name = variablesByGroup.get(type.prototype)?.get(property)?.name ?? property;
+      return `${name}: ${Object.values(constraints)[0] ?? 'is not valid'}`;
+    });
+    throw new ConfigError(lines.join('\n'));
   }
   return group;
+}
+
+/** What is wrong with the variables of a group, as lines of a ConfigError; empty when all of them are right. */
+export function problemsOf(
+  type: new () => object,
+  variables: Readonly<Record<string, string>>,
+): readonly string[] {
+  try {
+    readGroup(type, variables);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) {
+      throw error;
+    }
+    return error.message.split('\n');
+  }
 }
 
 export function TextVariable(name: string, options: VariableOptions = {}): PropertyDecorator {

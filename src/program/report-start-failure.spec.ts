@@ -19,8 +19,11 @@ describe('startFailureText', () => {
     expect(startFailureText(listenError(code, message))).toMatch(expected);
   });
 
-  it('gives what an operator can mend in one line, and the stack of everything else', () => {
+  it('gives what an operator can mend in a line each, and the stack of everything else', () => {
     expect(startFailureText(new ConfigError('PORT: is no port'))).not.toContain('\n');
+    expect(startFailureText(new ConfigError('PORT: is no port\nHOST: is no host'))).toBe(
+      '\n  PORT: is no port\n  HOST: is no host',
+    );
     expect(startFailureText(new Error('a bug'))).toMatch(/a bug\n +at /);
   });
 });

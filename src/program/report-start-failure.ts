@@ -2,7 +2,7 @@ import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
 
-/** Ends the process, with one line for what an operator can mend and with the stack for everything else. */
+/** Ends the process, with a line for each thing that an operator can mend and with the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
   process.stderr.write(`slipway cannot start: ${startFailureText(error)}\n`);
   process.exit(1);
@@ -11,7 +11,8 @@ export function reportStartFailure(error: unknown): void {
 /** What the operator reads: the cause and, where that is known, what to do. */
 export function startFailureText(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedPostgresError) {
-    return errorMessage(error);
+    const lines = errorMessage(error).split('\n');
+    return lines.length === 1 ? lines.join('') : lines.map((line) => `\n  ${line}`).join('');
   }
   const { code, syscall } = error as { code?: string; syscall?: string };
   if (syscall !== 'listen') {
