@@ -1,10 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { toHexId } from '../../src/common/identifiers.js';
 import { jsonList, jsonText } from '../../src/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import {
+  FIRST_MESSAGE_ID,
+  PendingMessageRepository,
+} from '../../src/v1/app-conversations/pending/pending-message.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
@@ -144,6 +149,69 @@ describe('messages for conversations that are not ready', () => {
     expect(body.detail).toContain('start another one');
     await until(async () => (await waiting()) === 0);
   });
+
+  it('are found without those that wait for paused sandboxes, at most 200 conversations at a time', async () => {
+    const { sql, found, first } = await amongMany();
+
+    const [explained] = await app.dataSource.query<unknown[]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [
+      'a-host-of-nobody',
+      null,
+    ]);
+    const rows = [...JSON.stringify(explained).matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) =>
+      Number(count),
+    );
+    expect(rows.length).toBeGreaterThan(3);
+    expect(Math.max(...rows)).toBeLessThan(2_000);
+    expect(found).toHaveLength(200);
+    expect(found.map(({ id }) => id)).not.toContain(first);
+
+    let batches = 0;
+    const messages = app.app.get(PendingMessageRepository, { strict: false });
+    for (let after = FIRST_MESSAGE_ID; batches === 0 || after !== FIRST_MESSAGE_ID; batches += 1) {
+      after = await messages.removeOrphans(after);
+    }
+    expect(batches).toBeGreaterThanOrEqual(20);
+    expect(
+      await app.dataSource.query(
+        `SELECT count(*) FILTER (WHERE content = '["orphan"]')::int AS orphans, count(*)::int AS all
+         FROM pending_messages WHERE user_id = $1`,
+        [user.id],
+      ),
+    ).toEqual([{ orphans: 0, all: 20_602 }]);
+  });
+
+  /** 301 conversations of a running sandbox with two messages each, 20,000 of a paused one, and 1,500 orphaned messages. */
+  async function amongMany(): Promise<{ sql: string; found: { id: string }[]; first: string }> {
+    const rows = new ConversationRows(app);
+    const { id: running } = await rows.sandbox(user.id);
+    const { id: paused } = await rows.sandbox(user.id, { status: 'PAUSED' });
+    await app.dataSource.query(
+      `INSERT INTO app_conversations (id, user_id, sandbox_id, working_dir, sandbox_generation)
+       SELECT md5('many ' || n)::uuid, $1::uuid, CASE WHEN n <= 301 THEN $2 ELSE $3 END, '/workspace', 1
+       FROM generate_series(1, 20301) AS n`,
+      [user.id, running, paused],
+    );
+    await app.dataSource.query(
+      `INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
+       SELECT gen_random_uuid(), $1::uuid, md5('many ' || n)::uuid, position, '[]'::jsonb
+       FROM generate_series(1, 20301) AS n CROSS JOIN generate_series(1, CASE WHEN n <= 301 THEN 2 ELSE 1 END) AS position
+       UNION ALL SELECT gen_random_uuid(), $1::uuid, gen_random_uuid(), 1, '["orphan"]'::jsonb FROM generate_series(1, 1500)`,
+      [user.id],
+    );
+    const [[{ id: first } = { id: '' }]] = await app.dataSource.query<[{ id: string }[], number]>(
+      `UPDATE pending_messages SET due_at = now() + interval '1 hour'
+       WHERE position = 1 AND conversation_id = md5('many 1')::uuid RETURNING conversation_id AS id`,
+    );
+    await app.dataSource.query('ANALYZE pending_messages, app_conversations, sandboxes');
+    const messages = app.app.get(PendingMessageRepository, { strict: false });
+    const spy = jest.spyOn(app.dataSource, 'query');
+    const found = await messages.deliverable('a-host-of-nobody', null);
+    const [sql] = spy.mock.calls.find(
+      ([text, values]) => text.includes('NOT EXISTS') && JSON.stringify(values).includes('a-host-of-nobody'),
+    ) ?? [''];
+    spy.mockRestore();
+    return { sql, found, first };
+  }
 
   it('are for their own users only', async () => {
     const task = await client.reached(await client.start(), 'READY');

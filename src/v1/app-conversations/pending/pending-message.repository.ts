@@ -66,15 +66,26 @@ const ADD = `
   INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
   SELECT $1, $2, $3, coalesce(max(position), 0) + 1, $4::jsonb FROM pending_messages WHERE conversation_id = $3`;
 
-/** Sandboxes are joined because only their rows tell which conversations can take a message. */
+/** Conversations found by one statement; the next sweep finds the rest. */
+const MAX_DELIVERABLE = 200;
+
+/**
+ * Sandboxes are joined because only their rows tell which conversations can take a message. Only first messages count: a
+ * conversation whose first one is postponed would take the place of others.
+ */
 const DELIVERABLE = `
-  SELECT DISTINCT c.id, c.user_id
+  SELECT c.id, c.user_id
   FROM pending_messages p
   JOIN app_conversations c ON c.id = p.conversation_id
   JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
   WHERE s.host_id = $1 AND ($2::uuid IS NULL OR c.id = $2)
     AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
-    AND p.due_at <= now() AND NOT ${hasUnfinishedStart('c.id')}`;
+    AND p.due_at <= now() AND NOT ${hasUnfinishedStart('c.id')}
+    AND NOT EXISTS (
+      SELECT FROM pending_messages earlier
+      WHERE earlier.conversation_id = p.conversation_id AND earlier.position < p.position)
+  ORDER BY p.due_at
+  LIMIT ${MAX_DELIVERABLE}`;
 
 /** The first one only: the others wait for it. Of two claims at once the second finds it not due any more. */
 const CLAIM_FIRST = `
@@ -88,11 +99,21 @@ const NOTE_BEGINNING = 'UPDATE pending_messages SET after_event_id = $2 WHERE id
 const POSTPONE = `
   UPDATE pending_messages SET due_at = now() + make_interval(secs => $2) WHERE id = $1`;
 
-/** Of starts that failed and of conversations that were deleted. */
+/** Messages that one statement looks at. */
+const ORPHANS_BATCH = 1_000;
+/** Before any id. */
+export const FIRST_MESSAGE_ID = '00000000-0000-0000-0000-000000000000';
+
+/** Of starts that failed and of conversations that were deleted. Messages for paused sandboxes may be many, and wait for long. */
 const REMOVE_ORPHANS = `
-  DELETE FROM pending_messages p
-  WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = p.conversation_id)
-    AND NOT ${hasUnfinishedStart('p.conversation_id')}`;
+  WITH seen AS MATERIALIZED (
+    SELECT id, conversation_id FROM pending_messages WHERE id > $1 ORDER BY id LIMIT ${ORPHANS_BATCH}),
+  removed AS (
+    DELETE FROM pending_messages WHERE id = ANY (ARRAY(
+      SELECT p.id FROM seen p
+      WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = p.conversation_id)
+        AND NOT ${hasUnfinishedStart('p.conversation_id')})))
+  SELECT id FROM seen ORDER BY id OFFSET ${ORPHANS_BATCH - 1}`;
 
 /** A message that is being delivered. */
 export type ClaimedMessage = Pick<PendingMessage, 'id' | 'content' | 'attempts' | 'afterEventId'>;
@@ -120,7 +141,7 @@ export class PendingMessageRepository {
   }
 
   /**
-   * Conversations with a message that can be delivered now.
+   * Conversations with a message that can be delivered now, the longest due first; not more than a few hundred.
    *
    * @param hostId whose sandboxes
    * @param conversationId null: all of them
@@ -155,7 +176,14 @@ export class PendingMessageRepository {
     await this.messages.delete({ id });
   }
 
-  async removeOrphans(): Promise<void> {
-    await this.messages.query(REMOVE_ORPHANS);
+  /**
+   * Looks at a batch of messages, and removes those that no conversation will ever take.
+   *
+   * @param after id of the last message that was looked at
+   * @returns behind which id the next batch begins
+   */
+  async removeOrphans(after: string): Promise<string> {
+    const [last] = await this.messages.query<{ id: string }[]>(REMOVE_ORPHANS, [after]);
+    return last?.id ?? FIRST_MESSAGE_ID;
   }
 }

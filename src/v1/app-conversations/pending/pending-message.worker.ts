@@ -12,7 +12,11 @@ import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/runn
 import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
 import { ConversationQueries, type ConversationRow } from '../conversation.queries.js';
 import { CredentialRefreshService } from '../credential-refresh.service.js';
-import { type ClaimedMessage, PendingMessageRepository } from './pending-message.repository.js';
+import {
+  type ClaimedMessage,
+  FIRST_MESSAGE_ID,
+  PendingMessageRepository,
+} from './pending-message.repository.js';
 
 /** For sandboxes that became ready without a word to this process, and for deliveries that failed. */
 const SWEEP_MS = 5_000;
@@ -30,6 +34,8 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
   private readonly turns = new KeyedLimit(1);
   private readonly work = new Set<Promise<void>>();
   private stopping = false;
+  /** Up to this message, sweeps have looked for orphans. */
+  private checkedUntil = FIRST_MESSAGE_ID;
   private readonly loop = new RepeatedWork(
     SWEEP_MS,
     () => this.sweep(),
@@ -74,7 +80,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
   }
 
   private async sweep(): Promise<void> {
-    await this.messages.removeOrphans();
+    this.checkedUntil = await this.messages.removeOrphans(this.checkedUntil);
     (await this.messages.deliverable(this.host.id, null)).forEach(({ id }) => this.wake(id));
   }
 
