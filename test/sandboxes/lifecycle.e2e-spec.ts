@@ -1,6 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import {
+  FIRST_ROW,
+  SandboxLifecycleQueries,
+} from '../../src/v1/sandboxes/lifecycle/sandbox-lifecycle.queries.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
 import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.queries.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
@@ -274,6 +278,52 @@ describe('the life of a sandbox', () => {
       });
       await me.resume(id);
       await me.reach(id, 'RUNNING');
+    });
+
+    it('reads the rows of many stopped sandboxes in parts', async () => {
+      await app.dataSource.query(
+        `INSERT INTO sandboxes (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, last_activity_at,
+           generation, updated_at)
+         SELECT 'stopped' || n, $1, 'slipway', CASE WHEN n % 3 = 0 THEN 'MISSING' ELSE 'PAUSED' END, 'process', 'many-stopped', '',
+           decode(md5('stopped' || n), 'hex'), now(), n % 2, now() - n / 10 * interval '1 minute'
+         FROM generate_series(1, 20500) AS n`,
+        [me.user.id],
+      );
+      await app.dataSource.query('ANALYZE sandboxes');
+      const queries = app.app.get(SandboxLifecycleQueries, { strict: false });
+      const spy = jest.spyOn(app.dataSource, 'query');
+      const ids = new Set<string>();
+      const sizes: number[] = [];
+      let after = FIRST_ROW;
+      do {
+        const { rows, until: next } = await queries.expected('many-stopped', 'process', ['stopped1'], after);
+        rows.forEach(({ id }) => ids.add(id));
+        sizes.push(rows.length);
+        after = next;
+      } while (after !== FIRST_ROW && sizes.length < 100);
+      const [sql = ''] =
+        spy.mock.calls.find(([, values]) => JSON.stringify(values).includes('many-stopped')) ?? [];
+      spy.mockRestore();
+
+      expect(ids.size).toBe(20_500);
+      expect(sizes).toHaveLength(21);
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(1_001);
+      const plan = JSON.stringify(
+        await app.dataSource.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [
+          'many-stopped',
+          'process',
+          ['stopped1'],
+          '-infinity',
+          '',
+        ]),
+      );
+      expect(plan).toContain('sandboxes_stopped_idx');
+      const read = [...plan.matchAll(/"Actual Rows":([\d.]+),"Actual Loops":(\d+)/g)].map(
+        ([, rows, loops]) => Number(rows) * Number(loops),
+      );
+      expect(Math.max(...read)).toBeGreaterThanOrEqual(1_000);
+      expect(Math.max(...read)).toBeLessThan(1_100);
+      await app.dataSource.query(`DELETE FROM sandboxes WHERE host_id = 'many-stopped'`);
     });
 
     it('follows an agent server to another address', async () => {

@@ -1,17 +1,28 @@
 import { describe, expect, it } from '@jest/globals';
-import type { SandboxFacts } from '../backends/sandbox-backend.js';
-import { findDrift } from './drift.js';
-import type { ExpectedSandbox } from './sandbox-lifecycle.queries.js';
+import type { AppConfig } from '../../../config/app-config.js';
+import type { SandboxBackend, SandboxFacts } from '../backends/sandbox-backend.js';
+import type { HostIdentity } from '../host-identity.js';
+import { DriftDetector, findDrift } from './drift.js';
+import {
+  type ExpectedSandbox,
+  FIRST_ROW,
+  type SandboxLifecycleQueries,
+} from './sandbox-lifecycle.queries.js';
 import { SANDBOX_ROW_STATUSES } from '../sandbox-status.js';
 
 const NOW = 1_000_000;
 const OPTIONS = { now: NOW, graceMs: 60_000, firstSeen: new Map([['seen', NOW - 70_000]]) };
+const optionsFor = (facts: readonly SandboxFacts[]) => ({
+  ...OPTIONS,
+  compared: new Set(facts.map(({ id }) => id)),
+});
 const row = (changes: Partial<ExpectedSandbox> = {}): ExpectedSandbox => ({
   id: 'a',
   status: 'RUNNING',
   address: 'http://127.0.0.1:1',
   ports: { WORKER_1: 'http://127.0.0.1:3' },
   ours: true,
+  everStarted: true,
   ...changes,
 });
 const fact = (changes: Partial<SandboxFacts> = {}): SandboxFacts => ({
@@ -45,6 +56,7 @@ describe('findDrift', () => {
     ['failed and runs', [row({ status: 'ERROR' })], [fact()], [{ kind: 'left-over', id: 'a' }]],
     ['paused and stopped', [row({ status: 'PAUSED' })], [fact({ state: 'stopped' })], []],
     ['paused and gone', [row({ status: 'PAUSED' })], [], [{ kind: 'gone', id: 'a' }]],
+    ['failed before it had files', [row({ status: 'ERROR', everStarted: false })], [], []],
     ['failed and gone', [row({ status: 'ERROR' })], [], [{ kind: 'gone', id: 'a' }]],
     ['paused elsewhere and gone', [row({ status: 'PAUSED', ours: false })], [], []],
     ['MISSING, as its row says', [row({ status: 'MISSING' })], [], []],
@@ -65,15 +77,52 @@ describe('findDrift', () => {
       [{ kind: 'orphan', id: 'seen' }],
     ],
   ] as const)('%s', (_name, rows, facts, expected) => {
-    expect(findDrift(rows, facts, OPTIONS)).toEqual(expected);
+    expect(findDrift(rows, facts, optionsFor(facts))).toEqual(expected);
   });
 
   it.each(SANDBOX_ROW_STATUSES.filter((status) => ['STARTING', 'PAUSING', 'DELETING'].includes(status)))(
     'leaves %s to its worker',
     (status) => {
       for (const facts of [[], [fact()], [fact({ state: 'stopped' as const })]]) {
-        expect(findDrift([row({ status })], facts, OPTIONS)).toEqual([]);
+        expect(findDrift([row({ status })], facts, optionsFor(facts))).toEqual([]);
       }
     },
   );
+
+  it('takes nothing for an orphan whose row was not looked for', () => {
+    expect(findDrift([], [fact()], { ...OPTIONS, compared: new Set() })).toEqual([]);
+  });
+});
+
+describe('DriftDetector', () => {
+  it('looks for the rows of all that run each time, and for those of stopped ones in parts', async () => {
+    const facts = [
+      ...Array.from({ length: 2_500 }, (_, index) => fact({ id: `s${index}`, state: 'stopped' })),
+      fact({ id: 'r1' }),
+      fact({ id: 'r2' }),
+    ].toReversed();
+    const asked: string[][] = [];
+    const detector = new DriftDetector(
+      {
+        expected: (_host: string, _backend: string, ids: string[]) => {
+          asked.push(ids);
+          return Promise.resolve({ rows: [], until: FIRST_ROW });
+        },
+      } as unknown as SandboxLifecycleQueries,
+      { kind: 'process', list: () => Promise.resolve(facts) } as unknown as SandboxBackend,
+      { id: 'here' } as HostIdentity,
+      { sandboxes: { orphanGraceSeconds: 60 } } as AppConfig,
+      { now: () => NOW },
+    );
+    const found: string[][] = [];
+    for (let round = 0; round < 4; round += 1) {
+      found.push((await detector.detect()).map(({ id }) => id));
+    }
+
+    expect(asked.map((ids) => ids.length)).toEqual([1_002, 1_002, 502, 1_002]);
+    expect(new Set(asked.slice(0, 3).flat()).size).toBe(2_502);
+    expect(new Set(asked[3])).toEqual(new Set(asked[0]));
+    expect(asked.every((ids) => ids.includes('r1') && ids.includes('r2'))).toBe(true);
+    expect(found.map((ids) => ids.toSorted())).toEqual(asked.map((ids) => ids.toSorted()));
+  });
 });

@@ -4,7 +4,7 @@ import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { SandboxBackend, type SandboxFacts } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
-import { type ExpectedSandbox, SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import { type ExpectedSandbox, FIRST_ROW, SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
 /** A difference between a row and the backend, named after what is found. */
 export type Drift =
@@ -21,10 +21,18 @@ export type Drift =
   /** It has no row. */
   | { kind: 'orphan'; id: string };
 
-/** Compares the rows of sandboxes with what the backend of this host has. */
+/** Stopped sandboxes whose rows one comparison reads, and as many of which there are only rows. */
+const STOPPED_PER_ROUND = 1_000;
+
+/**
+ * Compares the rows of sandboxes with what the backend of this host has. All that run are compared each time; of stopped
+ * ones, which may be many thousands, only the next part.
+ */
 @Injectable()
 export class DriftDetector {
   private readonly firstSeen = new Map<string, number>();
+  private stoppedUntil = '';
+  private rowsUntil = FIRST_ROW;
 
   constructor(
     private readonly queries: SandboxLifecycleQueries,
@@ -37,14 +45,32 @@ export class DriftDetector {
   async detect(): Promise<Drift[]> {
     // The backend first: what is started between the two calls has its row already.
     const facts = await this.backend.list();
-    const ids = facts.map(({ id }) => id);
-    const expected = await this.queries.expected(this.host.id, this.backend.kind, ids);
-    this.remember(ids);
-    return findDrift(expected, facts, {
+    const compared = this.nextPart(facts);
+    const { rows, until } = await this.queries.expected(
+      this.host.id,
+      this.backend.kind,
+      [...compared],
+      this.rowsUntil,
+    );
+    this.rowsUntil = until;
+    this.remember(facts.map(({ id }) => id));
+    return findDrift(rows, facts, {
       now: this.clock.now(),
       graceMs: this.config.sandboxes.orphanGraceSeconds * 1000,
       firstSeen: this.firstSeen,
+      compared,
     });
+  }
+
+  /** Ids of all that run, and of the next stopped ones by id. */
+  private nextPart(facts: readonly SandboxFacts[]): Set<string> {
+    const idsOf = (isWanted: (fact: SandboxFacts) => boolean): string[] =>
+      facts.filter(isWanted).map(({ id }) => id);
+    const running = idsOf(({ state }) => state === 'running');
+    const later = idsOf(({ state, id }) => state !== 'running' && id > this.stoppedUntil).toSorted();
+    const next = later.slice(0, STOPPED_PER_ROUND);
+    this.stoppedUntil = later.length > STOPPED_PER_ROUND ? (next.at(-1) ?? '') : '';
+    return new Set([...running, ...next]);
   }
 
   private remember(ids: readonly string[]): void {
@@ -68,19 +94,20 @@ interface DriftOptions {
   graceMs: number;
   /** When each was first seen, for backends that do not know the age of what they have. */
   firstSeen: ReadonlyMap<string, number>;
+  /** Of what the backend has, those whose rows were looked for. */
+  compared: ReadonlySet<string>;
 }
 
 /**
  * Compares rows with what the backend has. Rows in transitional statuses are left to their workers.
  *
- * @param expected the RUNNING rows of this host, its stopped ones that are missing from the backend, and the rows of
- *   everything that the backend has
+ * @param expected the RUNNING rows of this host, a part of its stopped ones, and the rows of what is compared
  * @param facts read before the rows, so that a sandbox whose row is younger is no orphan
  */
 export function findDrift(
   expected: readonly ExpectedSandbox[],
   facts: readonly SandboxFacts[],
-  { now, graceMs, firstSeen }: DriftOptions,
+  { now, graceMs, firstSeen, compared }: DriftOptions,
 ): Drift[] {
   const rows = new Map(expected.map((row) => [row.id, row]));
   const factsById = new Map(facts.map((fact) => [fact.id, fact]));
@@ -93,6 +120,9 @@ export function findDrift(
           ? [{ kind: 'left-over', id: fact.id }]
           : [];
       }
+      if (!compared.has(fact.id)) {
+        return [];
+      }
       const since = fact.createdAt ?? firstSeen.get(fact.id) ?? now;
       return now - since >= graceMs ? [{ kind: 'orphan', id: fact.id }] : [];
     }),
@@ -100,7 +130,7 @@ export function findDrift(
 }
 
 function driftOfRow(row: ExpectedSandbox, fact: SandboxFacts | undefined): Drift[] {
-  if (row.ours && isStopped(row) && fact === undefined) {
+  if (row.ours && row.everStarted && isStopped(row) && fact === undefined) {
     return [{ kind: 'gone', id: row.id }];
   }
   if (row.ours && row.status === 'MISSING' && fact !== undefined) {

@@ -9,20 +9,30 @@ import { currentPorts, type PortAddresses, Sandbox } from '../sandbox.entity.js'
 /** The next run finds the rest. */
 const MAX_BATCH = 50;
 
+/** Rows of stopped sandboxes that one comparison reads: there may be many thousands, and it runs every two seconds. */
+const STOPPED_ROWS = 1_000;
+/** Before all stopped rows. */
+export const FIRST_ROW = '-infinity ';
+
 /**
- * Stopped sandboxes that the backend has are left out: they may be many, and need nothing. One statement, so that a warm
- * sandbox that is claimed meanwhile is in either table.
+ * One statement, so that a warm sandbox that is claimed meanwhile is in either table. The next stopped rows are found in the
+ * order of an index; a row that changes moves to its end, and is seen there.
  */
 const EXPECTED = `
-  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS port_addresses, 0 AS generation, host_id = $1 AS ours
+  WITH stopped AS MATERIALIZED (
+    SELECT id, updated_at FROM sandboxes
+    WHERE host_id = $1 AND status IN ('PAUSED', 'ERROR', 'MISSING') AND (updated_at, id) > ($4::timestamptz, $5)
+    ORDER BY updated_at, id LIMIT ${STOPPED_ROWS})
+  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS port_addresses, 0 AS generation, host_id = $1 AS ours,
+    NULL AS cursor
   FROM warm_sandboxes
   WHERE id = ANY($3)
   UNION ALL
-  SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours
+  SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours,
+    CASE WHEN id = (SELECT id FROM stopped ORDER BY updated_at, id OFFSET ${STOPPED_ROWS - 1})
+      THEN to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || id END AS cursor
   FROM sandboxes
-  WHERE (host_id = $1 AND status = 'RUNNING')
-    OR (host_id = $1 AND backend = $2 AND status IN ('PAUSED', 'ERROR') AND generation > 0 AND id <> ALL($3))
-    OR id = ANY($3)`;
+  WHERE (host_id = $1 AND status = 'RUNNING') OR id = ANY(ARRAY(SELECT id FROM stopped)) OR id = ANY($3)`;
 
 interface ExpectedRow {
   id: string;
@@ -31,6 +41,8 @@ interface ExpectedRow {
   port_addresses: PortAddresses | null;
   generation: number;
   ours: boolean;
+  /** Of the last stopped row when there may be more. */
+  cursor: string | null;
 }
 
 /** What a row says that the backend should have. */
@@ -42,6 +54,8 @@ export interface ExpectedSandbox {
   ports: SandboxFacts['ports'];
   /** It belongs to this host and to the backend that the service runs with. */
   ours: boolean;
+  /** One that was never started never had files. */
+  everStarted: boolean;
 }
 
 /** Which sandboxes need something of the reconciler or of the reapers. */
@@ -56,21 +70,36 @@ export class SandboxLifecycleQueries {
   }
 
   /**
-   * Rows to compare with the backend of a host: those that are RUNNING, those that are stopped and missing there, and
-   * the rows of everything it has.
+   * Rows to compare with the backend of a host: those that are RUNNING, the next part of those that are stopped, and those
+   * of what the backend has.
    *
-   * @param ids what the backend has
+   * @param ids what the backend has, and is compared
+   * @param after where the part of the stopped ones begins
+   * @returns the rows, and where the next part begins
    */
   async expected(
     hostId: string,
     backend: Sandbox['backend'],
     ids: readonly string[],
-  ): Promise<ExpectedSandbox[]> {
-    const rows = await this.sandboxes.query<ExpectedRow[]>(EXPECTED, [hostId, backend, [...ids]]);
-    return rows.map(({ port_addresses: portAddresses, generation, ...row }) => ({
-      ...row,
-      ports: currentPorts(portAddresses, generation),
-    }));
+    after: string,
+  ): Promise<{ rows: ExpectedSandbox[]; until: string }> {
+    const found = await this.sandboxes.query<ExpectedRow[]>(EXPECTED, [
+      hostId,
+      backend,
+      [...ids],
+      ...after.split(' '),
+    ]);
+    return {
+      rows: found.map(({ id, status, address, port_addresses: ports, generation, ours }) => ({
+        id,
+        status,
+        address,
+        ours,
+        ports: currentPorts(ports, generation),
+        everStarted: generation > 0,
+      })),
+      until: found.find(({ cursor }) => cursor !== null)?.cursor ?? FIRST_ROW,
+    };
   }
 
   /** RUNNING sandboxes of a host without known activity since then, the longest idle first. */
