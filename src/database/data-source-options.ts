@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import pg, { Pool } from 'pg';
 import {
   type DataSource,
   type DataSourceOptions,
@@ -34,22 +34,11 @@ class TransactionLimits implements EntitySubscriberInterface {
 /** The connections of the application's pool: in use, idle, and the most that there may be; and who waits for one. */
 export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' | 'waiting', number> {
   const pool: unknown = 'master' in driver ? driver.master : null;
-  if (!isPool(pool)) {
+  if (!(pool instanceof Pool)) {
     throw new TypeError('the data source has no pool of PostgreSQL connections');
   }
   const { totalCount, idleCount, waitingCount, options } = pool;
   return { busy: totalCount - idleCount, idle: idleCount, max: options.max, waiting: waitingCount };
-}
-
-/** By its members: TypeORM loads the driver itself, and in the bundle its classes are other ones than ours. */
-function isPool(
-  value: unknown,
-): value is Pick<Pool, 'totalCount' | 'idleCount' | 'waitingCount' | 'options'> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    ['totalCount', 'idleCount', 'waitingCount', 'options'].every((name) => name in value)
-  );
 }
 
 /**
@@ -61,6 +50,8 @@ export function dataSourceOptions(address: DatabaseAddress | string, poolSize: n
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
   return {
     type: 'postgres',
+    // By itself TypeORM would read a second copy from the packages, beside the one in the bundle.
+    driver: pg,
     url,
     entities: [],
     subscribers: pooled ? [TransactionLimits] : [],
