@@ -91,24 +91,28 @@ describe('MCP configuration', () => {
     ]);
   });
 
-  it.each<[object, string[]]>([
-    [{ args: '"x', env: 'A' }, ['args value_error', 'env value_error']],
-    [{ args: [1], env: { A: 1 } }, ['args.0 string_type', 'env.A string_type']],
-    [{ args: { a: 1 }, env: [1] }, ['args list_type', 'env dict_type']],
-    [{ args: 5, env: 5 }, ['args list_type', 'env dict_type']],
-    [{ env: '1A=2' }, ['env value_error']],
-    [{ env: '=2' }, ['env value_error']],
-  ])('says what is wrong with %j, in types that clients know', async (server, expected) => {
+  // What the server of OpenHands says of the same bodies: every type and place. Sentences are ours, and repeat no value.
+  it.each<[object, ...string[]]>([
+    [{ args: '"secret', env: 'secret' }, 'value_error args', 'value_error env'],
+    [{ args: [1], env: { A: 1 } }, 'string_type args.0', 'string_type env.A'],
+    [{ args: { a: 1 }, env: [1] }, 'list_type args', 'dict_type env'],
+    [{ env: '1A=secret' }, 'value_error env'],
+    [{ env: '=secret' }, 'value_error env'],
+    [{ args: 5, env: 5 }, 'list_type args', 'dict_type env'],
+  ])('says what is wrong with %j, in types that clients know', async (server, ...expected) => {
     const { status, body } = await client.post({
-      mcp_config: { stdio_servers: [{ name: 'files', command: 'npx', ...server }] },
+      mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', ...server }] },
     });
 
     expect(status).toBe(422);
-    expect(
-      body.detail.map(
-        ({ loc, type }: { loc: string[]; type: string }) => `${loc.slice(4).join('.')} ${type}`,
-      ),
-    ).toEqual(expected);
+    const place = ['body', 'mcp_config', 'stdio_servers', '0'];
+    expect(body.detail).toEqual(
+      expected.map((problem) => {
+        const [type, member = ''] = problem.split(' ');
+        const msg = expect.stringMatching(/^Expected (?!.*secret)/);
+        return { type, loc: [...place, ...member.split('.')], msg };
+      }),
+    );
     expect(await read()).toBeNull();
   });
 
