@@ -11,7 +11,7 @@ import { connectToSandbox } from '../agent-servers/sandbox-connection.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
-import { SandboxExchanges } from './sandbox-exchanges.js';
+import { MAX_IDLE, SandboxExchanges } from './sandbox-exchanges.js';
 
 /**
  * How old a row may be that a request with the sandbox's key is judged by: another replica may have paused the sandbox
@@ -20,7 +20,6 @@ import { SandboxExchanges } from './sandbox-exchanges.js';
 const MAX_AGE_MS = 1_000;
 /** Shorter than any agent server keeps idle connections (5 s), so that hardly ever both ends close and send at once. */
 const IDLE_MS = 2_000;
-const MAX_IDLE_CONNECTIONS = 32;
 const MAX_TARGETS = 1_000;
 
 /** A running agent server, and the connections to it that are kept for requests with its key. */
@@ -48,7 +47,7 @@ export class SandboxConnections extends Agent {
 
   /** @throws SandboxAddressError */
   constructor({ address, isCurrent }: Pick<RunningSandbox, 'address' | 'isCurrent'>) {
-    super({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS, timeout: IDLE_MS, scheduling: 'lifo' });
+    super({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
     this.#address = requireSandboxAddress(address);
     this.#isCurrent = isCurrent ?? (() => Promise.resolve(true));
     this.exchanges = new SandboxExchanges({

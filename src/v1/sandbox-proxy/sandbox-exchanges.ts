@@ -8,7 +8,8 @@ type Library = typeof import('undici');
 
 /** Agent servers answer some requests only when the work is done: a large clone, a start. */
 export const RESPONSE_TIMEOUT_MS = 15 * 60_000;
-const MAX_IDLE = 32;
+/** As many as one program may be asked at once: each that is closed is opened anew, with a look at the sandbox's row. */
+export const MAX_IDLE = 256;
 const MAX_TEXT = 16_384;
 
 interface ExchangeOptions {

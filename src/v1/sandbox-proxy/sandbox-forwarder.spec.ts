@@ -259,6 +259,23 @@ describe.each([
     await until(() => received.length === 257);
   });
 
+  it('opens no connection anew for the next of many requests that come and are answered at once', async () => {
+    const open: Socket[] = [];
+    const atOnce = 100;
+    await startProgram((socket) => {
+      open.push(socket);
+      if (open.length === atOnce) {
+        open.splice(0).forEach((each) => each.write(OK));
+      }
+    });
+    for (let wave = 0; wave < 3; wave += 1) {
+      const answers = await Promise.all(Array.from({ length: atOnce }, () => raw(get())));
+      expect(answers.every((text) => text.startsWith('HTTP/1.1 200 '))).toBe(true);
+    }
+
+    expect(programs.length).toBe(isShared ? atOnce : 3 * atOnce);
+  });
+
   it('keeps places for the owner, however many come without a key', async () => {
     await startProgram(() => undefined);
     proxied = { ...proxied, isProven: false };
