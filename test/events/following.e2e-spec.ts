@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { FollowLeaseRepository } from '../../src/v1/events/follow/follow-lease.repository.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
@@ -339,5 +340,50 @@ describe('following a log over linked frames', () => {
     await until(async () => (await row())['execution_status'] === 'running');
 
     expect(await ids()).toHaveLength(2);
+  });
+});
+
+describe('conversations of stopped sandboxes', () => {
+  it('are not read by what looks for those of running ones, however many there are', async () => {
+    const { dataSource, user } = service;
+    await dataSource.query(`UPDATE sandboxes SET status = 'PAUSED'`);
+    await dataSource.query(
+      `INSERT INTO sandboxes (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, last_activity_at)
+       SELECT 'many' || n, $1, 'slipway', CASE WHEN n % 20 = 0 THEN 'RUNNING' ELSE 'PAUSED' END, 'docker', 'absent-host', '',
+         decode(md5('many' || n), 'hex'), now()
+       FROM generate_series(1, 4000) AS n`,
+      [user.id],
+    );
+    await dataSource.query(
+      `INSERT INTO followed_conversations (id, user_id, sandbox_id, follower, follower_until)
+       SELECT md5('many ' || n)::uuid, $1, 'many' || n / 10, 'x', CASE WHEN n / 10 % 20 = 0 THEN now() + interval '1 hour' END
+       FROM generate_series(1, 40000) AS n`,
+      [user.id],
+    );
+    await dataSource.query('ANALYZE sandboxes, followed_conversations');
+    const leases = service.app.get(FollowLeaseRepository, { strict: false });
+    const logs = service.app.get(FollowedConversationRepository, { strict: false });
+    const spy = jest.spyOn(dataSource, 'query');
+    const claimed = await leases.claim();
+    const unfollowed = await logs.countUnfollowed();
+    const running = await logs.countRunning();
+    const sent = spy.mock.calls.map(([sql, values]) => ({ sql, values }));
+    spy.mockRestore();
+
+    expect([claimed, unfollowed, running]).toEqual([[], 0, new Map([['unknown', 1_991]])]);
+    const reads = [];
+    for (const { sql, values } of sent.filter((each) => /followed_conversations/.test(each.sql))) {
+      const plan = JSON.stringify(await dataSource.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, values));
+      const filtered = [...plan.matchAll(/"Rows Removed by Filter":(\d+)/g)].map(([, rows]) => Number(rows));
+      const rows = [...plan.matchAll(/"Actual Rows":([\d.]+),"Actual Loops":(\d+)/g)].map(
+        ([, read, loops]) => Number(read) * Number(loops),
+      );
+      reads.push(Math.max(...rows, ...filtered));
+    }
+    expect(reads.length).toBeGreaterThanOrEqual(3);
+    // At most all 4,000 sandboxes, and the 2,000 conversations of those that run: not 40,000.
+    expect(Math.max(...reads)).toBeLessThan(4_500);
+    await dataSource.query(`DELETE FROM followed_conversations WHERE sandbox_id LIKE 'many%'`);
+    await dataSource.query(`DELETE FROM sandboxes WHERE host_id = 'absent-host'`);
   });
 });

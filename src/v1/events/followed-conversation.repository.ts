@@ -39,18 +39,24 @@ const UPDATE_STATE = `
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed`;
 
-/** Joins the table of sandboxes, another feature's: counting must not read every running sandbox. */
+/**
+ * Joins the table of sandboxes, another feature's: counting must not read every running sandbox. `OFFSET 0` keeps the
+ * conversations of each running sandbox a lookup; PostgreSQL would read all conversations of all times from end to end.
+ */
 const COUNT_RUNNING = `
   SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
-  FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id
+  FROM sandboxes s CROSS JOIN LATERAL (
+    SELECT execution_status FROM followed_conversations WHERE sandbox_id = s.id OFFSET 0) f
   WHERE s.status = 'RUNNING'
   GROUP BY f.execution_status`;
 
 /** Without a lease, or with one that has ended. */
 const COUNT_UNFOLLOWED = `
   SELECT count(*)::int AS count
-  FROM followed_conversations f JOIN sandboxes s ON s.id = f.sandbox_id
-  WHERE s.status = 'RUNNING' AND (f.follower_until IS NULL OR f.follower_until < now())`;
+  FROM sandboxes s CROSS JOIN LATERAL (
+    SELECT FROM followed_conversations
+    WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) OFFSET 0) f
+  WHERE s.status = 'RUNNING'`;
 
 interface StateChanges {
   user_id: string;

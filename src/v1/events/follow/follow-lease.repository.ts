@@ -9,16 +9,23 @@ const LEASE = `interval '10 seconds'`;
 /** Leases taken by one statement; the next claim takes the rest. */
 const MAX_BATCH = 200;
 
-/** Like RENEW it joins the table of sandboxes, another feature's: every process runs both every few seconds. */
+/**
+ * Like RENEW it joins the table of sandboxes, another feature's: every process runs both every few seconds. From running
+ * sandboxes to their conversations, which the inner limit fixes: PostgreSQL would walk through all conversations of all times,
+ * expecting to meet enough that are due before long.
+ */
 const CLAIM = `
-  WITH due AS (
+  WITH due AS MATERIALIZED (
     SELECT f.id
-    FROM sandboxes s JOIN followed_conversations f ON f.sandbox_id = s.id
-    WHERE s.status = 'RUNNING' AND (f.follower_until IS NULL OR f.follower_until < now())
-      AND ($2::uuid IS NULL OR f.id = $2) AND ($3::text IS NULL OR s.id = $3)
-    ORDER BY f.id
-    LIMIT ${MAX_BATCH}
-    FOR UPDATE OF f SKIP LOCKED)
+    FROM sandboxes s CROSS JOIN LATERAL (
+      SELECT id FROM followed_conversations
+      WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) AND ($2::uuid IS NULL OR id = $2)
+      LIMIT ${MAX_BATCH}
+      FOR UPDATE SKIP LOCKED) f
+    WHERE s.status = 'RUNNING'
+      AND ($2::uuid IS NULL OR s.id = (SELECT sandbox_id FROM followed_conversations WHERE id = $2))
+      AND ($3::text IS NULL OR s.id = $3)
+    LIMIT ${MAX_BATCH})
   UPDATE followed_conversations f SET follower = $1, follower_until = now() + ${LEASE}
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.sandbox_id`;
