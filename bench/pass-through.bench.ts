@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request, type RequestOptions } from 'node:http';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { WebSocket } from 'ws';
 import { jsonList, jsonText } from '../src/common/json-access.js';
+import { withFolder } from './support/fixtures.js';
 import { requestsPerSecond } from './support/http-client.js';
-import { processorTimeMs } from './support/process-usage.js';
+import { processorTimeMs, sandboxProcessorTimeMs } from './support/process-usage.js';
+import { beat, beatsPerSecond, openSockets } from './support/beating-sockets.js';
 import { type Outcome, median, print, spread } from './support/report.js';
 import { type SandboxService, SandboxStatuses, withSandboxService } from './support/sandbox-service.js';
 import { startBaseline } from './support/started-programs.js';
@@ -19,9 +21,26 @@ const MAX_COST = 1;
 /** Many short rounds in turns, so that other load of the machine hits all ways alike. */
 const ROUNDS = 15;
 const WARM_UPS = 3;
-const LOAD_SECONDS = 1;
 const IN_ROUND = 150;
 const AT_ONCE = 16;
+const LOAD: Load = { seconds: 1, connections: AT_ONCE };
+/** A sandbox that may use so much of a processor, which is less than client and service leave it on two. */
+const PACED_CPU = 0.1;
+/** As many connections as keep its agent server busy, and as long that opening them does not count. */
+const PACED_LOAD: Load = { seconds: 3, connections: 128 };
+const PACED_ROUNDS = 7;
+const PACED = 'paced';
+const SPECS = JSON.stringify([{ id: 'slipway' }, { id: PACED, resources: { cpu: PACED_CPU } }]);
+/** The kernel gives a group its time every 100 ms, so a second may hold a tenth more. */
+const MAX_SHARE = PACED_CPU * 1.15;
+/** With less, something else than the agent server has set the pace. */
+const MIN_SHARE = PACED_CPU * 0.9;
+
+/** How something is measured that comes per second. */
+interface Load {
+  seconds: number;
+  connections: number;
+}
 
 /** A way to the agent server. */
 interface Way {
@@ -55,32 +74,68 @@ const NAMES = { requests: 'requests', frames: 'WebSocket frames', fileMb: 'MB of
 /**
  * The agent server of a process sandbox: straight at its Unix socket, through its port, and through the path; and through
  * a proxy that only copies, which is the least that a process of Node.js can do. Where fewer processors are free than the
- * client, the proxy and the agent server take, requests per second say how these share them.
+ * client, the proxy and the agent server take, requests per second say how these share them. Then the same of a sandbox
+ * whose specification limits its processors, as operators do: there the agent server sets the pace.
  */
 export async function benchPassThrough(): Promise<Outcome[]> {
   const profiles = process.env['BENCH_PROFILE'];
   const nodeArgs = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${path.resolve(profiles)}`];
-  return await withSandboxService({ SANDBOX_EXPOSE: 'ports' }, measure, nodeArgs);
+  return await withFolder(async (folder) => {
+    const file = path.join(folder, 'specs.json');
+    await writeFile(file, SPECS);
+    const environment = { SANDBOX_EXPOSE: 'ports', SANDBOX_SPECS_FILE: file };
+    return await withSandboxService(environment, measure, nodeArgs);
+  });
 }
 
 async function measure(service: SandboxService): Promise<Outcome[]> {
-  const [client] = service.clients;
   const statuses = await SandboxStatuses.watch(service.database);
-  const id = jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
-  await statuses.until(id, 'RUNNING');
-  const [sandbox] = jsonList(await client.json({ method: 'GET', path: `${SANDBOXES}?id=${id}` }));
-  const key = jsonText(sandbox, 'session_api_key') ?? '';
-  const socketPath = await socketOf(service, id);
-  const bare = await startBaseline('bare-proxy.ts', { TARGET_SOCKET: socketPath });
+  const saturated = await startSandbox(service, statuses, '');
+  const bare = await startBaseline('bare-proxy.ts', { TARGET_SOCKET: saturated.socketPath });
+  let outcomes: Outcome[];
   try {
-    const exposed = jsonText(jsonList(sandbox, 'exposed_urls')[0], 'url') ?? '';
-    return await compare(waysTo(service, { id, socketPath, exposed, bare }), key);
+    const ways = waysTo(service, saturated);
+    ways.splice(1, 0, {
+      name: 'bare proxy',
+      http: at(bare.url),
+      prefix: '',
+      socket: null,
+      pid: bare.pid,
+    });
+    outcomes = await compare(ways, saturated.key);
   } finally {
     await bare.stop();
   }
+  const paced = await startSandbox(service, statuses, `?sandbox_spec_id=${PACED}`);
+  return [...outcomes, ...(await comparePaced(waysTo(service, paced), paced))];
 }
 
-async function compare(ways: [Way, ...Way[]], key: string): Promise<Outcome[]> {
+interface StartedSandbox {
+  id: string;
+  key: string;
+  socketPath: string;
+  /** Address of its port. */
+  exposed: string;
+}
+
+async function startSandbox(
+  service: SandboxService,
+  statuses: SandboxStatuses,
+  query: string,
+): Promise<StartedSandbox> {
+  const [client] = service.clients;
+  const id = jsonText(await client.json({ method: 'POST', path: SANDBOXES + query }), 'id') ?? '';
+  await statuses.until(id, 'RUNNING');
+  const [sandbox] = jsonList(await client.json({ method: 'GET', path: `${SANDBOXES}?id=${id}` }));
+  return {
+    id,
+    key: jsonText(sandbox, 'session_api_key') ?? '',
+    socketPath: await socketOf(service, id),
+    exposed: jsonText(jsonList(sandbox, 'exposed_urls')[0], 'url') ?? '',
+  };
+}
+
+async function compare(ways: Ways, key: string): Promise<Outcome[]> {
   const file = await makeFile(ways[0], key);
   const rounds = ways.map((): Round[] => []);
   for (let round = 0; round < WARM_UPS + ROUNDS; round += 1) {
@@ -110,21 +165,67 @@ async function socketOf({ database }: SandboxService, id: string): Promise<strin
   return (rows[0]?.address ?? '').replace(/^unix:/, '');
 }
 
-interface Addresses {
-  id: string;
-  socketPath: string;
-  exposed: string;
-  bare: { url: string; pid: number };
-}
+type Ways = [Way, ...Way[]];
 
-function waysTo({ url, pid }: SandboxService, { id, socketPath, exposed, bare }: Addresses): [Way, ...Way[]] {
+function waysTo({ url, pid }: SandboxService, { id, socketPath, exposed }: StartedSandbox): Ways {
   const prefix = `${SANDBOXES}/${id}/agent-server`;
   return [
     { name: 'direct', http: { socketPath }, prefix: '', socket: `ws+unix:${socketPath}:`, pid: null },
-    { name: 'bare proxy', http: at(bare.url), prefix: '', socket: null, pid: bare.pid },
     { name: 'port', http: at(exposed), prefix: '', socket: exposed.replace('http', 'ws'), pid },
     { name: 'path', http: at(url), prefix, socket: url.replace('http', 'ws') + prefix, pid },
   ];
+}
+
+/** Rates alone: what a single request takes longer there is the wait for the next share of the processor. */
+async function comparePaced(ways: Ways, { id, key }: StartedSandbox): Promise<Outcome[]> {
+  const rounds = ways.map((): PacedRound[] => []);
+  for (let round = 0; round < 1 + PACED_ROUNDS; round += 1) {
+    for (const [index, way] of ways.entries()) {
+      const requests = await withShare(id, async () => (await measureLoad(way, key, PACED_LOAD)).requests);
+      const frames = await withShare(id, () => measureFrameRate(way.socket ?? '', key, PACED_LOAD));
+      if (round > 0) {
+        rounds[index]?.push({ requests, frames });
+      }
+    }
+  }
+  const [direct = []] = rounds;
+  return ways
+    .flatMap(({ name }, index) =>
+      PACED_KINDS.map((kind) => pacedOutcome(name, kind, rounds[index] ?? [], direct)),
+    )
+    .slice(PACED_KINDS.length);
+}
+
+const PACED_KINDS = ['requests', 'frames'] as const;
+type PacedRound = Record<(typeof PACED_KINDS)[number], { rate: number; share: number }>;
+
+/** With what the sandbox used of a processor meanwhile; NaN where nothing limits it. */
+async function withShare(id: string, load: () => Promise<number>): Promise<{ rate: number; share: number }> {
+  const used = (): number => sandboxProcessorTimeMs(id) ?? NaN;
+  const [before, startedAt] = [used(), performance.now()];
+  const rate = await load();
+  return { rate, share: (used() - before) / (performance.now() - startedAt) };
+}
+
+/** Without control groups, or where the sandbox did not use up its share, nothing was measured, and that is said. */
+function pacedOutcome(
+  name: string,
+  kind: (typeof PACED_KINDS)[number],
+  ours: readonly PacedRound[],
+  direct: readonly PacedRound[],
+): Outcome {
+  const ratios = ours.map((round, index) => round[kind].rate / (direct[index]?.[kind].rate ?? NaN));
+  const shares = [ours, direct].map((rounds) => rounds.map((round) => round[kind].share));
+  const [ourShares = [], directShares = []] = shares;
+  const isPaced = shares.every((each) => median(each) >= MIN_SHARE && median(each) <= MAX_SHARE);
+  const rates = [ours, direct].map((rounds) => median(rounds.map((round) => round[kind].rate)).toFixed(0));
+  const used = `the sandbox used ${spread(ourShares, 2)} processors, directly ${spread(directShares, 2)}`;
+  return {
+    what: `${name}: ${NAMES[kind]} per second / direct, with ${PACED_CPU} processors for the sandbox`,
+    target: `>= ${MIN_THROUGHPUT}`,
+    measured: `${isPaced ? '' : 'NOT PACED BY THE SANDBOX: '}${spread(ratios, 2)}, ${rates.join(' / ')}; ${used}`,
+    reached: isPaced && median(ratios) >= MIN_THROUGHPUT,
+  };
 }
 
 /** @returns the address of a large file in the sandbox */
@@ -146,7 +247,7 @@ async function makeFile(way: Way, key: string): Promise<string> {
 async function measureOnce(way: Way, key: string, file: string): Promise<Round> {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   const requestMs = await medianOf(IN_ROUND, () => ask(way, agent, key, SMALL));
-  const load = await measureLoad(way, key);
+  const load = await measureLoad(way, key, LOAD);
   const began = performance.now();
   const { length } = await ask(way, agent, key, file);
   if (length !== FILE_BYTES) {
@@ -161,34 +262,35 @@ async function measureOnce(way: Way, key: string, file: string): Promise<Round> 
 async function measureLoad(
   { http: { hostname, port, socketPath }, prefix, pid }: Way,
   key: string,
+  { seconds, connections }: Load,
 ): Promise<{ requests: number; cpuMs: number }> {
   const before = pid === null ? null : processorTimeMs(pid);
   const requests = await requestsPerSecond(
     `http://${hostname ?? 'localhost'}:${port ?? 80}`,
     [{ method: 'GET', path: prefix + SMALL, headers: { 'x-session-api-key': key } }],
     {
-      duration: LOAD_SECONDS,
-      connections: AT_ONCE,
+      duration: seconds,
+      connections,
       ...(typeof socketPath === 'string' && { socketPath }),
     },
   );
   const after = pid === null ? null : processorTimeMs(pid);
   const used = before === null || after === null ? NaN : after - before;
-  return { requests, cpuMs: used / (requests * LOAD_SECONDS) };
+  return { requests, cpuMs: used / (requests * seconds) };
 }
 
 async function measureFrames(address: string, key: string): Promise<{ frameMs: number; frames: number }> {
-  const sockets = await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => await openSocket(`${address}/sockets/bash-events`, key)),
-  );
-  const [first] = sockets;
-  if (!first) {
-    throw new Error('there is no socket');
-  }
+  const [first] = await openSockets(address, key, 1);
   const frameMs = await medianOf(IN_ROUND, () => beat(first));
-  const frames = await perSecond(AT_ONCE * IN_ROUND, (worker) => beat(sockets[worker] ?? first));
+  first.terminate();
+  return { frameMs, frames: await measureFrameRate(address, key, LOAD) };
+}
+
+async function measureFrameRate(address: string, key: string, load: Load): Promise<number> {
+  const sockets = await openSockets(address, key, load.connections);
+  const rate = await beatsPerSecond(sockets, load.seconds);
   sockets.forEach((socket) => socket.terminate());
-  return { frameMs, frames };
+  return rate;
 }
 
 async function ask(way: Way, agent: Agent, key: string, address: string, body?: string): Promise<Buffer> {
@@ -210,19 +312,6 @@ async function ask(way: Way, agent: Agent, key: string, address: string, body?: 
   return Buffer.concat(chunks);
 }
 
-async function openSocket(address: string, key: string): Promise<WebSocket> {
-  const socket = new WebSocket(address, { headers: { 'x-session-api-key': key }, perMessageDeflate: false });
-  await once(socket, 'open');
-  return socket;
-}
-
-/** There and back: the other end responds to the frame by itself. */
-async function beat(socket: WebSocket): Promise<void> {
-  const answered = once(socket, 'pong');
-  socket.ping('beat');
-  await answered;
-}
-
 async function medianOf(count: number, work: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   for (let run = 0; run < count; run += 1) {
@@ -231,21 +320,6 @@ async function medianOf(count: number, work: () => Promise<unknown>): Promise<nu
     times.push(performance.now() - startedAt);
   }
   return median(times);
-}
-
-/** With `AT_ONCE` workers at the same time. */
-async function perSecond(count: number, work: (worker: number) => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  let left = count;
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async (_, worker) => {
-      while (left > 0) {
-        left -= 1;
-        await work(worker);
-      }
-    }),
-  );
-  return count / ((performance.now() - startedAt) / 1000);
 }
 
 function valuesOf(rounds: readonly Round[], kind: keyof Round): number[] {
