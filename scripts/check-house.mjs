@@ -10,8 +10,8 @@ import ts from 'typescript';
 const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
 
 const BOUNDS = {
-  files: 715,
-  medianLinesAtLeast: 90,
+  files: 705,
+  medianLinesAtLeast: 95,
   linesAtMost: 400,
   looseFilesInAFolder: 28,
   smallFiles: 8,

@@ -1,10 +1,9 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditController } from './api/audit.controller.js';
-import { AuditEntry } from './audit-entry.entity.js';
+import { AuditEntry, AuditRepository } from './audit.repository.js';
 import { AuditRetentionWorker } from './audit-retention.worker.js';
 import { AuditQueries } from './audit.queries.js';
-import { AuditRepository } from './audit.repository.js';
 
 /** Who did what. Global, because every feature that changes something appends its entries. */
 @Global()

@@ -10,8 +10,7 @@ import {
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/named-statement.js';
 import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
-import { AuditEntry } from './audit-entry.entity.js';
-import { storable } from './audit.repository.js';
+import { AuditEntry, storable } from './audit.repository.js';
 
 /** Which entries; what is absent does not matter. */
 export interface AuditFilter {

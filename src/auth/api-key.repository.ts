@@ -17,7 +17,7 @@ import {
 import { AuditRepository } from '../audit/audit.repository.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ParsedApiKey } from './api-key-format.js';
-import { User } from './user.entity.js';
+import { User } from './user.repository.js';
 
 /** Name of the key from `BOOTSTRAP_API_KEY`; no other key may have it. */
 export const BOOTSTRAP_KEY_NAME = 'bootstrap';

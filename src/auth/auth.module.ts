@@ -11,8 +11,7 @@ import { AuthGuard, KeyRateLimitGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
 import { OrganizationsController } from './organizations.controller.js';
 import { RateLimitStorage } from './rate-limit.storage.js';
-import { User } from './user.entity.js';
-import { UserRepository } from './user.repository.js';
+import { User, UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 

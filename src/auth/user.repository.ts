@@ -1,11 +1,44 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, MoreThan, QueryFailedError, Repository } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  MoreThan,
+  PrimaryColumn,
+  QueryFailedError,
+  Repository,
+  Unique,
+} from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
-import { User } from './user.entity.js';
+
+/** A person or service that owns keys, settings, tokens and conversations. */
+@Entity('users')
+@Unique('users_email_key', ['email'])
+@Index('users_administrators_idx', ['id'], { where: 'is_admin' })
+export class User {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'users_pkey' })
+  id: string;
+
+  /** Lower case. */
+  @Column('text')
+  email: string;
+
+  @Column('text', { nullable: true })
+  name: string | null;
+
+  @Column('boolean', { name: 'is_admin', default: false })
+  isAdmin: boolean;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+}
 
 /** The administrator that the first start and `npm run keys -- create --admin` make. */
 export const ADMIN_EMAIL = 'admin@localhost';

@@ -3,7 +3,7 @@ import { NextPageId } from '../common/openapi/responses.js';
 import type { Page } from '../common/pagination/page.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { Email, Identifier, Text } from '../common/validation/text-fields.js';
-import type { User } from './user.entity.js';
+import type { User } from './user.repository.js';
 
 /** Body of `POST /api/v1/users`. */
 @ApiSchema({ name: 'CreateUser' })

@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
 import { decodePageId, type Page, toPage } from '../common/pagination/page.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import type { User } from './user.entity.js';
-import { UserRepository } from './user.repository.js';
+import { type User, UserRepository } from './user.repository.js';
 
 /** Users, as administrators manage them. */
 @Injectable()

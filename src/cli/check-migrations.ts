@@ -48,10 +48,12 @@ async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
   }
 }
 
-/** By file name and not by module, so that an entity which no module registers is noticed too. */
+/** By file name and not by module, so that an entity which no module registers is noticed too. Short ones are beside their repository. */
 async function everyEntity(): Promise<string[]> {
   const root = path.join(import.meta.dirname, '..');
-  const files = (await readdir(root, { recursive: true })).filter((file) => file.endsWith('.entity.js'));
+  const files = (await readdir(root, { recursive: true })).filter((file) =>
+    /\.(entity|repository)\.js$/.test(file),
+  );
   if (files.length === 0) {
     throw new Error(`there are no entities in ${root}`);
   }

@@ -1,7 +1,6 @@
 import type { ApiKey } from '../auth/api-key.repository.js';
 import { CreateApiKeyDto } from '../auth/api-keys.dto.js';
-import type { User } from '../auth/user.entity.js';
-import { ADMIN_EMAIL } from '../auth/user.repository.js';
+import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import type { DtoClass } from '../common/validation/field.js';

@@ -16,8 +16,7 @@ import { ProviderReader } from './provider-reader.js';
 import { GitHttpClient } from './provider-http.js';
 import { RepositoryAccessService } from './repository-access.service.js';
 import { RepositoryListsService } from './repository-lists.service.js';
-import { ProviderToken } from './tokens/provider-token.entity.js';
-import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
+import { ProviderToken, ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 /** Largest response of a git server that is read. */

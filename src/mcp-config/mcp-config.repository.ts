@@ -13,7 +13,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { User } from '../auth/user.entity.js';
+import { User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
 import {

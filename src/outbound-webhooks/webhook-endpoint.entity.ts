@@ -8,7 +8,7 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import { User } from '../auth/user.entity.js';
+import { User } from '../auth/user.repository.js';
 
 /** An address of a user's that is told what happens. */
 @Entity('webhook_endpoints')

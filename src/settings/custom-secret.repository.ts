@@ -13,8 +13,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { User } from '../auth/user.entity.js';
-import { lockUser } from '../auth/user.repository.js';
+import { lockUser, User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';

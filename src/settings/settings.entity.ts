@@ -7,7 +7,7 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import { User } from '../auth/user.entity.js';
+import { User } from '../auth/user.repository.js';
 import { SETTINGS } from './settings-table.js';
 
 /**

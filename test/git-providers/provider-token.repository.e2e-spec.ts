@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../../src/git-providers/tokens/provider-token.entity.js';
+import {
+  PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
+  ProviderTokenRepository,
+} from '../../src/git-providers/tokens/provider-token.repository.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import request from 'supertest';
 import { AppLogger } from '../../src/common/logging/app-logger.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.entity.js';
+import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 

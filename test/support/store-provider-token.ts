@@ -1,5 +1,8 @@
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { providerTokenBinding, ProviderToken } from '../../src/git-providers/tokens/provider-token.entity.js';
+import {
+  providerTokenBinding,
+  ProviderToken,
+} from '../../src/git-providers/tokens/provider-token.repository.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 

@@ -14,7 +14,7 @@ import {
   type AuditResource,
   resourceOf,
 } from '../audit-action.js';
-import type { AuditDetails, AuditEntry } from '../audit-entry.entity.js';
+import type { AuditDetails, AuditEntry } from '../audit.repository.js';
 import type { AuditFilter } from '../audit.queries.js';
 
 /** Query of `GET /api/v1/audit`. */

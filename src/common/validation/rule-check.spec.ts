@@ -3,7 +3,7 @@ import { IsUppercase, ValidateBy, validateSync } from 'class-validator';
 import { type DtoClass, toDto } from './field.js';
 import { Nested, NestedList, NestedMap } from './nested-fields.js';
 import { Decimal, Flag, Integer, IntegerList } from './number-fields.js';
-import { keepsRules } from './rule-check.js';
+import { keepsRules } from './validation.pipe.js';
 import { Choice, Email, Identifier, Instant, RepeatedText, Text, TextList, TextMap } from './text-fields.js';
 
 class PartDto {

@@ -1,12 +1,73 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
-import { lockUser } from '../../auth/user.repository.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { lockUser, User } from '../../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
-import { providerTokenBinding, ProviderToken } from './provider-token.entity.js';
+
+/** What an encrypted token is bound to: a record copied to another user or provider does not decrypt. */
+export function providerTokenBinding(userId: string, provider: string): string {
+  return `provider_tokens.token:${userId}:${provider}`;
+}
+
+/** Where this feature keeps encrypted records. */
+export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'provider_tokens',
+    column: 'token',
+    keyColumns: ['user_id', 'provider'],
+    binding: ({ user_id = '', provider = '' }) => providerTokenBinding(user_id, provider),
+  },
+];
+
+/** A user's credential for one git provider. */
+@Entity('provider_tokens')
+export class ProviderToken {
+  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'provider_tokens_pkey' })
+  userId: string;
+
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'provider_tokens_pkey' })
+  provider: ProviderType;
+
+  @ManyToOne(() => User, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'provider_tokens_user_id_fkey' })
+  user?: User;
+
+  /** Encrypted. */
+  @Column('text')
+  token: string;
+
+  /** Canonical host, see `parseGitHost`; null = the provider's default address. */
+  @Column('text', { nullable: true })
+  host: string | null;
+
+  /** The account id the client gave along with the token, as it gave it. */
+  @Column('text', { name: 'account_id', nullable: true })
+  accountId: string | null;
+
+  /** False when the provider gave no verdict at the time of storing. */
+  @Column('boolean', { default: true })
+  verified: boolean;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
 
 /** A user's token, decrypted: for calls to its provider only, never for a response or a log. */
 export interface StoredCredential extends ProviderAuth {

@@ -68,10 +68,9 @@ import { StartMetrics } from './start/start.metrics.js';
 import { StartSandboxProvisioner } from './start/start-sandbox.provisioner.js';
 import { StartStream } from './start/start-stream.js';
 import { StartTargetResolver } from './start/start-target.resolver.js';
-import { StartTasksService } from './start/start-tasks.service.js';
+import { StartTasksService, TaskGitServerResolver } from './start/start-tasks.service.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { StartQueue, StartWorker } from './start/start.worker.js';
-import { TaskGitServerResolver } from './suggested-task/task-git-server.resolver.js';
 
 /** Conversations: started, listed, continued, resumed and removed. */
 @Module({

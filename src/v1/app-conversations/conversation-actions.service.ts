@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { AuditAction } from '../../audit/audit-action.js';
-import type { AuditDetails } from '../../audit/audit-entry.entity.js';
+import type { AuditDetails } from '../../audit/audit.repository.js';
 import type { SendMessageRequest } from '../../agent-protocol/conversation.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';

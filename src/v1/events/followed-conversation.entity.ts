@@ -9,7 +9,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
-import { User } from '../../auth/user.entity.js';
+import { User } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */
 @Entity('followed_conversations')

@@ -11,7 +11,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import { User } from '../../auth/user.entity.js';
+import { User } from '../../auth/user.repository.js';
 
 /** What a request with an `Idempotency-Key` created, so that its repetition gets the same response. */
 @Entity('idempotency_keys')

@@ -1,21 +1,97 @@
-import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { applyDecorators, Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
+import { customSecretNameProblem } from '../../settings/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,
-  type SandboxSecretsDto,
-  type UserInfoDto,
+  SandboxSecretsDto,
+  UserInfoDto,
   UserInfoQueryDto,
 } from './sandbox-settings.dto.js';
-import {
-  GetCurrentUserOperation,
-  GetSandboxSecretOperation,
-  ListSandboxSecretsOperation,
-} from './sandbox-settings.openapi.js';
 import { SandboxSettingsService } from './sandbox-settings.service.js';
+
+const NO_SANDBOX_KEY = {
+  status: 401,
+  detail: 'Unauthorized',
+  description: 'No key, not the key of a sandbox, or the sandbox is not running',
+};
+const OTHER_SANDBOX = {
+  status: 403,
+  detail: 'The key belongs to another sandbox.',
+  description: 'The key of another sandbox',
+};
+
+/** Documents `GET /api/v1/users/me`. */
+export function GetCurrentUserOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_current_user',
+      summary: 'Show the user behind the key',
+      description:
+        'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user in `Authorization` or `X-Access-Token`.',
+    }),
+    ApiOkResponse({ type: UserInfoDto, description: 'The user' }),
+    ApiProblems(
+      {
+        status: 401,
+        detail: 'Unauthorized',
+        description: 'No valid key, or secrets are asked for without the key of a running sandbox',
+      },
+      {
+        status: 403,
+        detail: 'The sandbox belongs to another user.',
+        description: "The key of another user's sandbox",
+      },
+      invalidInput(['query', 'expose_secrets'], 'bool_parsing', 'Expected true or false.'),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`. */
+export function ListSandboxSecretsOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'list_sandbox_secrets',
+      summary: "List the secrets of a sandbox's owner",
+      description:
+        "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
+    }),
+    ApiOkResponse({ type: SandboxSecretsDto, description: 'The secrets, by name' }),
+    ApiProblems(
+      NO_SANDBOX_KEY,
+      OTHER_SANDBOX,
+      invalidInput(['path', 'sandbox_id'], 'value_error', 'Expected the id of a sandbox.'),
+    ),
+  );
+}
+
+/** Documents `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets/{secret_name}`. */
+export function GetSandboxSecretOperation(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'get_sandbox_secret',
+      summary: "Read a secret of a sandbox's owner",
+      description:
+        "For what runs in the sandbox, with the sandbox's key. The value as it is, as text. One that no conversation of the sandbox may see is not found.",
+    }),
+    ApiOkResponse({
+      description: 'The value',
+      content: { 'text/plain': { schema: { type: 'string', example: 'secret-example' } } },
+    }),
+    ApiProblems(
+      NO_SANDBOX_KEY,
+      OTHER_SANDBOX,
+      { status: 404, detail: 'There is no secret named DEPLOY_TOKEN.', description: 'Unknown name' },
+      502,
+      504,
+      invalidInput(['path', 'secret_name'], 'value_error', customSecretNameProblem('1') ?? ''),
+    ),
+  );
+}
 
 @ApiTags('Settings')
 @ApiSecurity('APIKeyHeader')

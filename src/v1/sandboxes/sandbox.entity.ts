@@ -8,7 +8,7 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import { User } from '../../auth/user.entity.js';
+import { User } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import type { SandboxOverrides } from './user-overrides.js';

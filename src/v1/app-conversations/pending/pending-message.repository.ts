@@ -12,7 +12,7 @@ import {
   Repository,
 } from 'typeorm';
 import type { Content } from '../../../agent-protocol/events.js';
-import { User } from '../../../auth/user.entity.js';
+import { User } from '../../../auth/user.repository.js';
 import { hasUnfinishedStart } from '../start-task.queries.js';
 
 /** A message that waits until its conversation is ready. Its row goes once the agent server has it. */
