@@ -264,7 +264,7 @@ def _():
     conversation().pause()
     until(lambda: conversation().state.refresh_from_server()["execution_status"] == "paused")
     took = time.monotonic() - before
-    return expect(took < 3, f"paused after {took:.1f} s")
+    return expect(took < 1, f"paused after {took:.1f} s")
 
 
 @step("a question on the side")
