@@ -279,6 +279,7 @@ const SENDERS: Record<string, Sender | string> = {
     },
     sends: COMMAND,
   },
+  'AgentServerCommands.runShort': SLIPWAY_ONLY,
   'AgentServerCommands.outputs': 'part of run',
   'AgentServerGit.prepare': SLIPWAY_ONLY,
   'AgentServerHttp.json': 'sends what its callers pass',

@@ -128,6 +128,19 @@ describe('RepositoryCheckout', () => {
       expect((await call('sleep 100', 0.2)).exitCode).toBe(-1);
     });
 
+    it.each([
+      ['its exit code and its streams', 'echo out; echo err >&2; exit 3', 30, 3, 'out\n', /err\n/],
+      ['the end of much output', 'seq 1 20000', 30, 0, expect.stringMatching(/\n20000\n$/), /\n20000\n$/],
+      ['a command that was ended', 'sleep 100', 0.2, -1, '', /ended after 0.2 seconds/],
+    ] as const)(
+      'runs a short command by one request: %s',
+      async (_, command, timeoutSeconds, exitCode, stdout, output) => {
+        const result = await commands.runShort(target(), { command, cwd: null, timeoutSeconds, signal });
+        expect(result).toEqual({ exitCode, stdout, output: expect.stringMatching(output) });
+        expect(result.output.length).toBeLessThanOrEqual(8192);
+      },
+    );
+
     it('stops waiting when its signal aborts', async () => {
       const aborter = new AbortController();
       const running = commands.run(target(), {

@@ -130,11 +130,11 @@ function readsByStep(userId: string): Record<string, { settings: number; tokens:
   const steps: Record<string, { settings: number; tokens: number }> = {};
   let step = 'accepted';
   for (const { text, values } of recorder.statements) {
-    if (text.startsWith('UPDATE "app_conversation_start_tasks" SET "attempt"')) {
+    if (text.includes('UPDATE app_conversation_start_tasks SET attempt')) {
       step = 'WORKING';
-    } else if (text.startsWith('UPDATE "app_conversation_start_tasks"')) {
-      // The new status, where there is one, comes before the old one of the condition.
-      step = values.find((value) => START_TASK_STATUSES.some((status) => status === value)) ?? step;
+    } else if (text.includes('UPDATE app_conversation_start_tasks')) {
+      // The new status, where there is one, comes after the old one of the condition.
+      step = values.findLast((value) => START_TASK_STATUSES.some((status) => status === value)) ?? step;
     }
     const reads = (steps[step] ??= { settings: 0, tokens: 0 });
     if (/^\s*SELECT\b/.test(text) && values.includes(userId)) {

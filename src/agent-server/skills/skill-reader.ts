@@ -47,13 +47,14 @@ export class SkillReader {
    */
   async project(folder: string): Promise<Skill[]> {
     const real = await this.#options.files.resolve(folder);
-    return await this.#read('project', real, await this.#nestedRules(real));
+    const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);
+    return await toSkills([...own, ...nested].slice(0, MAX_FILES));
   }
 
   /** The skills in the home of tools. */
   async user(): Promise<Skill[]> {
     const home = this.#options.view.environment['HOME'];
-    return home === undefined ? [] : await this.#read('user', home, []);
+    return home === undefined ? [] : await toSkills(await this.#read('user', home));
   }
 
   /** As `project`, for callers that go on without any. */
@@ -68,13 +69,18 @@ export class SkillReader {
     }
   }
 
-  async #nestedRules(folder: string): Promise<string[]> {
+  async #nestedRules(folder: string): Promise<SkillFile[]> {
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...NESTED_RULES];
     const names = (await runGit(this.#options.view, folder, list))?.split('\0') ?? [];
-    return names.filter((name) => name !== '').slice(0, MAX_NESTED);
+    const nested = names.filter((name) => name !== '').slice(0, MAX_NESTED);
+    return nested.length === 0 ? [] : await this.#read('nested', folder, nested);
   }
 
-  async #read(scope: 'project' | 'user', folder: string, nested: string[]): Promise<Skill[]> {
+  async #read(
+    scope: 'project' | 'nested' | 'user',
+    folder: string,
+    nested: string[] = [],
+  ): Promise<SkillFile[]> {
     const { view, workspace } = this.#options;
     const limits = [String(MAX_FILES), String(MAX_FILE_BYTES)];
     const output: string[] = [];
@@ -100,7 +106,7 @@ export class SkillReader {
     if (timedOut || aborter.signal.aborted) {
       log('warn', 'skills read only in part', { scope, timed_out: timedOut, characters: size });
     }
-    return mergeSkills(await toSkills(toFiles(output.join(''))));
+    return toFiles(output.join(''));
   }
 }
 
@@ -122,7 +128,7 @@ async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
     return [];
   }
   const { skillFromFile } = await import('./skill-file.js');
-  return distinct.flatMap((file) => {
+  const skills = distinct.flatMap((file) => {
     try {
       return [skillFromFile(file, MAX_FILE_BYTES)];
     } catch (error) {
@@ -130,6 +136,7 @@ async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
       return [];
     }
   });
+  return mergeSkills(skills);
 }
 
 /** `CLAUDE.md` is often a link to `AGENTS.md`, or a copy. */

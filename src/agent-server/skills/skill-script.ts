@@ -1,7 +1,8 @@
 /**
  * Finds and reads the files of skills below a folder, as a script of bash that runs where tools see the same files:
  * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`. `limit` is the
- * folder above which no repository is looked for, `nested` are files of rules below the folder.
+ * folder above which no repository is looked for. The scope `nested` reads the files of rules below the folder that are named,
+ * so that nobody waits for their names (git tells them) to read the others.
  *
  * Only regular files are read, and only those that lie in the repository once links are followed: the repository may be
  * a stranger's, and a link must not show the agent, or those who list skills, what lies elsewhere.
@@ -55,6 +56,13 @@ fi
 while [ ! -e "$top/.git" ]; do
   case $top in "$limit"/*) top=\${top%/*} ;; *) top=$folder; break ;; esac
 done
+if [ "$scope" = nested ]; then
+  for name; do
+    emit rules "$name" "$folder/$name"
+  done
+  exit 0
+fi
+
 roots=("$folder")
 [ "$top" = "$folder" ] || roots+=("$top")
 for root in "\${roots[@]}"; do
@@ -66,8 +74,5 @@ for root in "\${roots[@]}"; do
   for base in .agents/skills .openhands/skills .openhands/microagents; do
     skills "$root/$base"
   done
-done
-for name; do
-  emit rules "$name" "$folder/$name"
 done
 `;

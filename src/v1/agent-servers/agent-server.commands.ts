@@ -91,6 +91,31 @@ export class AgentServerCommands {
     throw new AgentServerError(null, `a command timed out after ${timeoutSeconds} s`);
   }
 
+  /**
+   * Runs a command of little output to its end, by one request. Our own agent server only: the stock one answers with the
+   * last piece of the output.
+   *
+   * @throws AgentServerError when the agent server fails, or does not answer in time
+   * @throws the signal's reason when it aborts
+   */
+  async runShort(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
+    const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
+    const ended = await this.http.json(target, '/api/bash/execute_bash_command', {
+      method: 'POST',
+      body: { command, timeout: timeoutSeconds, ...(cwd !== null && { cwd }) },
+      timeoutMs: timeoutSeconds * 1000 + GRACE_MS,
+      bounds: PAGE_BOUNDS,
+      signal,
+    });
+    const exitCode = jsonNumber(ended, 'exit_code');
+    if (exitCode === null) {
+      throw new AgentServerError(null, 'its response was not the end of a command');
+    }
+    const stdout = jsonText(ended, 'stdout') ?? '';
+    const output = stdout + (jsonText(ended, 'stderr') ?? '');
+    return { exitCode, output: output.slice(-keepCharacters), stdout: stdout.slice(-keepCharacters) };
+  }
+
   private async outputs(
     target: AgentServerTarget,
     id: string,

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
-import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
@@ -47,6 +45,24 @@ const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
   RETURNING created_at, updated_at`,
 );
 
+/** A change and its notification in one round trip. Null keeps what the row has; of `detail`, `$5` says whether it changes. */
+const WRITE = new NamedStatement<{ notified: unknown }>(
+  'start_task_write',
+  `WITH written AS (
+    UPDATE app_conversation_start_tasks
+    SET status = COALESCE($4, status), detail = CASE WHEN $5 THEN $6 ELSE detail END, notes = COALESCE($7, notes),
+      sandbox_made = COALESCE($8, sandbox_made), working_dir = COALESCE($9, working_dir), updated_at = now()
+    WHERE id = $1 AND status = $2 AND attempt = $3
+    RETURNING id
+  )
+  SELECT pg_notify('${START_TASKS_CHANNEL}', id::text) AS notified FROM written`,
+);
+
+const TAKE_UP = `
+  UPDATE app_conversation_start_tasks SET attempt = attempt + 1, updated_at = now()
+  WHERE id = $1 AND status <> ALL ($2)
+  RETURNING `;
+
 const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
   'start_task_secret_names',
   `SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
@@ -65,12 +81,17 @@ const MASK = '**********';
  */
 @Injectable()
 export class StartTaskRepository {
+  private readonly rows: EntityRows<StartTask>;
+  private readonly takeUpRow: NamedStatement<Record<string, unknown>>;
+
   constructor(
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
-    private readonly notifications: DatabaseNotifications,
     private readonly cipher: SecretCipher,
     private readonly webhooks: WebhookDeliveryRepository,
-  ) {}
+  ) {
+    this.rows = new EntityRows(tasks, 'app_conversation_start_tasks');
+    this.takeUpRow = new NamedStatement('start_task_take_up', TAKE_UP + this.rows.columns);
+  }
 
   /** Runs changes of several tables as one. */
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -113,11 +134,8 @@ export class StartTaskRepository {
 
   /** Takes a task away from whoever had it; null when it is finished or gone. */
   async takeUp(id: string): Promise<StartTask | null> {
-    const { affected } = await this.tasks.update(
-      { id, status: Not(In([...FINISHED_STATUSES])) },
-      { attempt: () => 'attempt + 1' },
-    );
-    return affected === 1 ? this.tasks.findOneBy({ id }) : null;
+    const [row] = await this.takeUpRow.run(this.tasks.manager.connection, [id, [...FINISHED_STATUSES]]);
+    return row ? this.rows.entity(row) : null;
   }
 
   /**
@@ -164,14 +182,24 @@ export class StartTaskRepository {
     task: StartTask,
     change: StartTaskChange & { status?: StartTaskStatus },
   ): Promise<StartTask> {
-    const { id, status, attempt } = task;
-    const values: QueryDeepPartialEntity<StartTask> = change;
-    const { affected } = await manager.getRepository(StartTask).update({ id, status, attempt }, values);
-    if (affected !== 1) {
+    const values = [
+      task.id,
+      task.status,
+      task.attempt,
+      change.status ?? null,
+      change.detail !== undefined,
+      change.detail ?? null,
+      change.notes ?? null,
+      change.sandboxMade ?? null,
+      change.workingDir ?? null,
+    ];
+    const rows = manager.queryRunner?.isTransactionActive
+      ? await WRITE.within(manager, values)
+      : await WRITE.run(manager.connection, values);
+    if (rows.length !== 1) {
       throw new StartSuperseded();
     }
-    await this.notifications.publish(manager, START_TASKS_CHANNEL, id);
-    const written = Object.assign({}, task, change);
+    const written: StartTask = Object.assign({}, task, change);
     if (change.status !== undefined && isFinished(change.status)) {
       await this.webhooks.publish(manager, task.userId, startEvent(written));
     }

@@ -106,14 +106,17 @@ export class PrepareRepositoryStep {
       dialect === 'stock' && specWorkingDir !== null
         ? [`folder=${shellQuote(specWorkingDir)}`, ENTER_WORKSPACE]
         : [];
-    const { exitCode, stdout, output } = await this.commands.run(sandbox, {
+    const call = {
       command: ['set -e', ...enter, ...(identity === null ? [] : initCommands(identity)), 'pwd -P'].join(
         '\n',
       ),
       cwd: null,
       timeoutSeconds: COMMAND_TIMEOUT_SECONDS,
       signal,
-    });
+    };
+    const { exitCode, stdout, output } = await (dialect === 'slipway'
+      ? this.commands.runShort(sandbox, call)
+      : this.commands.run(sandbox, call));
     const folder = stdout.trim().split('\n').at(-1) ?? '';
     if (exitCode !== 0 || !folder.startsWith('/')) {
       throw new StartFailure(

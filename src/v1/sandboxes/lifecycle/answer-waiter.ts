@@ -51,6 +51,9 @@ const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 250;
 /** Polls back off to a tenth of the time spent, so polling makes a start at most that much slower. */
 const POLL_SHARE = 0.1;
+/** A program that listens and has been sent its key takes it in a few milliseconds. */
+const ASSIGNING_POLL_MS = 2;
+const MAX_ASSIGNING_POLLS = 10;
 
 /** A program that is starting. */
 interface AwaitedProgram {
@@ -80,6 +83,7 @@ export class AnswerWaiter {
     const startedAt = performance.now();
     const wanted = sessionKey === null ? 'unassigned' : 'assigned';
     let tried: string | null = null;
+    let assigningPolls = 0;
     for (;;) {
       const facts = await this.backend.inspect(id);
       if (facts.state !== 'running') {
@@ -88,12 +92,18 @@ export class AnswerWaiter {
       }
       tried = facts.address;
       requireAddresses(facts);
-      if (tried !== null && (await this.client.liveness(tried)) === wanted) {
+      const liveness = tried === null ? null : await this.client.liveness(tried);
+      if (tried !== null && liveness === wanted) {
         return { address: tried, ports: facts.ports };
       }
       if (deadline.isOver) {
         const log = await this.backend.logTail(id);
         throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, deadline.seconds));
+      }
+      if (liveness === 'unassigned' && assigningPolls < MAX_ASSIGNING_POLLS) {
+        assigningPolls += 1;
+        await this.wait(ASSIGNING_POLL_MS, deadline);
+        continue;
       }
       const pauseMs = (performance.now() - startedAt) * POLL_SHARE;
       await this.wait(Math.min(Math.max(pauseMs, MIN_POLL_MS), MAX_POLL_MS), deadline);
