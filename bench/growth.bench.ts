@@ -32,6 +32,8 @@ const LARGE: GrowthSize = {
   events: Number(process.env.BENCH_GROWTH_EVENTS ?? 1_000_000),
 };
 const KEYS = `bench:${randomBytes(32).toString('base64')}`;
+/** Inserting goes on for minutes: not with each page written twice for a checkpoint that comes every few seconds. */
+const FILLING_SETTINGS = { max_wal_size: '16GB', checkpoint_timeout: '1h' };
 const MAX_RATIO = 2;
 const WARM_UPS = 10;
 const RUNS = 41;
@@ -59,7 +61,10 @@ interface Installation {
 export async function benchGrowth(): Promise<Outcome[]> {
   return await withFolder(async (folder) => {
     const dataDir = path.join(folder, 'data');
-    const postgres = await startEmbeddedPostgres({ dataDir, settings: PlanLog.SETTINGS });
+    const postgres = await startEmbeddedPostgres({
+      dataDir,
+      settings: { ...PlanLog.SETTINGS, ...FILLING_SETTINGS },
+    });
     const installed: Installation[] = [];
     try {
       const small = await install(folder, postgres, 'small', SMALL);
@@ -103,7 +108,7 @@ async function install(
   );
   const [many = '', few = '', admin = ''] = rows.map(({ id }) => id);
   await database.query('UPDATE users SET is_admin = true WHERE id = $1', [admin]);
-  await fillDatabase(database, size, { many, few });
+  await fillDatabase(databaseUrl, size, { many, few });
   const { users, conversations: total } = size;
   const places = await findPlaces(database, { many, few, spread: FEW * (users - 1), total, users });
   return { service, database, databaseUrl, dataDir, keys, clients: clientsOf(service, keys), places };

@@ -19,7 +19,7 @@ const MIN_THROUGHPUT = 0.9;
 /** Processor time against that of a proxy that does nothing but copy. */
 const MAX_COST = 1;
 /** Many short rounds in turns, so that other load of the machine hits all ways alike. */
-const ROUNDS = 15;
+const ROUNDS = 11;
 const WARM_UPS = 3;
 const IN_ROUND = 150;
 const AT_ONCE = 16;
@@ -28,7 +28,7 @@ const LOAD: Load = { seconds: 1, connections: AT_ONCE };
 const PACED_CPU = 0.1;
 /** As many connections as keep its agent server busy, and as long that opening them does not count. */
 const PACED_LOAD: Load = { seconds: 3, connections: 128 };
-const PACED_ROUNDS = 7;
+const PACED_ROUNDS = 5;
 const PACED = 'paced';
 const SPECS = JSON.stringify([{ id: 'slipway' }, { id: PACED, resources: { cpu: PACED_CPU } }]);
 /** The kernel gives a group its time every 100 ms, so a second may hold a tenth more. */

@@ -1,6 +1,6 @@
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
-import { postStart, untilReady } from './support/conversation-starts.js';
+import { streamStart } from './support/conversation-starts.js';
 import { untilTrue } from './support/fixtures.js';
 import type { HttpClient } from './support/http-client.js';
 import { median, type Outcome, print, spread } from './support/report.js';
@@ -48,10 +48,7 @@ export async function benchWarm(): Promise<Outcome[]> {
 
 /** Milliseconds from the request of a conversation until it is READY. Its sandbox is removed afterwards. */
 export async function readyAfter({ database }: SandboxService, client: HttpClient): Promise<number> {
-  const startedAt = performance.now();
-  const { taskId } = await postStart(client, null);
-  await untilReady(client, [taskId]);
-  const ms = performance.now() - startedAt;
+  const ms = await streamStart(client, null);
   await removeSandboxes(client, database);
   return ms;
 }

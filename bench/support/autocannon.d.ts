@@ -7,6 +7,11 @@ declare module 'autocannon' {
     body?: string;
   }
 
+  interface LoadClient {
+    setRequests(requests: LoadRequest[]): void;
+    on(event: 'response', listener: () => void): unknown;
+  }
+
   interface LoadOptions {
     url: string;
     /** Instead of host and port of the address. */
@@ -16,7 +21,9 @@ declare module 'autocannon' {
     duration?: number;
     /** Requests of all connections together. */
     amount?: number;
-    setupClient: (client: { setRequests(requests: LoadRequest[]): void }) => void;
+    /** Milliseconds between samples, 1,000 by default; a run of an `amount` ends with one. */
+    sampleInt?: number;
+    setupClient: (client: LoadClient) => void;
   }
 
   interface LoadResult {

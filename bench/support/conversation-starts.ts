@@ -32,6 +32,25 @@ export async function postStart(
 }
 
 /**
+ * Requests a start and reads its progress from the stream: asking for it all the time would slow it down.
+ *
+ * @returns milliseconds from the request until it is READY
+ * @throws Error with the cause when it fails
+ */
+export async function streamStart(client: HttpClient, message: string | null): Promise<number> {
+  const content = [{ type: 'text', text: message }];
+  const body = JSON.stringify(
+    message === null ? {} : { initial_message: { role: 'user', content, run: true } },
+  );
+  const response = await client.expectOk({ method: 'POST', path: `${CONVERSATIONS}/stream-start`, body });
+  const last = jsonList(JSON.parse(response.body)).at(-1);
+  if (jsonText(last, 'status') !== 'READY') {
+    throw new Error(`a start ended as ${jsonText(last, 'status')}: ${jsonText(last, 'detail')}`);
+  }
+  return response.ms;
+}
+
+/**
  * @param pollMs many starts take so long that asking for them all the time would slow them down
  * @throws Error with the cause when a start fails
  */

@@ -1,4 +1,4 @@
-import type { Client } from 'pg';
+import { Client } from 'pg';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { print } from './report.js';
 
@@ -140,9 +140,9 @@ const EVENTS = `
       CASE WHEN seq % 10 = 0 THEN 'MessageEvent' WHEN seq % 2 = 0 THEN 'ActionEvent' ELSE 'ObservationEvent' END AS kind
     FROM generate_series($7::int, $8::int) AS seq) AS log`;
 
-/** Fills a database that has the schema and the readers. */
+/** Fills a database that has the schema and the readers, by two sessions: one inserts events, the other everything else. */
 export async function fillDatabase(
-  database: Client,
+  databaseUrl: string,
   { users, conversations, events }: GrowthSize,
   { many, few }: GrowthReaders,
 ): Promise<void> {
@@ -151,30 +151,51 @@ export async function fillDatabase(
   const ofEach = Math.round(events / conversations);
   const fewUsers = users - 1;
   const given = (first: number, last: number): unknown[] => [first, last, conversations, fewUsers, few, many];
-  await database.query(NUMBERS);
-  for (const statement of USERS) {
-    await database.query(statement, [fewUsers]);
-  }
-  for (const statement of OF_ALL_USERS) {
-    await database.query(statement);
-  }
-  for (let first = 1; first <= conversations; first += STEP) {
-    const numbers = given(first, Math.min(first + STEP - 1, conversations));
-    for (const statement of OF_CONVERSATIONS) {
-      await database.query(statement, numbers);
+  const rows = await connect(databaseUrl);
+  const log = await connect(databaseUrl);
+  try {
+    await rows.query(NUMBERS);
+    for (const statement of USERS) {
+      await rows.query(statement, [fewUsers]);
     }
-    await database.query(LOGS, [...numbers, ofEach]);
-    await database.query(EVENTS, [...numbers, 1, ofEach]);
-    print(`  ${String(numbers[1])} of ${conversations} conversations, with their rows, after ${seconds()}`);
+    for (const statement of OF_ALL_USERS) {
+      await rows.query(statement);
+    }
+    let logging: Promise<unknown> = Promise.resolve();
+    for (let first = 1; first <= conversations; first += STEP) {
+      const numbers = given(first, Math.min(first + STEP - 1, conversations));
+      await Promise.all([logging, insertConversations(rows, numbers, ofEach)]);
+      print(`  ${String(numbers[1])} of ${conversations} conversations, with their rows, after ${seconds()}`);
+      // While the next conversations are inserted.
+      logging = log.query(EVENTS, [...numbers, 1, ofEach]);
+    }
+    await logging;
+    await log.query(EVENTS, [...given(1, 1), ofEach + 1, LONG_LOG]);
+    await rows.query(
+      `UPDATE followed_conversations SET event_count = $1::int, last_event_id = md5('event 1 ' || $1::int)
+       WHERE id = md5('conversation 1')::uuid`,
+      [LONG_LOG],
+    );
+    await rows.query('VACUUM (ANALYZE)');
+  } finally {
+    await Promise.all([rows.end(), log.end()]);
   }
-  await database.query(EVENTS, [...given(1, 1), ofEach + 1, LONG_LOG]);
-  await database.query(
-    `UPDATE followed_conversations SET event_count = $1::int, last_event_id = md5('event 1 ' || $1::int)
-     WHERE id = md5('conversation 1')::uuid`,
-    [LONG_LOG],
-  );
-  await database.query('VACUUM (ANALYZE)');
   print(`  ${users} users, ${conversations} conversations, ${events} events inserted in ${seconds()}`);
+}
+
+async function insertConversations(rows: Client, numbers: unknown[], eventsOfEach: number): Promise<void> {
+  for (const statement of OF_CONVERSATIONS) {
+    await rows.query(statement, numbers);
+  }
+  await rows.query(LOGS, [...numbers, eventsOfEach]);
+}
+
+/** Nobody needs a commit to survive a crash here. */
+async function connect(databaseUrl: string): Promise<Client> {
+  const session = new Client({ connectionString: databaseUrl });
+  await session.connect();
+  await session.query('SET synchronous_commit = off');
+  return session;
 }
 
 /** Tables whose size is told, and what one row of each stands for. */
