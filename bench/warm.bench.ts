@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { streamStart } from './support/conversation-starts.js';
@@ -9,6 +10,8 @@ import { removeSandboxes, type SandboxService, withSandboxService } from './supp
 const ROUNDS = 12;
 const WARM_UP_ROUNDS = 4;
 const MAX_READY_MS = 120;
+/** What a warm agent server loads before anybody asks, it loads shortly after it can be claimed. */
+const SETTLE_MS = 1_000;
 
 /** From POST to READY without a repository: a user who gets warm sandboxes, and one whose settings ask for others, in turns. */
 export async function benchWarm(): Promise<Outcome[]> {
@@ -53,12 +56,13 @@ export async function readyAfter({ database }: SandboxService, client: HttpClien
   return ms;
 }
 
-/** Waits until a warm sandbox is there to be claimed. */
+/** Waits until a warm sandbox is there to be claimed, as one that has waited for somebody. */
 export async function untilWarm({ database }: SandboxService): Promise<void> {
   await untilTrue(async () => {
     const { rows } = await database.query(`SELECT FROM warm_sandboxes WHERE status = 'READY'`);
     return rows.length === 1;
   }, 'a warm sandbox');
+  await delay(SETTLE_MS);
 }
 
 /** Stores settings with which conversations start. */
