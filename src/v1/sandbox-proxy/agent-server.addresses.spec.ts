@@ -12,7 +12,7 @@ describe('agentServerPath', () => {
       '/api/file/download?path=%2Fa%2F..%2Fb',
     ],
     ['/api/v1/sandboxes/abc123/agent-server//evil.example/x', 'abc123', '//evil.example/x'],
-  ])('%s', (address, sandboxId, rest) => {
+  ])('parses %s', (address, sandboxId, rest) => {
     expect(agentServerPath(address)).toEqual({ sandboxId, rest, isOwn: false });
   });
 
@@ -23,7 +23,7 @@ describe('agentServerPath', () => {
     '/api/v1/sandboxes/a.b/agent-server',
     '/x/api/v1/sandboxes/abc123/agent-server',
     'http://other.example/api/v1/sandboxes/abc123/agent-server',
-  ])('none: %s', (address) => {
+  ])('returns null for %s', (address) => {
     expect(agentServerPath(address)).toBeNull();
   });
 });

@@ -5,7 +5,7 @@ import { AgentServerPorts } from './agent-server.ports.js';
 
 const PREFIX = /^\/api\/v1\/sandboxes\/([0-9A-Za-z]{1,64})\/agent-server(?=[/?]|$)/;
 
-/** What a request wants of an agent server. */
+/** The agent server and path that a request is for. */
 export interface AgentServerAddress {
   sandboxId: string;
   /** Path and query as the agent server gets them. */
@@ -16,7 +16,7 @@ export interface AgentServerAddress {
 
 type Addressed = Pick<IncomingMessage, 'url' | 'headers' | 'socket'>;
 
-/** Tells which requests are for agent servers: by the port they arrive at, by the host name, or by the path. */
+/** Recognizes requests for agent servers by the port they arrive at, by their host name, or by their path. */
 @Injectable()
 export class AgentServerAddresses {
   constructor(
@@ -24,7 +24,10 @@ export class AgentServerAddresses {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /** Null: it is for somebody else. What arrives at the port or host name of a sandbox never is. */
+  /**
+   * Null when the request is for the service or another port of a sandbox. Anything that arrives at an agent server's
+   * own port or host name is for that agent server.
+   */
   find(request: Addressed): AgentServerAddress | null {
     const { url = '/', headers } = request;
     const sandboxId = this.ports.sandboxOf(request) ?? this.urls.agentServerAt(headers.host);

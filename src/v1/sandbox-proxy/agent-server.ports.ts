@@ -20,25 +20,31 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { isHeldByReplica, PortListener } from './port-listener.js';
 
 /**
- * Below the ports that process sandboxes get on a shared network (20000 to 29999), and below those that Linux assigns to
- * outgoing connections, either of which could take one while the service is restarted.
+ * These ports are below those that process sandboxes get on a shared network (20000 to 29999) and below those that Linux
+ * assigns to outgoing connections. Otherwise one of either kind could take a port while the service restarts.
  */
 const FIRST_PORT = 13_000;
 const PORT_COUNT = 7_000;
-/** Whoever takes ports on purpose costs a start no more than this. */
+/** Bounds the delay of a start when a program occupies many ports on purpose. */
 const MAX_ATTEMPTS = 200;
-/** How late a port is taken over from a replica that was killed, and closed after another replica removed its sandbox. */
+/**
+ * Bounds how long it takes to take a port over from a killed replica, and to notice that another replica removed a
+ * sandbox.
+ */
 const EVERY_MS = 2_000;
-/** How long the port of a removed sandbox says so: pages that have it open try again for as long, at growing intervals. */
+/**
+ * How long the port of a removed sandbox responds that it is gone. Pages that have it open retry for that long, at
+ * growing intervals.
+ */
 const GONE_MS = 60_000;
-/** Payload: the id of the host on which a replica has just let go of its ports. */
+/** Payload: the id of the host on which a replica has just released its ports. */
 const RELEASED_CHANNEL = 'sandbox_ports';
 
 /**
- * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and hands what arrives there to the main
- * server. The port stays bound while its sandbox is paused, and for a minute after its removal: nobody else may answer at an
- * address that clients know. Of several replicas the one that bound the port answers, and another one takes it over when that ends: at once where it can
- * say so.
+ * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and passes what arrives there to the main
+ * server. The port stays bound while its sandbox is paused, and for a minute after its removal, so that no other program
+ * answers at an address that clients know. Of several replicas, the one that bound the port answers. When it stops,
+ * another one takes the port over: at once if it could announce the stop, otherwise with the next sweep.
  */
 @Injectable()
 export class AgentServerPorts
@@ -47,7 +53,7 @@ export class AgentServerPorts
   private readonly logger = new Logger(AgentServerPorts.name);
   private readonly listeners = new Map<string, PortListener>();
   private readonly sandboxes = new WeakMap<Socket, string>();
-  /** When a sandbox that has a port was first found to be gone; milliseconds of a clock that never jumps. */
+  /** When a sandbox with a port was first found to be gone, in milliseconds of a monotonic clock. */
   private readonly goneSince = new Map<string, number>();
   private readonly bySandbox = new KeyedLimit(1);
   private readonly sweep = new RepeatedWork(
@@ -56,7 +62,7 @@ export class AgentServerPorts
     (error) => this.logger.error('failed to hold the ports of sandboxes', errorStack(error)),
   );
 
-  /** For these no port was free. They are tried again with their next start. */
+  /** Sandboxes for which no port was free. They are tried again at their next start. */
   private readonly without = new Set<string>();
   private main: Server | null = null;
   private closing: Promise<unknown> = Promise.resolve();
@@ -76,12 +82,12 @@ export class AgentServerPorts
     this.main = main;
   }
 
-  /** The sandbox at whose port a request has arrived; null when it came in another way. */
+  /** The sandbox at whose port a request has arrived; null when it arrived elsewhere. */
   sandboxOf({ socket }: Pick<IncomingMessage, 'socket'>): string | null {
     return this.sandboxes.get(socket) ?? null;
   }
 
-  /** Before the first request: what clients are told has to be bound. */
+  /** Binds the ports before the first request, because clients may know their addresses. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.sandboxes.expose !== 'ports') {
       return;
@@ -114,7 +120,7 @@ export class AgentServerPorts
     await this.closing;
   }
 
-  /** Holds what this host has or has just had, and no more; done by itself every two seconds. */
+  /** Holds the ports of all sandboxes that this host has or has just had, and no others. Runs every two seconds. */
   async holdAll(now: number = performance.now()): Promise<void> {
     const exposed = await this.ports.list();
     const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
@@ -124,7 +130,7 @@ export class AgentServerPorts
     await Promise.all([...ids].map((id) => this.hold(id, now)));
   }
 
-  /** Makes what is held for a sandbox what its row says, and gives it a port if it has none that can be had. */
+  /** Holds the port that a sandbox's row names. Assigns another one if it names none or that one is taken. */
   private async hold(id: string, now: number = performance.now()): Promise<void> {
     await this.bySandbox.run(id, async () => {
       const found = await this.ports.find(id);
@@ -133,7 +139,7 @@ export class AgentServerPorts
         this.goneSince.delete(id);
       }
       if (found === null ? this.isLongGone(id, now) : port !== found.port) {
-        // Not awaited: a request that is under way may last.
+        // Not awaited, because a request under way may take long.
         void this.release(id);
       }
       if (found === null || this.isStopping || (port !== null && port === found.port)) {
@@ -163,7 +169,7 @@ export class AgentServerPorts
 
   private async open(id: string, port: number): Promise<boolean> {
     if (this.main === null) {
-      throw new Error('ports are opened before there is a server to hand their requests to');
+      throw new Error('expected handTo to be called before ports are opened');
     }
     const listener = await PortListener.open({
       port,
@@ -181,7 +187,7 @@ export class AgentServerPorts
     return true;
   }
 
-  /** Twice, since a resume may renew the key in between. */
+  /** Asks twice, because a resume may renew the key in between. */
   private async isWithReplica({ id, port }: ExposedSandbox): Promise<boolean> {
     for (let attempt = 0; attempt < 2; attempt += 1) {
       const found = await this.ports.find(id);
@@ -195,7 +201,7 @@ export class AgentServerPorts
     return false;
   }
 
-  /** Without a free port it stays without one, and its address is the path below the service. */
+  /** If no port is free, the sandbox stays without one, and its address is the path below the service. */
   private async openAnother({ id, port: previous }: ExposedSandbox): Promise<void> {
     const taken = new Set((await this.ports.list()).map(({ port }) => port));
     const seed = hash('sha256', id, 'buffer').readUInt32BE();
@@ -214,7 +220,7 @@ export class AgentServerPorts
       }
     }
     this.without.add(id);
-    // Its clients must not be sent to whoever has the old one.
+    // Its clients must not be sent to the program that holds the old port.
     await this.ports.assign(id, null, previous);
     this.logger.warn('failed to find a free port for a sandbox', { sandbox_id: id, from: FIRST_PORT });
   }
@@ -223,7 +229,7 @@ export class AgentServerPorts
     try {
       await this.notifications.publish(this.dataSource, RELEASED_CHANNEL, this.host.id);
     } catch (error) {
-      // The others look by themselves.
+      // The other replicas notice it with their next sweep.
       this.logger.warn('failed to announce released ports', { error: errorMessage(error) });
     }
   }

@@ -10,10 +10,10 @@ import { type AgentServerAddress, AgentServerAddresses } from './agent-server.ad
 import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
-/** Credentials for the service, which clients may send out of habit and which programs in a sandbox must not see. */
+/** Credentials for the service. Clients may send them anyway, but programs in a sandbox must not see them. */
 const SERVICE_HEADERS = ['authorization', 'cookie', 'x-access-token'];
 
-/** What programs in a sandbox must not tell a browser in the service's name. */
+/** Headers that programs in a sandbox must not set, because they would apply to the service's whole origin. */
 const FORBIDDEN_RESPONSE_HEADERS = [
   'set-cookie',
   'clear-site-data',
@@ -22,7 +22,7 @@ const FORBIDDEN_RESPONSE_HEADERS = [
 ];
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
-/** When to try again at the address of a sandbox that does not run: a resume takes about a second. */
+/** `Retry-After` for a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
 const STATUS_LINES = new Map([
   ['unauthorized', '401 Unauthorized'],
@@ -32,7 +32,7 @@ const STATUS_LINES = new Map([
 
 /**
  * Forwards requests and WebSockets to the agent servers of sandboxes, at whichever address they arrive. The agent server
- * asks for the sandbox's key itself; a key of somebody else does not get that far.
+ * checks the sandbox's key itself; a wrong key is refused here already.
  */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
@@ -45,12 +45,12 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly activity: SandboxActivityRepository,
   ) {}
 
-  /** What a request wants of an agent server; null: it is for somebody else. */
+  /** The agent server and path that a request is for; null when it is not for an agent server. */
   addressOf(request: IncomingMessage): AgentServerAddress | null {
     return this.addresses.find(request);
   }
 
-  /** What responds to a request for an agent server; null: it is for somebody else. */
+  /** The handler of a request for an agent server; null when it is not for one. */
   handlerOf(
     request: IncomingMessage,
   ): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | null {
@@ -58,7 +58,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     return address === null ? null : async (same, response) => await this.forward(same, response, address);
   }
 
-  /** Forwards a WebSocket; refuses it where there is no agent server. */
+  /** Forwards a WebSocket, or refuses it when no agent server can take it. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const address = this.addresses.find(request);
     if (!address) {
@@ -82,9 +82,9 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   }
 
   /**
-   * Forwards a plain request; resolves when it has been answered.
+   * Forwards a plain request; resolves when the response has been sent.
    *
-   * @throws DomainError where that is not possible
+   * @throws DomainError when the request cannot be forwarded
    */
   private async forward(
     request: IncomingMessage,
@@ -94,7 +94,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     const { sandboxId } = address;
     const proxied = await this.authorize(request, address);
     if (!SAFE_METHODS.includes(request.method ?? '')) {
-      // Reading does not keep a sandbox awake, nor does a client without its key.
+      // Reads do not keep a sandbox awake, and neither do requests that it refuses.
       response.once('finish', () => {
         if (response.statusCode < 400) {
           this.activity.touch(sandboxId);
@@ -123,7 +123,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     const isRight = ({ keyHash }: ConnectedSandbox): boolean =>
       keys.every((key) => isKeyOfHash(key, keyHash));
     const known = keys.length === 0 ? null : await this.targets.find(address.sandboxId);
-    // With another key than the last one known, the sandbox may have been resumed since.
+    // If the key differs from the last one known, the sandbox may have been resumed since.
     const found = known && isRight(known) ? known : await this.targets.findAnew(address.sandboxId);
     if (found === null) {
       throw await this.notRunning(address);
@@ -145,7 +145,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     };
   }
 
-  /** At an address of its own a sandbox that will be back is there, and does not answer now. */
+  /** At an address of its own, a sandbox that can be resumed is unavailable rather than not found. */
   private async notRunning({ sandboxId, isOwn }: AgentServerAddress): Promise<DomainError> {
     const { status } = isOwn ? await this.sandboxes.snapshot(sandboxId) : { status: null };
     if (status !== null && status !== 'DELETING') {
@@ -166,7 +166,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   }
 }
 
-/** Where agent servers look for a key, besides the first frame of a WebSocket. */
+/** The keys in a request, from where agent servers look for one; they also accept it in a WebSocket's first frame. */
 function presentedKeys(request: IncomingMessage, rest: string): string[] {
   const header = request.headers['x-session-api-key'];
   const query = rest.indexOf('?');

@@ -14,23 +14,23 @@ import { sessionKeyHash } from '../sandboxes/session-key.js';
 import { MAX_IDLE, SandboxExchanges } from './sandbox-exchanges.js';
 
 /**
- * How old a row may be that a request with the sandbox's key is judged by: another replica may have paused the sandbox
- * since. A connection is opened after a look at the row itself, whatever the age.
+ * How old the copy of a row may be that a request with the sandbox's key is checked against. Another replica may have
+ * paused the sandbox since, so the row itself is read again before a connection is opened.
  */
 const MAX_AGE_MS = 1_000;
-/** Shorter than any agent server keeps idle connections (5 s), so that hardly ever both ends close and send at once. */
+/** Shorter than the 5 s for which agent servers keep idle connections, so that we rarely send just as they close. */
 const IDLE_MS = 2_000;
 const MAX_TARGETS = 1_000;
 
 /** A running agent server, and the connections to it that are kept for requests with its key. */
 export interface ConnectedSandbox {
   sandbox: RunningSandbox;
-  /** Of its session key, for `isKeyOfHash`. */
+  /** Hash of its session key, for `isKeyOfHash`. */
   keyHash: Buffer;
   connections: SandboxConnections;
 }
 
-/** The sandbox has stopped or was started again. Nothing was sent. */
+/** Thrown when the sandbox has stopped or was started again. Nothing was sent to it. */
 export class SandboxMovedError extends Error {
   constructor() {
     super('the sandbox has stopped or was started again');
@@ -38,7 +38,7 @@ export class SandboxMovedError extends Error {
   }
 }
 
-/** Keeps connections to one agent server in one start of its sandbox; its key is sent over no other. */
+/** Keeps connections to one agent server during one start of its sandbox. Its key is sent over no other connection. */
 export class SandboxConnections extends Agent {
   /** For requests without a body. */
   readonly exchanges: SandboxExchanges;
@@ -69,7 +69,7 @@ export class SandboxConnections extends Agent {
   }
 
   /**
-   * Opens a connection, if the sandbox still is in this start: where it was, anybody may listen now.
+   * Opens a connection if the sandbox is still in the same start. Otherwise any program may listen at its old address.
    *
    * @throws SandboxMovedError
    */
@@ -83,7 +83,7 @@ export class SandboxConnections extends Agent {
       : await connectToSandbox(address);
   }
 
-  /** Closes what nobody uses; requests that are under way go on. */
+  /** Closes idle connections; requests under way go on. */
   closeIdle(): void {
     this.exchanges.closeIdle();
     Object.values(this.freeSockets).forEach((sockets) => sockets?.forEach((socket) => socket.destroy()));
@@ -97,8 +97,8 @@ function tcpOptions(origin: string): { host: string; port: number } {
 }
 
 /**
- * Where agent servers are, for the requests of their users. A row that was read a moment ago is used again: what it may
- * wrongly let through goes over a connection that was opened to the right program, and ends there with that program.
+ * Finds agent servers for the requests of users. It reuses a row that was read a moment ago. That is safe: a request that
+ * an outdated row lets through uses a connection that was opened to the right program, and that ends with the program.
  */
 @Injectable()
 export class AgentServerTargets implements OnApplicationShutdown {
@@ -113,13 +113,13 @@ export class AgentServerTargets implements OnApplicationShutdown {
     events.onStopped((id) => this.forget(id));
   }
 
-  /** As its row said at most a second ago; null when it does not run. */
+  /** The sandbox as its row was at most a second ago; null when it is not running. */
   async find(sandboxId: string): Promise<ConnectedSandbox | null> {
     const known = this.#known.get(sandboxId);
     return known && performance.now() - known.readAt < MAX_AGE_MS ? known : await this.findAnew(sandboxId);
   }
 
-  /** As its row says now; null when it does not run. */
+  /** The sandbox as its row is now; null when it is not running. */
   async findAnew(sandboxId: string): Promise<ConnectedSandbox | null> {
     const readAt = performance.now();
     const sandbox = await this.running.target(sandboxId);
@@ -140,7 +140,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
     return found;
   }
 
-  /** Reads its row again with the next request, and keeps no connection that nobody uses. */
+  /** Closes idle connections to the sandbox, and makes the next request read its row again. */
   forget(sandboxId: string): void {
     this.#known.get(sandboxId)?.connections.closeIdle();
     this.#known.delete(sandboxId);

@@ -57,7 +57,7 @@ function CloudProxyOperation(): MethodDecorator & ClassDecorator {
   );
 }
 
-/** How the web application that the service serves reaches agent servers: through its own origin. */
+/** Lets the web application that the service serves reach agent servers through its own origin. */
 @ApiTags('Sandboxes')
 @ApiSecurity('APIKeyHeader')
 @Controller('api/cloud-proxy')

@@ -10,7 +10,7 @@ import { AgentServerTargets, type ConnectedSandbox } from './agent-server.target
 import type { CloudProxyDto } from './cloud-proxy.dto.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
-/** Of the outer request; the others are for the service, its key among them. */
+/** Headers kept from the outer request. All others, such as the user's API key, are meant for the service. */
 const KEPT_REQUEST_HEADERS = new Set(['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host']);
 const KEPT_RESPONSE_HEADERS = new Set(['content-length', 'content-encoding']);
 const JSON_TYPE = 'application/json';
@@ -22,7 +22,7 @@ interface Exchange {
   response: ServerResponse;
 }
 
-/** Forwards requests that are described in the body of another one. They only ever reach a sandbox of their sender. */
+/** Forwards a request that the body of another request describes. It only ever reaches a sandbox of its sender. */
 @Injectable()
 export class CloudProxyService {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
@@ -69,7 +69,7 @@ export class CloudProxyService {
       rewriteResponseHeaders: (headers) => {
         const isJson = String(headers['content-type']).startsWith(JSON_TYPE);
         keep(headers, KEPT_RESPONSE_HEADERS);
-        // On the service's own origin nothing of a sandbox may be a page.
+        // Browsers must not render content of a sandbox as a page on the service's own origin.
         headers['content-type'] = isJson ? JSON_TYPE : ANY_TYPE;
       },
     });
@@ -88,7 +88,7 @@ export class CloudProxyService {
     return found;
   }
 
-  /** Whether clients are told that its agent server is there. */
+  /** Whether `host` is the address that clients are given for the sandbox's agent server. */
   private async isAt(host: string, { sandbox: { sandboxId, address } }: ConnectedSandbox): Promise<boolean> {
     const exposed = await this.ports.find(sandboxId);
     const url = this.urls.agentServer(sandboxId, { address, exposePort: exposed?.port ?? null });

@@ -9,7 +9,7 @@ it.each<[string, IncomingHttpHeaders, object]>([
     { accept: '*/*', 'set-cookie': ['a', 'b'] },
   ],
   [
-    'no headers of the connection',
+    'no headers that are for the connection',
     {
       connection: 'keep-alive',
       'keep-alive': 'timeout=5',
@@ -22,12 +22,12 @@ it.each<[string, IncomingHttpHeaders, object]>([
   ],
   ['no framing', { 'transfer-encoding': 'chunked', 'content-length': '1' }, { 'content-length': '1' }],
   [
-    'the length, whatever the connection names',
+    'the length even when Connection names it',
     { connection: 'content-length', 'content-length': '1' },
     { 'content-length': '1' },
   ],
   [
-    'no headers that the connection names',
+    'no headers that Connection names',
     { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
     { 'x-yours': '2' },
   ],

@@ -6,7 +6,10 @@ import {
   validateHeaderValue,
 } from 'node:http';
 
-/** Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js handles itself. */
+/**
+ * Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js
+ * handles itself.
+ */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'expect',
@@ -21,7 +24,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 /** Headers that `Connection` cannot remove, because they give a message's length and destination. */
 const NEVER_HOP_BY_HOP = ['content-length', 'host'];
-/** What `Connection` says nearly always: no name of a header. */
+/** The usual values of `Connection`. They name no header, so there is nothing to parse. */
 const PLAIN_CONNECTION: ReadonlySet<string> = new Set(['keep-alive', 'close']);
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
@@ -29,7 +32,7 @@ const MAX_STATUS = 599;
 /** Changes the headers of a message before they are sent. */
 export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
-/** Headers of a message that are forwarded: all but those for the connection that it came on. */
+/** The headers of a message that are forwarded: all except those for the connection on which it arrived. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
@@ -41,7 +44,7 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
   return forwarded;
 }
 
-/** @param connection a program may have sent several, which are an array */
+/** @param connection an array when a program sent the header several times */
 function namedByConnection(connection: string | string[] | undefined): ReadonlySet<string> | null {
   const text = String(connection ?? 'close').toLowerCase();
   if (PLAIN_CONNECTION.has(text)) {
@@ -51,12 +54,12 @@ function namedByConnection(connection: string | string[] | undefined): ReadonlyS
   return new Set(names.filter((name) => !NEVER_HOP_BY_HOP.includes(name)));
 }
 
-/** Gives the body the same framing, so that the program reads as much as the service did. */
+/** Keeps the framing of the body, so that the program reads exactly as much as the service did. */
 export function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
   return headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
 }
 
-/** Names the client and the address it used, after what proxies in front of us said. */
+/** Names the client and the address it used. Keeps what proxies in front of the service have set. */
 export function forwardedHeaders({ headers, socket }: IncomingMessage): OutgoingHttpHeaders {
   const earlier = headers['x-forwarded-for'];
   const client = socket.remoteAddress ?? '';
@@ -67,7 +70,7 @@ export function forwardedHeaders({ headers, socket }: IncomingMessage): Outgoing
   };
 }
 
-/** @throws Error when it is not a valid status of a final response */
+/** @throws Error unless it is a valid status of a final response */
 export function responseStatus(status = 0): number {
   if (status < MIN_STATUS || status > MAX_STATUS) {
     throw new Error(`invalid status ${status}`);
@@ -88,7 +91,7 @@ export function responseHeaders(received: IncomingHttpHeaders, rewrite: HeaderRe
   return headers;
 }
 
-/** Names and values in turns. */
+/** Alternating names and values, the form that undici takes. */
 export function flatHeaders(headers: OutgoingHttpHeaders): string[] {
   const flat: string[] = [];
   for (const [name, value] of Object.entries(headers)) {

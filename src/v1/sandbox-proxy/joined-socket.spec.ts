@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { FrameBoundaries } from './joined-socket.js';
 
-/** A frame with a header as RFC 6455 has it, and a payload of zeros. */
+/** A frame with a header as in RFC 6455, and a payload of zeros. */
 function frame(length: number, { masked = false } = {}): Buffer {
   const mask = masked ? 0x80 : 0;
   const header =
@@ -18,11 +18,11 @@ describe('FrameBoundaries', () => {
     ['empty', frame(0)],
     ['empty and masked', frame(0, { masked: true })],
     ['short', frame(125)],
-    ['of two bytes of length', frame(126)],
-    ['of two bytes of length, masked', frame(65_535, { masked: true })],
-    ['of eight bytes of length', frame(65_536)],
-    ['of eight bytes of length, masked', frame(70_000, { masked: true })],
-  ])('sees the end of a frame that is %s, however it is cut', (_what, bytes) => {
+    ['long enough for a length of two bytes', frame(126)],
+    ['long enough for a length of two bytes, masked', frame(65_535, { masked: true })],
+    ['long enough for a length of eight bytes', frame(65_536)],
+    ['long enough for a length of eight bytes, masked', frame(70_000, { masked: true })],
+  ])('finds the end of a frame that is %s, in chunks of any size', (_what, bytes) => {
     for (const size of [1, 3, 4096, bytes.length]) {
       const boundaries = new FrameBoundaries();
       const ends: number[] = [];
@@ -37,7 +37,7 @@ describe('FrameBoundaries', () => {
     }
   });
 
-  it('sees it among others', () => {
+  it('finds the end of a frame between others', () => {
     const boundaries = new FrameBoundaries();
     const bytes = Buffer.concat([frame(10), frame(200), frame(3)]);
 
@@ -49,7 +49,7 @@ describe('FrameBoundaries', () => {
     expect(boundaries.passToBoundary(bytes.subarray(219))).toBe(2);
   });
 
-  it('waits for what never ends', () => {
+  it('finds no end in a frame of the greatest length', () => {
     const boundaries = new FrameBoundaries();
     boundaries.pass(Buffer.from([0x82, 127, 255, 255, 255, 255, 255, 255, 255, 255]));
 

@@ -4,13 +4,13 @@ const LENGTH_OF_TWO_BYTES = 126;
 const LENGTH_OF_EIGHT_BYTES = 127;
 const MASKED = 0x80;
 const MASK_BYTES = 4;
-/** Of the first two bytes. */
+/** The two bytes that every header begins with. */
 const SHORT_HEADER_BYTES = 2;
 
 /**
- * Finds where the frames of one direction of a WebSocket end (RFC 6455, 5.2), because a frame of our own may stand only
- * between two others. What is in them is not looked at, and what is no WebSocket merely has no boundary where we would
- * like one.
+ * Finds where the frames of one direction of a WebSocket end (RFC 6455, 5.2), because a frame of our own may only be sent
+ * between two others. It does not look at payloads. For bytes that are not WebSocket frames, the boundaries are merely
+ * wrong or missing.
  */
 export class FrameBoundaries {
   /** Bytes of the current frame's header so far. */
@@ -23,7 +23,7 @@ export class FrameBoundaries {
     return this.#payload === 0 && this.#header.length === 0;
   }
 
-  /** Follows bytes as they pass. */
+  /** Counts bytes that were passed on. */
   pass(bytes: Buffer): void {
     for (let at = 0; at < bytes.length;) {
       at = this.#passPart(bytes, at);
@@ -31,9 +31,9 @@ export class FrameBoundaries {
   }
 
   /**
-   * Follows bytes up to the next end of a frame.
+   * Counts bytes up to the next end of a frame.
    *
-   * @returns how many that are; null: the frame does not end in them
+   * @returns how many bytes that is; null when the frame does not end in them
    */
   passToBoundary(bytes: Buffer): number | null {
     for (let at = 0; at < bytes.length;) {
@@ -45,7 +45,7 @@ export class FrameBoundaries {
     return null;
   }
 
-  /** @returns where the next part begins: a byte of a header, or what there is of a payload */
+  /** Counts one byte of a header or all available bytes of a payload. @returns where the next part begins */
   #passPart(bytes: Buffer, at: number): number {
     if (this.#payload > 0) {
       const passed = Math.min(this.#payload, bytes.length - at);
@@ -67,7 +67,7 @@ function headerLength([, second = 0]: readonly number[]): number {
 
 function payloadLength([, second = 0, ...rest]: readonly number[]): number {
   const bytes = lengthBytes(second);
-  // Larger than a safe integer only where nobody will see its end.
+  // Precision is lost only above the safe integers, and no frame of that length ever ends.
   return bytes === 0
     ? second & ~MASKED
     : rest.slice(0, bytes).reduce((length, byte) => length * 256 + byte, 0);
@@ -84,7 +84,7 @@ function lengthBytes(second: number): 0 | 2 | 8 {
   }
 }
 
-/** TCP keep-alive, the only way to notice a peer that vanished. */
+/** Interval of TCP keep-alive, the only way to notice a peer that vanished. */
 const KEEP_ALIVE_MS = 30_000;
 /** How long one end of a WebSocket may still send after the other has closed. */
 const LINGER_MS = 5_000;
@@ -93,17 +93,17 @@ const CLOSE_GRACE_MS = 2_000;
 /** A close frame with the code 1012, "service restart": clients connect again. */
 const RESTART_FRAME = Buffer.from([0x88, 2, 1012 >> 8, 1012 & 0xff]);
 
-/** One end of a WebSocket, with what was already read from it. */
+/** One end of a WebSocket, with the bytes already read from it. */
 export interface SocketEnd {
   socket: Socket;
   head: Buffer;
 }
 
-/** A WebSocket that is open through the service. What its ends send is passed on as it comes. */
+/** A WebSocket between a client and a program, through the service. Bytes are passed on as they arrive. */
 export class JoinedSocket {
   readonly #client: Socket;
   readonly #program: Socket;
-  /** Of what the program sends. */
+  /** Boundaries of the frames that the program sends. */
   readonly #boundaries = new FrameBoundaries();
   readonly #countFrames = (chunk: Buffer): void => this.#boundaries.pass(chunk);
 
@@ -111,7 +111,7 @@ export class JoinedSocket {
   constructor(client: SocketEnd, program: SocketEnd, onClientData?: () => void) {
     this.#client = client.socket;
     this.#program = program.socket;
-    // Bounds how long an end stays open that ignores the close of the other.
+    // Bounds how long one end may stay open after the other has closed.
     const linger = (): unknown => setTimeout(() => this.destroy(), LINGER_MS).unref();
     for (const [{ socket: end, head }, { socket: other }] of [
       [client, program],
@@ -146,8 +146,8 @@ export class JoinedSocket {
   }
 
   /**
-   * Closes it so that the client connects again: what the program sends is passed on to the end of the frame that it is in,
-   * and a close frame follows. Resolves when it is closed; an end that does not go along is disconnected.
+   * Closes the WebSocket so that the client connects again: passes the current frame of the program on to its end, then
+   * sends a close frame. Resolves when both ends are closed; an end that does not close in time is disconnected.
    */
   async closeForRestart(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.onClosed(resolve));
@@ -177,7 +177,7 @@ export class JoinedSocket {
     this.#program.on('data', onData);
   }
 
-  /** The program hears of it from the client, whose own close frame is passed on. */
+  /** Sends it to the client only; the client's own close frame, which is passed on, closes the program's end. */
   #sendClose(): void {
     this.#client.end(RESTART_FRAME);
   }

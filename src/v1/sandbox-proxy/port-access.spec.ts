@@ -9,18 +9,18 @@ const ORIGIN = 'https://worker-1-a.apps.example.com';
 const SIBLING = 'https://worker-1-b.apps.example.com';
 
 it.each<[string, Partial<PortRequest>, string]>([
-  ['nothing', {}, 'unauthorized'],
+  ['no credentials', {}, 'unauthorized'],
   ['the token', { token: TOKEN }, 'granted'],
   ['the key', { key: KEY }, 'granted'],
   ['the key as the token', { token: KEY }, 'granted'],
   ['an empty token', { token: '' }, 'unauthorized'],
   ['the cookie', { cookies: [TOKEN] }, 'granted'],
-  ["the cookie behind another page's", { cookies: ['x', TOKEN] }, 'granted'],
+  ['the cookie after one that another page set', { cookies: ['x', TOKEN] }, 'granted'],
   ['wrong cookies', { cookies: ['x', ''] }, 'unauthorized'],
   ['the cookie, from its own page', { cookies: [TOKEN], site: 'same-origin', origin: ORIGIN }, 'granted'],
-  ['the cookie, typed by the user', { cookies: [TOKEN], site: 'none' }, 'granted'],
+  ['the cookie, after the user typed the address', { cookies: [TOKEN], site: 'none' }, 'granted'],
   [
-    'the cookie, by a link elsewhere',
+    'the cookie, from a link on another site',
     { cookies: [TOKEN], site: 'cross-site', isNavigation: true },
     'granted',
   ],

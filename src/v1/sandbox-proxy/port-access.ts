@@ -4,7 +4,7 @@ import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
 import type { ProxiedRequest } from './sandbox-forwarder.js';
 
 const PLAIN_COOKIE: string = 'slipway_port';
-/** Over TLS: browsers accept a cookie with this prefix only from its own host (RFC 6265bis, 4.1.3.2). */
+/** Used over TLS: browsers accept a cookie with this prefix only from its own host (RFC 6265bis, 4.1.3.2). */
 const SECURE_COOKIE: string = '__Host-slipway_port';
 /** Response headers that would apply to more than this one port. */
 const FORBIDDEN_RESPONSE_HEADERS = ['clear-site-data', 'strict-transport-security'];
@@ -17,11 +17,11 @@ export interface PortRequest {
   token: string | null;
   /** From the header. */
   key: string | null;
-  /** Every value of our cookie: pages of other ports can set one for this port as well. */
+  /** Every value of our cookie. There may be several, because pages of other ports can set one for this port too. */
   cookies: string[];
   /** All other cookies. */
   otherCookies: string;
-  /** The origin of the page that sent it, as far as the browser says. */
+  /** The origin of the page that sent it; null when the browser does not say. */
   origin: string | null;
   /** `Sec-Fetch-Site` (Fetch Metadata Request Headers, 2.3). */
   site: string | null;
@@ -34,7 +34,7 @@ export interface PortRequest {
 /**
  * Parses what a client presents.
  *
- * @param isSecure whether clients use TLS: then only the cookie counts that no other host can set
+ * @param isSecure whether clients use TLS: if so, only the cookie that no other host can set counts
  */
 export function parsePortRequest(
   { url = '/', method, headers }: Pick<IncomingMessage, 'url' | 'method' | 'headers'>,
@@ -83,11 +83,11 @@ function singleValue(header: string | string[] | undefined): string | null {
 }
 
 /**
- * Whether a request may access a port. `unauthorized`: it presents neither token, key nor cookie; `cross-site`: a page of
- * another site sends it with our cookie. To a browser all ports below one domain are one site, so `SameSite` does not
+ * Whether a request may access a port. `unauthorized`: it has no valid token, key or cookie; `cross-site`: a page of
+ * another site sent it with our cookie. Browsers take all ports below one domain for one site, so `SameSite` does not
  * keep them apart.
  *
- * @param origin of the port's own pages
+ * @param origin the origin of the port's own pages
  */
 export function judgePortAccess(
   request: PortRequest,
@@ -108,7 +108,7 @@ function isCrossSite({ site, origin: sender, isNavigation }: PortRequest, origin
   if (isNavigation) {
     return false;
   }
-  // Browsers that do not send Sec-Fetch-Site send Origin where it matters: for changes and for WebSockets.
+  // Browsers without Sec-Fetch-Site still send Origin where it matters: with changes and with WebSockets.
   return site === null ? sender !== null && sender !== origin : site !== 'same-origin' && site !== 'none';
 }
 
@@ -136,16 +136,16 @@ export function proxyToPort(
   return {
     target,
     path: request.url,
-    // Nobody else comes so far.
+    // Only authorized requests get this far.
     isProven: true,
     rewriteRequestHeaders: (headers) => {
-      // The program must not see what opens the port.
+      // The program must not see the credentials that open the port.
       delete headers['x-session-api-key'];
       delete headers['cookie'];
       if (request.otherCookies !== '') {
         headers['cookie'] = request.otherCookies;
       }
-      // They would contradict Host; some programs build addresses from them and judge origins by them.
+      // These headers would contradict Host, and some programs use them to build addresses and to check origins.
       delete headers['x-forwarded-host'];
       delete headers['x-forwarded-proto'];
       replaceOrigin(headers, 'origin', origin, inner);

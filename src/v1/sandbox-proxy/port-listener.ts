@@ -6,7 +6,7 @@ import { isWebSocket } from './sandbox-forwarder.js';
 
 /** Clients on this machine only. */
 const LOOPBACK = '127.0.0.1';
-/** Asks who holds a port. No agent server has such a path. */
+/** A request to this path asks who holds a port. No agent server has such a path. */
 const CHALLENGE_PATH = '/.well-known/slipway-port';
 const CHALLENGE = /^\/\.well-known\/slipway-port\?nonce=([0-9a-f]{32})$/;
 const CHALLENGE_TIMEOUT_MS = 2_000;
@@ -14,11 +14,11 @@ const PROOF_LENGTH = 64;
 
 interface ListenerOptions {
   port: number;
-  /** What handles requests and WebSockets. It has the time limits that apply here too. */
+  /** Handles the requests and WebSockets. Its time limits apply here too. */
   main: Server;
   /** Called with each connection. */
   onConnection: (socket: Socket) => void;
-  /** The current key of the sandbox; null: it has none any more. */
+  /** The current key of the sandbox; null when it no longer has one. */
   sessionKey: () => Promise<string | null>;
 }
 
@@ -29,10 +29,10 @@ export class PortListener {
     private readonly server: Server,
   ) {}
 
-  /** Null when somebody else listens there. */
+  /** Null when another process already listens on the port. */
   static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
     const server = createServer({
-      // As of the main server: a client that stalls is disconnected.
+      // The limits of the main server, so that a stalled client is disconnected.
       headersTimeout: main.headersTimeout,
       requestTimeout: main.requestTimeout,
       keepAliveTimeout: main.keepAliveTimeout,
@@ -60,7 +60,7 @@ export class PortListener {
     return (await promise) ? new PortListener(port, server) : null;
   }
 
-  /** Closes the port at once; resolves when the requests that are under way have ended. */
+  /** Closes the port at once; resolves when the requests under way have ended. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       this.server.close(() => resolve());
@@ -71,7 +71,7 @@ export class PortListener {
 }
 
 /**
- * Whether a process that knows the key of the sandbox holds its port: another replica of the service, and nobody else.
+ * Whether the process that holds the port knows the key of the sandbox, as only another replica of the service does.
  * The key itself is not sent.
  */
 export async function isHeldByReplica(port: number, sessionKey: string): Promise<boolean> {
@@ -81,7 +81,7 @@ export async function isHeldByReplica(port: number, sessionKey: string): Promise
   return given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));
 }
 
-/** What a holder of the key says of a port; the number is in it, so that nobody can have another port answer. */
+/** The proof for one port. It contains the port number, so that a challenge cannot be relayed to another port. */
 function proofOf(sessionKey: string, port: number, nonce: string): string {
   return createHmac('sha256', sessionKey).update(`slipway holds port ${port}: ${nonce}`).digest('hex');
 }
@@ -100,12 +100,12 @@ async function prove(
     });
     response.end(key === null ? '' : proofOf(key, port, nonce));
   } catch {
-    // The database does not answer; whoever asks will ask again.
+    // The database is unavailable; the other replica will ask again.
     response.writeHead(503).end();
   }
 }
 
-/** @returns what was answered, at most as long as a proof; the empty string when nothing was */
+/** @returns the response, at most as long as a proof; the empty string when there is none */
 async function askForProof(port: number, nonce: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const outgoing = get({
@@ -113,7 +113,7 @@ async function askForProof(port: number, nonce: string): Promise<string> {
     port,
     path: `${CHALLENGE_PATH}?nonce=${nonce}`,
     agent: false,
-    // Of the whole exchange: a stranger may send a byte now and then.
+    // Limits the whole exchange, because an unknown program may send one byte now and then.
     signal: AbortSignal.timeout(CHALLENGE_TIMEOUT_MS),
   });
   outgoing.on('error', () => resolve(''));

@@ -6,39 +6,45 @@ import { type HeaderRewrite, responseHeaders, responseStatus } from './forwarded
 
 type Library = typeof import('undici');
 
-/** Agent servers answer some requests only when the work is done: a large clone, a start. */
+/**
+ * Generous, because agent servers respond to some requests only when the work is done, such as a large clone or a
+ * start.
+ */
 export const RESPONSE_TIMEOUT_MS = 15 * 60_000;
-/** As many as one program may be asked at once: each that is closed is opened anew, with a look at the sandbox's row. */
+/**
+ * As many as the requests one program may have under way. Fewer would close connections only to open them again, each
+ * time with a read of the sandbox's row.
+ */
 export const MAX_IDLE = 256;
 const MAX_TEXT = 16_384;
 
 interface ExchangeOptions {
-  /** What requests name as their destination. */
+  /** The origin that requests name as their destination. */
   origin: string;
   open: () => Promise<Socket>;
-  /** How long a connection is kept that nobody uses. */
+  /** How long an idle connection is kept, in milliseconds. */
   idleMs: number;
 }
 
-/** A request that is nothing but its head. */
+/** A request without a body. */
 export interface HeadRequest {
   method: string;
   path: string;
-  /** Names and values in turns. */
+  /** Alternating names and values. */
   headers: string[];
 }
 
-/** The connection had carried a request before, and broke before there was a response: another one may do. */
+/** A reused connection broke before there was a response. The request may succeed over a new one. */
 export class ReusedConnectionError extends Error {
   constructor(cause: unknown) {
-    super('the connection broke before a response', { cause });
+    super('the reused connection broke before a response', { cause });
     this.name = 'ReusedConnectionError';
   }
 }
 
 /**
- * Sends requests without a body to one program, and its responses to their clients. `undici` does it with half of the
- * processor time that `node:http` takes, of which these requests, most of all by far, consist.
+ * Sends requests without a body to one program, and passes its responses on to their clients. These are by far the most
+ * requests, and their cost is almost all processor time, of which `undici` takes half as much as `node:http`.
  */
 export class SandboxExchanges {
   readonly #options: ExchangeOptions;
@@ -52,10 +58,11 @@ export class SandboxExchanges {
   /**
    * Resolves when the response has been passed on.
    *
-   * @throws Error when there is no response that can be passed on, or either end breaks off; ReusedConnectionError
+   * @throws ReusedConnectionError when a reused connection broke before the response; Error when there is no response that
+   *   can be passed on, or either end breaks off
    */
   async send(request: HeadRequest, response: ServerResponse, rewrite: HeaderRewrite): Promise<void> {
-    // Loaded with the first request, so that the service starts without it.
+    // Loaded with the first request, so that the service starts faster.
     this.#library ??= await import('undici');
     const kept = this.#idle.pop();
     const client = kept ?? this.#connect(this.#library);
@@ -70,7 +77,7 @@ export class SandboxExchanges {
     }
   }
 
-  /** Closes what nobody uses; requests that are under way go on. */
+  /** Closes idle connections; requests under way go on. */
   closeIdle(): void {
     this.#idle.splice(0).forEach((client) => client.destroy(() => undefined));
   }
@@ -112,7 +119,7 @@ export class SandboxExchanges {
   }
 }
 
-/** Passes a response on as it arrives, no faster than the client takes it. */
+/** Passes a response on as it arrives, no faster than the client reads it. */
 class ResponseRelay implements Dispatcher.DispatchHandler {
   readonly done: Promise<void>;
   readonly #response: ServerResponse;
@@ -143,7 +150,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** What it throws, undici hands to `onResponseError`. */
+  /** When this method throws, undici passes the error to `onResponseError`. */
   onResponseStart(
     _controller: Dispatcher.DispatchController,
     status: number,
@@ -151,7 +158,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   ): void {
     this.hasBegun = true;
     if (status >= 100 && status < 200) {
-      // Interim.
+      // Interim responses are not forwarded.
       return;
     }
     const forwarded = responseHeaders(headers, this.#rewrite);
@@ -166,7 +173,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (chunk.length === this.#length) {
       this.#isWhole = true;
-      // As text it goes out together with the headers, in one write instead of a gathered one of twice the cost.
+      // As a string, the body is sent together with the headers in one write, at half the cost of a gathered write.
       this.#response.end(chunk.length > MAX_TEXT ? chunk : chunk.toString('latin1'), 'latin1');
     } else if (!this.#response.write(chunk)) {
       controller.pause();

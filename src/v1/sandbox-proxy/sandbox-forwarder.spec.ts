@@ -145,7 +145,7 @@ describe.each([
     expect(text).not.toContain('103');
   });
 
-  it('takes no more from a program than its client takes', async () => {
+  it('reads from a program no faster than the client reads', async () => {
     const size = 24_000_000;
     const all = Buffer.alloc(size, 'x');
     await startProgram((socket) => {
@@ -156,7 +156,7 @@ describe.each([
     let length = 0;
     client.write(get());
     await once(client, 'readable');
-    // What the sockets in between hold is far less than the rest.
+    // The sockets in between buffer far less than half of it.
     await until(() => (programs[0]?.bytesWritten ?? 0) > 0);
     expect(programs[0]?.writableLength).toBeGreaterThan(size / 2);
     client.on('data', (chunk: Buffer) => (length += chunk.length));
@@ -164,7 +164,7 @@ describe.each([
     expect(length).toBeGreaterThan(size);
   });
 
-  it('asks once more, and no oftener, where a kept connection ends with the next request', async () => {
+  it('repeats a request once when a kept connection breaks as it is sent', async () => {
     await startProgram((socket, text) => {
       if (text.match(/GET/g)?.length === 2) {
         socket.destroy();
@@ -178,7 +178,7 @@ describe.each([
     expect(received).toHaveLength(2);
   });
 
-  it('breaks a response off that the program breaks off', async () => {
+  it('breaks off a response that the program breaks off', async () => {
     await startProgram((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
     const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
     await expect(answer.text()).rejects.toThrow('terminated');
@@ -240,7 +240,7 @@ describe.each([
     expect(received).toHaveLength(1);
   });
 
-  it('lets one program hold no more than its share of connections', async () => {
+  it('limits the requests under way to one program', async () => {
     await startProgram(() => undefined);
     const waiting = Array.from({ length: 256 }, () => {
       const socket = connect(portOf(service), '127.0.0.1');
@@ -259,7 +259,7 @@ describe.each([
     await until(() => received.length === 257);
   });
 
-  it('opens no connection anew for the next of many requests that come and are answered at once', async () => {
+  it('reuses the connections of many concurrent requests for the next ones', async () => {
     const open: Socket[] = [];
     const atOnce = 100;
     await startProgram((socket) => {
@@ -276,7 +276,7 @@ describe.each([
     expect(programs.length).toBe(isShared ? atOnce : 3 * atOnce);
   });
 
-  it('keeps places for the owner, however many come without a key', async () => {
+  it('has room for the owner, however many requests come without a key', async () => {
     await startProgram(() => undefined);
     proxied = { ...proxied, isProven: false };
     const waiting = Array.from({ length: 64 }, () => {
@@ -293,7 +293,7 @@ describe.each([
     waiting.forEach((socket) => socket.destroy());
   });
 
-  it('adds the client to what earlier proxies said', async () => {
+  it('adds the client to the headers of earlier proxies', async () => {
     await startProgram((socket) => socket.end(OK));
     await raw(
       'GET /a/../%2F\\[?x HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n',
@@ -352,7 +352,7 @@ describe.each([
       expect(await raw(`${handshake}early`)).toMatch(/\r\n\r\nfirstlast$/);
     });
 
-    it('adds nothing to a connection that breaks', async () => {
+    it('sends nothing more to a client when the connection to the program breaks', async () => {
       await startProgram((socket) => {
         socket.write(`${SWITCHING}\r\nfirst`, () => socket.resetAndDestroy());
       });
@@ -390,7 +390,7 @@ describe.each([
       client.destroy();
     });
 
-    it('opens no more when the service stops', async () => {
+    it('refuses new ones when the service stops', async () => {
       await startProgram((socket) => socket.write(`${SWITCHING}\r\n`));
       const underWay = connect(portOf(service), '127.0.0.1');
       underWay.write(handshake);

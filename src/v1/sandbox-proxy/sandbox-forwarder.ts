@@ -30,21 +30,21 @@ import {
 import { JoinedSocket, type SocketEnd } from './joined-socket.js';
 import { RESPONSE_TIMEOUT_MS, ReusedConnectionError, type SandboxExchanges } from './sandbox-exchanges.js';
 
-/** Also bounds how late a client that left is noticed: its socket is not read during the handshake. */
+/** Also bounds how long a client's disconnect goes unnoticed, because its socket is not read during the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
 const REFUSED_LINGER_MS = 1_000;
-/** Requests and WebSockets to one program at the same time: each has two connections, which nobody else can use. */
+/** Limit of concurrent requests and WebSockets to one program, because each takes up two connections. */
 const MAX_PER_PROGRAM = 256;
-/** Of these, those of callers who have not shown a key: they cannot keep the owner out. */
+/** Limit for callers who have not shown a key, counted separately so that they cannot keep the owner out. */
 const MAX_UNPROVEN = 64;
 /** Requests that may be sent twice. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 /** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
-  /** Where the program is reached: `http://host:port` or `unix:/absolute/path`. */
+  /** Address of the program: `http://host:port` or `unix:/absolute/path`. */
   target: string;
-  /** Connections that requests of proven callers share; without them each request has its own. */
+  /** Connections that requests of proven callers share; without it, each request opens its own. */
   connections?: SandboxConnections;
   /** Path and query as the program gets them. */
   path: string;
@@ -56,13 +56,13 @@ export interface ProxiedRequest {
   isProven: boolean;
   /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
-  /** Sent in place of the request's own method and body, which has been read. */
+  /** Sent in place of the request's own method and body; that body has already been read. */
   inner?: { method: string; body: string };
 }
 
 interface ProgramResponse {
   response: IncomingMessage;
-  /** Set when it switched protocols. */
+  /** Set when the program switched protocols. */
   program: SocketEnd | null;
 }
 
@@ -83,7 +83,7 @@ export class SandboxForwarder {
   }
 
   /**
-   * Resolves when the response has been sent, or broken off at either end.
+   * Resolves when the response has been sent, or when either end has broken it off.
    *
    * @throws DomainError bad_gateway when there is no response that can be forwarded; rate_limited when too many requests
    *   to the program are under way
@@ -94,14 +94,14 @@ export class SandboxForwarder {
     proxied: ProxiedRequest,
   ): Promise<void> {
     if (response.destroyed) {
-      // The client has left; nothing would end an outgoing request.
+      // The client has left, so nothing would ever end an outgoing request.
       return;
     }
     if (!this.#begin(proxied, response)) {
       throw new DomainError(
         'rate_limited',
         'rate_limited',
-        `${placesOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
+        `${limitOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
         { retryAfterSeconds: 1 },
       );
     }
@@ -115,7 +115,7 @@ export class SandboxForwarder {
       }
     } catch (cause) {
       if (response.headersSent) {
-        // Half a response must not look complete.
+        // A partial response must not look complete.
         response.destroy();
       } else if (!response.destroyed) {
         throw new DomainError('bad_gateway', 'upstream_error', this.#unreachable, { cause });
@@ -123,7 +123,7 @@ export class SandboxForwarder {
     }
   }
 
-  /** Forwards a WebSocket; where that is not possible, closes the socket, with a status if it can. */
+  /** Forwards a WebSocket. If that fails, closes the socket, with a status while one can still be sent. */
   async forwardUpgrade(
     request: IncomingMessage,
     socket: Socket,
@@ -172,20 +172,20 @@ export class SandboxForwarder {
   }
 
   /**
-   * Closes all WebSockets in a way that makes clients connect again: an open one would keep the HTTP server from stopping.
-   * Resolves when they are closed; a client or a program that does not go along is disconnected.
+   * Closes all WebSockets in a way that makes clients connect again, because an open one would keep the HTTP server from
+   * stopping. Resolves when they are closed; an end that does not close in time is disconnected.
    */
   async closeSockets(): Promise<void> {
     this.#isStopping = true;
     await Promise.all([...this.#joined].map((joined) => joined.closeForRestart()));
   }
 
-  /** Counts a request to a program until the client's end closes; false when there are too many. */
+  /** Counts a request to a program as under way until the client's end closes; false when too many are. */
   #begin({ target, isProven }: ProxiedRequest, client: Writable): boolean {
-    // An address has no spaces.
+    // The two keys cannot collide, because an address has no spaces.
     const callers = isProven ? target : `${target} unproven`;
     const count = this.#underWay.get(callers) ?? 0;
-    if (count >= placesOf({ isProven })) {
+    if (count >= limitOf({ isProven })) {
       return false;
     }
     this.#underWay.set(callers, count + 1);
@@ -212,11 +212,11 @@ export class SandboxForwarder {
   }
 }
 
-function placesOf({ isProven }: Pick<ProxiedRequest, 'isProven'>): number {
+function limitOf({ isProven }: Pick<ProxiedRequest, 'isProven'>): number {
   return isProven ? MAX_PER_PROGRAM : MAX_UNPROVEN;
 }
 
-/** Whether a client asks for a WebSocket, and not for another protocol. */
+/** Whether a client asks for a WebSocket rather than another protocol. */
 export function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
@@ -228,12 +228,12 @@ export function refuseUpgrade(socket: Socket, status: string): void {
     return;
   }
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  // The HTTP server has let go of the socket, and the end of a socket goes unnoticed unless it is read.
+  // The HTTP server no longer reads the socket, and without reading, its end would go unnoticed.
   socket.resume();
   socket.setTimeout(REFUSED_LINGER_MS, () => socket.destroy());
 }
 
-/** A request that is nothing but its head, over a connection that is shared. */
+/** Forwards a request without a body over a shared connection. */
 async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
@@ -242,7 +242,7 @@ async function exchange(
 ): Promise<void> {
   const { method = '' } = request;
   const headers = { ...endToEndHeaders(request.headers), ...forwardedHeaders(request) };
-  // The exchanges know their destination.
+  // The exchanges set it to their own destination.
   delete headers['host'];
   proxied.rewriteRequestHeaders(headers);
   try {
@@ -253,7 +253,7 @@ async function exchange(
     if (!isRepeatable || response.destroyed) {
       throw error;
     }
-    // The program closed the connection just as the request was sent.
+    // The program closed the idle connection just as the request was sent.
     await forwardStream(request, response, { ...proxied, isProven: false }, {});
   }
 }
@@ -276,7 +276,7 @@ async function forwardStream(
     const { response: incoming, program } = await responseOf(outgoing);
     if (program) {
       program.socket.destroy();
-      throw new Error('it switched protocols without being asked');
+      throw new Error('the program switched protocols without being asked');
     }
     response.writeHead(
       responseStatus(incoming.statusCode),
@@ -290,7 +290,7 @@ async function forwardStream(
   } finally {
     response.off('close', end);
     outgoing.destroy();
-    // Drains what the program did not read, which precedes the next request on this connection.
+    // Drains the rest of the body that the program did not read; the next request on this connection follows it.
     request.unpipe(outgoing);
     request.resume();
   }
@@ -324,9 +324,9 @@ function openRequest(
 }
 
 /**
- * Callers without the key share no connection: a program that takes the end of a request for somewhere else than we do
- * would read what a stranger sent as the beginning of the owner's next request. Nor do requests to other programs: after
- * a restart, a connection that was kept may belong to another one.
+ * Callers without the key share no connection: if a program disagrees with us about where a request ends, it could read
+ * an attacker's bytes as the beginning of the owner's next request. Requests to other programs than agent servers share
+ * none either: after a restart, a kept connection may belong to another program.
  */
 function connectionOf({ connections, isProven }: ProxiedRequest, address: SandboxAddress): RequestOptions {
   if (connections === undefined) {
@@ -351,7 +351,8 @@ async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
 }
 
 /**
- * Sends the body of a response. (`pipeline` of Node makes an exception for each, which costs more than all else here.)
+ * Sends the body of a response. (Node's `pipeline` creates an error for each call, which costs more than everything else
+ * here.)
  *
  * @throws Error when either end breaks off
  */

@@ -26,17 +26,17 @@ const STATUS_LINES = new Map([
 /** A request that may access a port. */
 interface AuthorizedRequest {
   sandbox: RunningSandbox;
-  /** Where the service reaches the port. */
+  /** Address at which the service reaches the port. */
   target: string;
-  /** Where clients reach it. */
+  /** Origin at which clients reach it. */
   origin: string;
   portRequest: PortRequest;
 }
 
 /**
  * Forwards requests and WebSockets to programs that agents started in their sandboxes. Each port has a host name of its
- * own, so that a browser sees an origin of its own that shares nothing with the service. Those programs ask nobody for a
- * key, so the proxy does.
+ * own, so that browsers see a separate origin that shares nothing with the service. Those programs do not ask for a key,
+ * so the proxy does.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
@@ -51,7 +51,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly agentServers: AgentServerAddresses,
   ) {}
 
-  /** What responds to a request for a port; null: it is for the service itself. */
+  /** The handler of a request for a port; null when it is not for a port of a sandbox. */
   handlerOf(request: IncomingMessage): ((request: Request, response: Response) => Promise<void>) | null {
     return this.isFor(request) ? async (same, response) => await this.forward(same, response) : null;
   }
@@ -61,7 +61,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
   }
 
-  /** Forwards a WebSocket; refuses it without the key. */
+  /** Forwards a WebSocket, or refuses it when access is denied. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     try {
       const { portRequest, target, origin, sandbox } = await this.authorize(request);
@@ -126,7 +126,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   }
 }
 
-/** Redirects to the address without the token, which the browser has as a cookie from then on. */
+/** Redirects to the address without the token; from then on, the browser sends the token as a cookie. */
 function redirectWithCookie(response: Response, { sandbox, origin, portRequest }: AuthorizedRequest): void {
   response.setHeader('Set-Cookie', portCookie(portToken(sandbox.sessionKey), isSecure(origin)));
   response.setHeader('Cache-Control', 'no-store');

@@ -6,7 +6,7 @@ import { AgentServerProxy } from './agent-server.proxy.js';
 import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 
-/** Routes WebSockets to the proxies: all are for sandboxes, the service itself has none. */
+/** Routes WebSockets to the proxies. All are for sandboxes; the service itself has none. */
 @Injectable()
 export class WebSocketRouter {
   private readonly logger = new Logger(WebSocketRouter.name);
@@ -21,7 +21,7 @@ export class WebSocketRouter {
     // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 refuses them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      // Without a listener, an error of a client that left would end the process.
+      // Without a listener, the socket error of a client that has left would end the process.
       socket.on('error', () => socket.destroy());
       if (!hosts.accepts(request)) {
         refuseUpgrade(socket, '421 Misdirected Request');
