@@ -68,7 +68,7 @@ export class RepositoryListsController {
   }
 }
 
-/** Tells in a header how old the list is, as for suggested tasks. */
+/** Sets the header that says how old the list is, as suggested tasks do. */
 function withStatus<T>(response: Response, listing: ProviderListing<T>): ProviderListing<T> {
   const { provider, read } = listing;
   const { stale, age, value } = read;

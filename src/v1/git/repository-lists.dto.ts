@@ -227,7 +227,7 @@ export function toListRange(
   return { position: POSITION.test(cursor) ? Number(cursor) : 1, limit: limit ?? usual };
 }
 
-/** A page of an answer, from a part of a provider's list. */
+/** A page of a response, from one part of a provider's list. */
 export function toListPage<Found, Dto>(
   { provider, read }: ProviderListing<Found>,
   toDto: (found: Found, provider: ProviderType) => Dto,
@@ -239,7 +239,7 @@ export function toListPage<Found, Dto>(
   };
 }
 
-/** @param link what names the next page in the older routes */
+/** @param link names the next page; only the older routes set it */
 export function toRepositoryDto(
   found: FoundRepository,
   provider: ProviderType,

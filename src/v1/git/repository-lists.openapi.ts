@@ -5,7 +5,7 @@ import { PROVIDER_TYPES } from '../../git-providers/git-provider.js';
 import { PROVIDER_STATUS_HEADER } from '../../suggested-tasks/suggested-tasks.openapi.js';
 import { BranchPageDto, InstallationPageDto, RepositoryPageDto } from './repository-lists.dto.js';
 
-/** What a client meets that asks a git provider for a list, by any route. */
+/** Problems that any route which lists something of a git provider may return. */
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
   {
     status: 401,

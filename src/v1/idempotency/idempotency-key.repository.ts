@@ -24,7 +24,7 @@ export class IdempotencyKey {
   @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'idempotency_keys_user_id_fkey' })
   user?: User;
 
-  /** The route: two routes may be called with the same key. */
+  /** The route, because two routes may be called with the same key. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'idempotency_keys_pkey' })
   scope: string;
 
@@ -49,7 +49,7 @@ const REMOVE_BEYOND = `
   DELETE FROM idempotency_keys WHERE user_id = $1 AND (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE user_id = $1 ORDER BY created_at DESC OFFSET $2)`;
 
-/** Nobody waits long for a row that a batch has locked. */
+/** Small enough that no request waits long for a row that a batch has locked. */
 const REMOVE_BATCH = 5_000;
 
 const REMOVE_CREATED_BEFORE = `
@@ -74,7 +74,7 @@ export class IdempotencyKeyRepository {
     await manager.upsert(IdempotencyKey, row, ['userId', 'scope', 'key']);
   }
 
-  /** Removes what a user has beyond the newest keys. */
+  /** Removes all keys of a user except the newest. */
   async removeAllBut(manager: EntityManager, userId: string, newest: number): Promise<void> {
     await manager.query(REMOVE_BEYOND, [userId, newest]);
   }

@@ -10,7 +10,7 @@ import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 /** How long a key stands for its request. */
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const PURGE_MS = 3_600_000;
-/** Of one user: a repetition comes soon, so that older ones have done their work. */
+/** Limit for each user. Repetitions arrive soon after their request, so older keys are no longer needed. */
 const MAX_KEYS = 1_000;
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -18,11 +18,11 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 /** The resource of a request. */
 interface IdempotentOutcome {
   resourceId: string;
-  /** An earlier request with the same key created it. */
+  /** Whether an earlier request with the same key created it. */
   repeated: boolean;
 }
 
-/** Makes sure that a request which is sent twice under one `Idempotency-Key` creates one resource. */
+/** Makes sure that a request which is sent twice with the same `Idempotency-Key` creates one resource. */
 @Injectable()
 export class IdempotencyService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(IdempotencyService.name);
@@ -48,11 +48,12 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
   }
 
   /**
-   * Creates the resource, unless a request of the last 24 hours created it under this key. Of one user, the newest thousand
-   * keys are known.
+   * Creates the resource, unless a request of the last 24 hours created it under this key. Only the newest thousand keys
+   * of each user are kept.
    *
-   * @param manager the transaction that the resource is created in; requests of one user take turns in it
-   * @param scope the route: two routes may be called with the same key
+   * @param manager the transaction that creates the resource; it locks the user, so that requests of one user wait for
+   *   each other
+   * @param scope the route, because two routes may be called with the same key
    * @param key the header's value as `idempotencyKey` returned it; null: the request is not idempotent
    * @param requestHash SHA-256 of what the request asks for
    * @param create creates the resource in the transaction and returns its id

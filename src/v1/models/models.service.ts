@@ -19,7 +19,7 @@ const DEFAULT_LIMIT = 50;
 /** The content of a page id: how many entries come before the page. */
 const OFFSET = /^\d{1,6}$/;
 
-/** Searches what models users may choose, and whose. */
+/** Searches the models that users may choose, and their providers. */
 @Injectable()
 export class ModelsService {
   constructor(private readonly catalogue: ModelCatalogue) {}

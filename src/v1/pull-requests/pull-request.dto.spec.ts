@@ -7,6 +7,6 @@ it.each([
   ['a'.repeat(251), 'Expected the name of a branch, of 1 to 250 characters.'],
   ['--force', 'Expected the name of a branch such as fix/parser.'],
   ['a\n', 'Expected the name of a branch such as fix/parser.'],
-])('a branch named %j: %s', (name, expected) => {
+])('checks a branch named %j: %s', (name, expected) => {
   expect(branchNameProblem(name)).toBe(expected);
 });

@@ -73,7 +73,7 @@ export class OpenedPullRequestDto implements OpenedChangeRequest {
   url: string;
 }
 
-/** Says what is wrong with the name of a branch; null when nothing is. */
+/** Says what is wrong with the name of a branch; null when it is valid. */
 export function branchNameProblem(name: string): string | null {
   if (name === '' || name.length > MAX_BRANCH_LENGTH) {
     return `Expected the name of a branch, of 1 to ${MAX_BRANCH_LENGTH} characters.`;

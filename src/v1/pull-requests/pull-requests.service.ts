@@ -21,10 +21,10 @@ export class PullRequestsService {
 
   /**
    * Opens a pull request in the repository of a conversation, with the token of its user, and adds it to the
-   * conversation. The user's webhook endpoints are told.
+   * conversation. Notifies the user's webhook endpoints.
    *
    * @throws DomainError not_found for a conversation that is not the sandbox's, conflict when it has no repository, and
-   *   as `RepositoryAccessService.openChangeRequest` does
+   *   what `RepositoryAccessService.openChangeRequest` throws
    */
   async open(sandbox: SandboxKeyHolder, request: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id } = request;

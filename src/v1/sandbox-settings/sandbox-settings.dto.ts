@@ -41,7 +41,7 @@ class SandboxSecretDto implements AgentSecretDescription {
   description: string | null;
 }
 
-/** Response of `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`, which never has a value. */
+/** Response of `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`; it never contains values. */
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
   @ApiProperty({ type: [SandboxSecretDto] })

@@ -9,7 +9,7 @@ import { StartTaskRepository } from '../app-conversations/start-task.repository.
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
 import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
-/** Reads a user's settings and secrets for what runs in the user's sandboxes. */
+/** Reads a user's settings and secrets for programs in the user's sandboxes. */
 @Injectable()
 export class SandboxSettingsService {
   constructor(
@@ -29,7 +29,8 @@ export class SandboxSettingsService {
    * The user's settings with all secrets in clear.
    *
    * @param sandboxKey the header `X-Session-API-Key`
-   * @throws DomainError unauthorized unless it is the key of a running sandbox, forbidden when that is another user's
+   * @throws DomainError unauthorized unless it is the key of a running sandbox, forbidden when the sandbox is another
+   *   user's
    */
   async userInfoInClear(userId: string, sandboxKey: string | undefined): Promise<UserInfoDto> {
     const sandbox = sandboxKey === undefined ? null : await this.sandboxKeys.find(sandboxKey);
@@ -48,8 +49,8 @@ export class SandboxSettingsService {
   }
 
   /**
-   * The secrets of a sandbox's user, without their values and ordered by name. Where each conversation was started with
-   * a list of names (`secret_names`), these and no others.
+   * The secrets of a sandbox's user, without their values and ordered by name. If every conversation of the sandbox was
+   * started with a list of names (`secret_names`), only those.
    *
    * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key belongs to another sandbox
    */

@@ -5,7 +5,7 @@ import { parseSandboxSpecs } from './parse-sandbox-specs.js';
 const NOW = new Date('2026-11-21T09:30:00Z');
 
 describe('parseSandboxSpecs', () => {
-  it('reads an entry with everything in it', () => {
+  it('reads an entry that sets every member', () => {
     const file = JSON.stringify([
       {
         id: 'stock',
@@ -44,7 +44,7 @@ describe('parseSandboxSpecs', () => {
   });
 
   it.each([
-    ['nothing said', '- id: a', { kind: 'native', image: null }],
+    ['an entry without one', '- id: a', { kind: 'native', image: null }],
     [
       'our agent server in an image',
       '- { id: a, image: i:1, agent_server: slipway }',
@@ -60,7 +60,7 @@ describe('parseSandboxSpecs', () => {
       '- { id: a, command: [p, -m, s] }',
       { kind: 'command', command: 'p', args: ['-m', 's'] },
     ],
-  ])('understands the program: %s', (_, file, program) => {
+  ])('reads the program: %s', (_, file, program) => {
     expect(parseSandboxSpecs(file, NOW)[0]?.program).toEqual(program);
   });
 
@@ -96,9 +96,9 @@ describe('parseSandboxSpecs', () => {
   });
 
   it.each([
-    ['nothing said', '- id: a', { WORKER_1: 8011, WORKER_2: 8012 }],
-    ['none', '- { id: a, ports: {} }', {}],
-  ])('knows the ports: %s', (_, file, ports) => {
+    ['an entry without ports', '- id: a', { WORKER_1: 8011, WORKER_2: 8012 }],
+    ['an empty list of ports', '- { id: a, ports: {} }', {}],
+  ])('reads the ports: %s', (_, file, ports) => {
     expect(parseSandboxSpecs(file, NOW)[0]?.ports).toEqual(ports);
   });
 

@@ -12,16 +12,19 @@ import {
 const DEFAULT_START_TIMEOUT_SECONDS = 120;
 const MAX_START_TIMEOUT_SECONDS = 3600;
 const MIN_MEMORY_MB = 64;
-/** As Kubernetes writes it. */
+/** A quantity in the notation of Kubernetes. */
 const VOLUME_SIZE = /^[1-9]\d{0,8}(?:Mi|Gi|Ti|M|G|T)$/;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const OBJECT_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
 
-/** Becomes a variable and part of a host name. The number at the end keeps it apart from variables that exist. */
+/**
+ * A port's name becomes an environment variable and part of a host name. The final number avoids clashes with existing
+ * variables.
+ */
 const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
 const MIN_PORT = 1024;
 const MAX_PORTS = 10;
-/** Where agent servers listen in containers. */
+/** The port on which agent servers listen in containers. */
 const AGENT_PORT = 8000;
 
 const text = z.string().min(1).max(1000);
@@ -100,7 +103,7 @@ export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const where = issue && issue.path.length > 0 ? `${z.core.toDotPath(issue.path)}: ` : '';
-    // The issue of a key is nested in that of its object.
+    // Zod nests the issue of a key inside the issue of its object.
     const message = issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
     throw new TypeError(`${where}${message ?? 'is not a list of specifications'}`);
   }

@@ -12,7 +12,7 @@ export type SandboxSpecProgram =
 export interface SandboxSpec {
   id: string;
   program: SandboxSpecProgram;
-  /** Shown to every user: never a secret. */
+  /** Shown to every user, so it must not hold secrets. */
   env: Record<string, string>;
   /** Where conversations work inside the sandbox. */
   workingDir: string;
@@ -23,28 +23,28 @@ export interface SandboxSpec {
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
-  /** What holds for pods of a cluster only. Null members: the backend's default. */
+  /** Applies only to pods in a cluster. A null member means the backend's default. */
   pod: { volumeSize: string | null; storageClass: string | null; serviceAccount: string | null } | null;
-  /** Ports for what agents start themselves, by name. The name is also that of the variable with the number. */
+  /** Ports for programs that agents start, by name. The sandbox gets each number in a variable of the same name. */
   ports: Readonly<Record<string, number>>;
   createdAt: Date;
 }
 
-/** What clients of OpenHands assume. Each backend keeps it where it can. */
+/** The folder that clients of OpenHands assume. Each backend provides it where it can. */
 export const DEFAULT_WORKING_DIR = '/workspace/project';
 /** For specifications that list no ports; the names and numbers are those of OpenHands. */
 export const DEFAULT_PORTS: Readonly<Record<string, number>> = { WORKER_1: 8011, WORKER_2: 8012 };
 
 /** The specifications of this installation, in the operator's order. */
 export class SandboxSpecs {
-  /** For a sandbox whose request names no specification: the first of the list. */
+  /** The first of the list, used when a request for a sandbox names no specification. */
   readonly default: SandboxSpec;
 
   /** @throws RangeError when the list is empty */
   constructor(private readonly specs: readonly SandboxSpec[]) {
     const [first] = specs;
     if (!first) {
-      throw new RangeError('there has to be a sandbox specification');
+      throw new RangeError('expected at least one sandbox specification');
     }
     this.default = first;
   }
@@ -75,7 +75,7 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   }
 }
 
-/** The list without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
+/** The list used when `SANDBOX_SPECS_FILE` is not set: our own agent server, which every backend can run. */
 export function builtInSpecs(now: Date): SandboxSpec[] {
   return [
     {

@@ -50,7 +50,7 @@ export class SecretsV1Controller {
     return { message: 'Secret created successfully' };
   }
 
-  // Before the routes with a name: it would be one.
+  // Declared before the routes with a name, which would match it too.
   @Post('git-providers')
   @HttpCode(200)
   @StoreGitProvidersOperation()

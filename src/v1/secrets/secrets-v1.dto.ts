@@ -35,7 +35,7 @@ class SecretWithoutValueDto implements SecretDescription {
   description: string | null;
 }
 
-/** Response of `GET /api/v1/secrets/search`: never a value. */
+/** Response of `GET /api/v1/secrets/search`; it never contains values. */
 @ApiSchema({ name: 'CustomSecretPage' })
 export class SecretPageDto {
   @ApiProperty({ type: [SecretWithoutValueDto] })

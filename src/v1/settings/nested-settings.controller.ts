@@ -16,7 +16,7 @@ import {
 import { NestedSettingsService } from './nested-settings.service.js';
 import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './settings-schema.js';
 
-/** The settings as newer clients have them; `/api/settings` shows the same rows. */
+/** The settings in the form that newer clients use; `/api/settings` shows the same rows. */
 @ApiTags('Settings')
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/settings')

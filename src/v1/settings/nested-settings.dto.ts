@@ -28,8 +28,8 @@ function AnyObject(description: string, example: object): PropertyDecorator {
 }
 
 /**
- * Body of `POST /api/v1/settings`: two diffs of what is nested, and members beside them. Those of the flat settings are
- * taken too; others are preferences of user interfaces, which are kept and shown.
+ * Body of `POST /api/v1/settings`: two diffs of the nested settings, and other members. Members of the flat settings are
+ * accepted too; the rest are preferences of user interfaces, which are stored and shown.
  */
 @ApiSchema({ name: 'NestedSettings' })
 export class NestedSettingsDto extends SettingsDto {
@@ -43,7 +43,7 @@ export class NestedSettingsDto extends SettingsDto {
   conversation_settings_diff?: JsonObject;
 }
 
-/** Preferences that are always shown, and what they are for a user who never set them. */
+/** Preferences that are always shown, with their values for a user who never set them. */
 const APP_DEFAULTS = {
   user_version: null,
   disabled_skills: null,
@@ -54,7 +54,7 @@ const APP_DEFAULTS = {
   registered_marketplaces: [],
 } as const;
 
-/** Members of a response that mean nothing in a request. */
+/** Members of a response that are ignored in a request. */
 const ECHOES: ReadonlySet<string> = new Set([
   'llm_profiles',
   'active_agent_profile_id',
@@ -66,10 +66,10 @@ const ECHOES: ReadonlySet<string> = new Set([
   'sandbox_api_key_set',
 ]);
 
-/** The legacy names of the diffs, which are refused lest somebody's whole settings replace what is stored. */
+/** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
 export const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
 
-/** The members of a body that are preferences: neither of the flat settings, nor of a response. */
+/** The members of a body that are preferences: those that belong neither to the flat settings nor to a response. */
 export function preferencesOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
   return Object.fromEntries(
     Object.entries(body).filter(
@@ -120,7 +120,7 @@ export class ShownNestedSettingsDto {
   [preference: string]: unknown;
 }
 
-/** Members of the flat settings that stand nested here. */
+/** Members of the flat settings that are nested here. */
 const NESTED: ReadonlySet<string> = new Set([
   'agent',
   'max_iterations',

@@ -39,7 +39,9 @@ export class NestedSettingsService {
     private readonly addresses: OutboundAddresses,
   ) {}
 
-  /** The defaults before anything was stored: newer clients take a 404 for an error, and show forms over it. */
+  /**
+   * Returns the defaults when nothing is stored: newer clients treat a 404 as an error, and show it behind their forms.
+   */
   async find(userId: string): Promise<NestedSettings> {
     const [{ row, keys, details }, mcpConfig, profiles] = await Promise.all([
       this.repository.loadShownWithKeys(userId),
@@ -59,7 +61,7 @@ export class NestedSettingsService {
   /**
    * Merges a request into what is stored; all of it or nothing.
    *
-   * @param body the request before its known members were taken out
+   * @param body the request as it was sent, unknown members included
    * @throws InvalidInputError, and what `SettingsService.store` throws
    */
   async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<ProviderTokenWarning[]> {

@@ -89,7 +89,10 @@ export class ProfilesController {
   }
 }
 
-/** The stored models once more, where web applications for organizations look for them; documented at their own address. */
+/**
+ * The same routes at the address where web applications for organizations look for them; documented only at the other
+ * one.
+ */
 @ApiExcludeController()
 @UseGuards(OwnOrganizationGuard)
 @Controller('api/organizations/:organization_id/profiles')

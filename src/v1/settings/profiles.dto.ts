@@ -8,7 +8,7 @@ import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
 import { fieldSchema, LLM_ECHOES, LLM_FIELDS } from '../../settings/setting-fields.js';
 import { masked, shownLlm } from '../../settings/nested-settings.js';
 
-/** Names of profiles stand in addresses. */
+/** Profile names are part of URLs. */
 const PROFILE_NAME = {
   regex: /^[A-Za-z0-9._-]{1,64}$/,
   expected: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
@@ -32,7 +32,7 @@ export class RenameProfileDto {
   new_name: string;
 }
 
-/** Members of `llm`: those of the settings, and what a shown profile has besides, which means nothing. */
+/** Members of `llm`: those of the settings, and further members of a shown profile, which are accepted and ignored. */
 const LLM_PROPERTIES = {
   ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
   model: { type: 'string' as const, pattern: String.raw`\S`, description: 'Model of new conversations.' },

@@ -19,7 +19,10 @@ import { SettingsRepository } from '../../settings/settings.repository.js';
 import { settingsNotFound } from '../../settings/settings.service.js';
 import { type SaveProfileDto, textOf } from './profiles.dto.js';
 
-/** The settings' model with its key and all its parameters, in the form of a profile; members without a value are absent. */
+/**
+ * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
+ * absent.
+ */
 export function settingsLlm(
   { llm_model: model, llm_base_url: baseUrl }: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
   { llm_api_key: apiKey }: Pick<SettingsKeys, 'llm_api_key'>,
@@ -42,8 +45,8 @@ export function withoutBlanks(config: JsonObject): JsonObject {
 }
 
 /**
- * The name of the profile that the settings follow. It is compared, not remembered: whoever changes the model in the
- * settings has left the profile, through whichever address.
+ * The name of the profile that the settings follow. The stored mark is not enough, so the values are compared too: a user
+ * who changes the model through any route no longer follows the profile.
  */
 export function activeProfile(
   profiles: readonly ClearLlmProfile[],
@@ -56,12 +59,12 @@ export function activeProfile(
     return null;
   }
   const current = settingsLlm(row, keys, details);
-  // A profile without a key is used with that of the settings.
+  // A profile without a key is used with the key of the settings.
   const compared = 'api_key' in marked.config ? current : without(current, ['api_key']);
   return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
 }
 
-/** Of one user. */
+/** Limit for each user. */
 const MAX_PROFILES = 100;
 const MAX_PROFILE_BYTES = 16 * 1024;
 
@@ -94,7 +97,7 @@ export class ProfilesService {
   /**
    * Stores a profile, or replaces the one of that name.
    *
-   * @throws InvalidInputError for members that do not suit, DomainError conflict beyond the most profiles of a user
+   * @throws InvalidInputError for invalid members; DomainError conflict when the user has the maximum number of profiles
    */
   async save(userId: string, name: string, request: SaveProfileDto): Promise<void> {
     await this.settings.transaction(userId, async (manager) => {
@@ -115,7 +118,9 @@ export class ProfilesService {
     });
   }
 
-  /** Does nothing for an unknown name. The settings follow the oldest that is left, if they followed the removed one. */
+  /**
+   * Does nothing for an unknown name. If the settings followed the removed profile, they follow the oldest other one.
+   */
   async remove(userId: string, name: string): Promise<void> {
     await this.settings.transaction(userId, async (manager) => {
       const profiles = await this.profiles.list(userId, manager);
@@ -180,7 +185,7 @@ export class ProfilesService {
       ['llm_base_url', baseUrl],
     ]);
     if (apiKey !== null || !isSameServer) {
-      // A key is not sent to another server than the one it was given for.
+      // A key must not be sent to any server but the one it was stored for.
       changes.set('llm_api_key', apiKey);
     }
     await this.settings.storeWithin(manager, userId, changes satisfies SettingsChanges);
@@ -191,7 +196,7 @@ export class ProfilesService {
     await this.profiles.markActive(manager, userId, profile);
   }
 
-  /** The configuration that a request asks for, keys in clear. */
+  /** The configuration that a request asks for, with keys in clear. */
   private async requested(
     manager: EntityManager,
     userId: string,

@@ -8,7 +8,7 @@ import {
   type SettingField,
 } from '../../settings/setting-fields.js';
 
-/** A member of the nested settings, as forms are built from it. */
+/** Describes one member of the nested settings, for clients that build forms from it. */
 interface FieldSchema {
   key: string;
   label: string;
@@ -21,7 +21,7 @@ interface FieldSchema {
   depends_on: readonly string[];
   secret: boolean;
   choices: { value: string; label: string }[];
-  /** The kind of agent that it is for; null: each. */
+  /** The kind of agent that the field is for; null: every kind. */
   variant: string | null;
 }
 
@@ -32,7 +32,7 @@ interface SectionSchema {
   variant: string | null;
 }
 
-/** What clients offer to set, in the peer's form. */
+/** The settings that clients offer in forms, in the format of OpenHands. */
 export interface SettingsSchema {
   model_name: string;
   sections: SectionSchema[];

@@ -45,16 +45,20 @@ describe('readOperatorSkills', () => {
 
   it.each<[string, Record<string, string>, RegExp]>([
     ['a head that is not YAML', { 'a.md': '---\n: [\n---\nx' }, /a\.md: its frontmatter is not YAML/],
-    ['triggers that are no texts', { 'a.md': '---\ntriggers: [1]\n---\nx' }, /a\.md: its triggers must be/],
+    [
+      'triggers that are not strings',
+      { 'a.md': '---\ntriggers: [1]\n---\nx' },
+      /a\.md: its triggers must be/,
+    ],
     ['an empty file', { 'a.md': '---\nname: a\n---\n' }, /a\.md: it is empty/],
     ['a folder without a skill', { 'a/other.md': 'x' }, /SKILL\.md: ENOENT/],
     [
-      'a name without an end',
+      'a name that is too long',
       { 'a.md': `---\nname: ${'a'.repeat(201)}\n---\nx` },
       /its name has more than 200/,
     ],
     ['the same name twice', { 'a.md': 'x', 'a/SKILL.md': 'y' }, /two skills have the same name/],
-    ['more than prompts should hold', { 'a.md': 'x'.repeat(1_000_001) }, /at most 100 skills/],
+    ['more text than prompts should hold', { 'a.md': 'x'.repeat(1_000_001) }, /at most 100 skills/],
   ])('refuses %s in one line', async (_name, files, message) => {
     for (const [name, text] of Object.entries(files)) {
       await write(name, text);
@@ -64,7 +68,7 @@ describe('readOperatorSkills', () => {
     await expect(readOperatorSkills(folder)).rejects.toThrow(/^SKILLS_DIR: [^\n]+$/);
   });
 
-  it('refuses a folder that is not there', async () => {
+  it('refuses a folder that does not exist', async () => {
     await expect(readOperatorSkills(path.join(folder, 'none'))).rejects.toThrow(/^SKILLS_DIR: .*ENOENT/);
   });
 });

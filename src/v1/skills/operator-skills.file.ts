@@ -8,7 +8,7 @@ import { jsonList, jsonText } from '../../common/json-access.js';
 import { ConfigError } from '../../config/config.error.js';
 import type { OperatorSkill } from './operator-skills.js';
 
-/** Each conversation gets all of them. */
+/** These limits are low because each conversation gets all skills. */
 const MAX_SKILLS = 100;
 const MAX_CHARACTERS = 1_000_000;
 const MAX_NAME = 200;
@@ -34,7 +34,7 @@ export async function readOperatorSkills(folder: string): Promise<OperatorSkill[
   const size = skills.reduce((sum, { content }) => sum + content.length, 0);
   if (skills.length > MAX_SKILLS || size > MAX_CHARACTERS) {
     throw new ConfigError(
-      `SKILLS_DIR: ${folder}: expected at most ${MAX_SKILLS} skills with ${MAX_CHARACTERS} characters together`,
+      `SKILLS_DIR: ${folder}: expected at most ${MAX_SKILLS} skills with ${MAX_CHARACTERS} characters in total`,
     );
   }
   const names = new Set(skills.map(({ name }) => name));
@@ -44,7 +44,7 @@ export async function readOperatorSkills(folder: string): Promise<OperatorSkill[
   return skills.toSorted((one, other) => ascending(one.name, other.name));
 }
 
-/** Where an entry of the folder has a skill, and what that is called unless it says so itself; null: nowhere. */
+/** The file of the skill in a folder entry, and its name unless the frontmatter gives another; null: no skill there. */
 function skillFile(entry: Dirent): { file: string; name: string } | null {
   const { name } = entry;
   if (name.startsWith('.')) {
@@ -70,7 +70,7 @@ function toSkill(text: string, fileName: string): OperatorSkill {
   }
   const words = triggers.filter((word) => typeof word === 'string' && word.trim() !== '');
   if (words.length < triggers.length || words.length > MAX_TRIGGERS) {
-    throw new TypeError(`its triggers must be at most ${MAX_TRIGGERS} texts`);
+    throw new TypeError(`its triggers must be at most ${MAX_TRIGGERS} non-empty strings`);
   }
   return { name, description: jsonText(head, 'description'), content, triggers: words.map(String) };
 }

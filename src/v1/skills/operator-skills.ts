@@ -1,12 +1,14 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 
-/** Knowledge that the operator has for all agents. */
+/** Knowledge that the operator gives to all agents. */
 export interface OperatorSkill {
   name: string;
   description: string | null;
   content: string;
-  /** Words of a message that it is given with; none: it is always part of the prompt. */
+  /**
+   * The agent gets the skill with a message that contains one of these words. Empty: the skill is always in the prompt.
+   */
   triggers: string[];
 }
 
@@ -17,11 +19,11 @@ export class OperatorSkills implements OnModuleInit {
 
   constructor(private readonly config: AppConfig) {}
 
-  /** @throws ConfigError for a folder that is not readable, and a file that is no skill */
+  /** @throws ConfigError for a folder that cannot be read, or a file that is not a valid skill */
   async onModuleInit(): Promise<void> {
     const { skillsDir: folder } = this.config.agent;
     if (folder !== null) {
-      // Imported only where there are skills: the parser takes long to load.
+      // Imported only when a folder is set, because the parser is slow to load.
       const { readOperatorSkills } = await import('./operator-skills.file.js');
       this.skills = await readOperatorSkills(folder);
     }

@@ -63,7 +63,7 @@ function AutomationSdkVersionOperation(): MethodDecorator & ClassDecorator {
   );
 }
 
-/** What the web application asks first. It says nothing about users or about the machine. */
+/** The first request of a web application. The response says nothing about users or about the machine. */
 @ApiTags('Config')
 @Public()
 @Controller('api/v1/web-client')
@@ -83,7 +83,7 @@ export class WebClientConfigController {
   }
 }
 
-/** Parts of the web application that have nothing behind them here; told so, it leaves them out. */
+/** Features of the web application that this service does not have. The responses make the application hide them. */
 @ApiTags('Config')
 @ApiSecurity('APIKeyHeader')
 @Controller('api')

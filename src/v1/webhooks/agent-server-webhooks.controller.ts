@@ -76,7 +76,7 @@ function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
 
 /** Agent servers send several events at once, with images and the output of commands in them. */
 const EVENTS: Partial<JsonBodyOptions> = { bytes: 32 * 1024 * 1024, values: 1_000_000, skim: true };
-/** A conversation comes with its settings, its skills and the statistics of each model call. */
+/** A conversation is sent with its settings, its skills and the statistics of each model call. */
 const CONVERSATION: Partial<JsonBodyOptions> = { bytes: 4 * 1024 * 1024, anyText: true };
 
 @ApiTags('Webhooks')

@@ -9,18 +9,18 @@ import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 
-/** Reports about one conversation within this time are one: a flood of them costs the database no more. */
+/** Reports about one conversation within this time are merged, so that a flood of them does not load the database. */
 const MERGED_MS = 25;
 
 /**
- * What agent servers report about themselves. A report is only a hint: what happened is read from the agent server,
- * where it is complete and in order. A report of a conversation that the service does not know makes it look for new ones
- * there; one of a conversation in another sandbox is accepted like that, and changes nothing.
+ * Handles the reports of agent servers. A report is only a hint: the service reads what happened from the agent server's
+ * log, where it is complete and in order. A report about an unknown conversation makes the service look for new
+ * conversations there; a report about a conversation of another sandbox is accepted and ignored.
  */
 @Injectable()
 export class AgentServerWebhooksService {
   private readonly logger = new Logger(AgentServerWebhooksService.name);
-  /** Conversations with a report a moment ago, and whether another one has come since. */
+  /** Conversations with a recent report, and whether another one has arrived since. */
   private readonly recent = new Map<string, { again: boolean }>();
 
   constructor(
@@ -30,7 +30,7 @@ export class AgentServerWebhooksService {
   ) {}
 
   /**
-   * The state of a conversation has changed.
+   * Handles a report that the state of a conversation has changed.
    *
    * @throws InvalidInputError when the conversation has no id; DomainError not_found when the id is not valid
    */
@@ -45,9 +45,9 @@ export class AgentServerWebhooksService {
   }
 
   /**
-   * A conversation has new events.
+   * Handles a report that a conversation has new events.
    *
-   * @param body what was sent; the events themselves are never looked at
+   * @param body the kind of the body that was sent; the events themselves are not read
    * @throws InvalidInputError when the events are not a list; DomainError not_found when the id is not valid
    */
   async eventsArrived(
