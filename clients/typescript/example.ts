@@ -29,7 +29,7 @@ for await (const event of stream) {
 await deleteAppConversation({ client, throwOnError: true, path: { id } });
 process.stdout.write('deleted\n');
 
-/** The conversation of a start as soon as it is ready. */
+/** Waits until the start is ready. @returns the id of its conversation */
 async function conversationOf(taskId: string): Promise<string> {
   for (;;) {
     const { data } = await getAppConversationStartTasks({
@@ -48,7 +48,7 @@ async function conversationOf(taskId: string): Promise<string> {
   }
 }
 
-/** Whether the agent has done its work. */
+/** Whether the event says that the agent has finished. */
 function isLast(event: unknown): boolean {
   const { key, value } = Object(event) as { key?: unknown; value?: unknown };
   return key === 'execution_status' && value === 'finished';
