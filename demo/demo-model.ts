@@ -4,7 +4,7 @@ import type { ChatRequest } from '../test/fakes/scripted-llm.js';
 const COMMIT =
   'git commit --quiet --all --message "fix: try the address lookup twice" && git log --oneline -1';
 
-/** What the script does: one step for each tool result since the user's last message. */
+/** The script's answers to the first message: one step for each tool result since the user's last message. */
 const FIRST_TURN: ScriptedAnswer[] = [
   call('terminal', { command: 'ls && sh check.sh' }, { text: 'First I look at the failing check.' }),
   call(

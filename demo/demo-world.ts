@@ -1,6 +1,6 @@
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 
-/** The repository of the demo's pull request: a retry that is off by one, and the check that fails for it. */
+/** The repository of the demo's pull request: a retry count that is off by one, and a check that fails because of it. */
 export const DEMO_REPOSITORY = 'quayside/storefront';
 export const DEMO_ISSUE = 479;
 

@@ -2,7 +2,7 @@ import { startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
 import { tellConversation, tellStory } from './story.js';
 
-/** Ends after the story, which is the default without a terminal. */
+/** Whether the demo ends after the story; the default without a terminal. */
 const once = process.argv.includes('--once') || !process.stdout.isTTY;
 const print = (text: string) => {
   process.stdout.write(text);

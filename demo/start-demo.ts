@@ -20,7 +20,7 @@ import { DEMO_FILES, DEMO_REPOSITORY, demoWorld } from './demo-world.js';
 
 /** How long the fakes take for a response: about as long as the real hosts. */
 const LATENCY_MS = 120;
-/** Between two chunks of the model's responses. */
+/** Pause between two chunks of the model's responses. */
 const MODEL_PAUSE_MS = 15;
 const REMOVAL_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
@@ -67,7 +67,7 @@ export async function startDemo(): Promise<Demo> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    // Under root PostgreSQL runs as another user, who has to pass through.
+    // Under root, PostgreSQL runs as another user, who needs access to folders below this one.
     await chmod(folder, 0o711);
     const service = await startServiceProcess({
       cwd: folder,
@@ -108,7 +108,7 @@ async function removeSandboxes(url: string, apiKey: string, remaining: () => Pro
   for (const sandbox of jsonList(page, 'items')) {
     await fetch(`${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`, { method: 'DELETE', headers });
   }
-  // A removed sandbox leaves the list at once, and everything else of it is gone a moment later.
+  // A removed sandbox leaves the list at once, but its files and containers are removed a moment later.
   for (let waited = 0; (await remaining()) > 0 && waited < REMOVAL_TIMEOUT_MS; waited += POLL_MS) {
     await delay(POLL_MS);
   }
@@ -117,7 +117,7 @@ async function removeSandboxes(url: string, apiKey: string, remaining: () => Pro
 /**
  * The backend that `SANDBOX_BACKEND` names, `process` by default.
  *
- * @throws Error when containers could not reach this machine
+ * @throws Error when containers cannot reach this machine
  */
 async function demoBackend(): Promise<DemoBackend> {
   return process.env['SANDBOX_BACKEND'] === 'docker' ? await containers() : processes();
@@ -140,7 +140,7 @@ async function containers(): Promise<DemoBackend> {
   const host = await bridgeAddress(engine);
   if (host === null) {
     throw new Error(
-      'SANDBOX_BACKEND=docker: containers could not reach the fakes; the demo needs a Docker engine on this machine, with its default network',
+      'SANDBOX_BACKEND=docker: containers cannot reach the fakes; run the demo with a Docker engine on this machine that has its default network',
     );
   }
   const instance = `slipway-demo-${process.pid}`;

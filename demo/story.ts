@@ -10,7 +10,7 @@ const COLUMNS = ['git_provider', 'task_type', 'repo', 'issue_number', 'title'] a
 const WIDTH = 110;
 const asJson = (body: unknown) => [JSON.stringify(body)];
 
-/** The main job, from the first token on, with a provider that fails on the way. */
+/** Tells the main job from the first token on, with a provider that fails on the way. */
 export async function tellStory(demo: Demo, teller: Storyteller): Promise<void> {
   const { github, gitlab, bitbucket } = demo.worlds;
   teller.say(
@@ -56,7 +56,7 @@ export async function tellStory(demo: Demo, teller: Storyteller): Promise<void> 
   demo.gitlab.clearFaults();
 }
 
-/** An agent works on one of the tasks, in a real sandbox, with a script in place of a model. */
+/** Tells how an agent works on one of the tasks, in a real sandbox, with a script in place of a model. */
 export async function tellConversation(demo: Demo, teller: Storyteller): Promise<void> {
   teller.say(
     'Now an agent does one of these tasks. It needs a model (here a script behind an OpenAI-compatible API).',

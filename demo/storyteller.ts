@@ -31,7 +31,7 @@ export class Storyteller {
     this.print = print;
   }
 
-  /** A paragraph of the story. */
+  /** Prints a paragraph of the story. */
   say(text: string): void {
     this.print(`\n${text}\n\n`);
   }
@@ -141,7 +141,7 @@ export class Storyteller {
 function curlLine(url: string, { method, path, body, sandboxKey }: ShownRequest): string {
   const parts = [
     'curl -i',
-    // With a body curl uses POST by itself.
+    // curl uses POST by itself when there is a body.
     ...(method === 'GET' || body !== undefined ? [] : [`-X ${method}`]),
     `-H "X-Session-API-Key: ${sandboxKey === undefined ? '$KEY' : '$SANDBOX_KEY'}"`,
     ...(body === undefined ? [] : [`-H 'Content-Type: application/json'`]),
@@ -151,7 +151,10 @@ function curlLine(url: string, { method, path, body, sandboxKey }: ShownRequest)
   return `  $ ${parts.join(' ')}${data}`;
 }
 
-/** The events of a stream. Reads only the part of the format that ours use: one line each of id, event and data. */
+/**
+ * Reads the events of a stream, and only the part of the format that the service uses: one line each of id, event and
+ * data.
+ */
 async function* serverSentEvents(response: Response): AsyncGenerator<ServerSentEvent> {
   if (response.status !== 200 || !response.body) {
     throw new Error(`the stream responded ${response.status}: ${await response.text()}`);

@@ -11,13 +11,15 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = path.join(root, 'dist');
 const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
 
-/** The folder of the package that a module belongs to; the bundler marks modules that it has changed with a zero byte. */
+/**
+ * The folder of the package that a module belongs to; the bundler marks modules that it has changed with a zero byte.
+ */
 const PACKAGE = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//;
 
 /** Packages that find files of their own beside their code, or that few installations load. */
 const LEFT_OUT = ['swagger-ui-dist', 'dockerode', '@kubernetes/client-node'];
 
-/** Leaves out what is not installed: the frameworks try packages that one may add to them. */
+/** Leaves out packages that are not installed: the frameworks try to import optional ones. */
 const optionalPackages = {
   name: 'optional-packages',
   async resolveId(id, importer, { isEntry, kind }) {
@@ -47,8 +49,8 @@ const withoutEncodings = {
 const OWN_REQUIRE = 'const require = createRequire(import.meta.url);\n';
 
 /**
- * These load class-validator, class-transformer and TypeORM by a `require` that they make themselves, which no bundler
- * follows: the service would read a second copy of each, 690 files, beside the one in the bundle (docs/adr/0053).
+ * These two files load class-validator, class-transformer and TypeORM by a `require` that they make themselves, which no
+ * bundler follows: the service would read a second copy of each, 690 files, besides the one in the bundle (docs/adr/0053).
  */
 const requiredByNest = {
   name: 'required-by-nest',
@@ -66,12 +68,12 @@ const requiredByNest = {
 };
 
 const HTTP = '\0node:http';
-/** They load what is behind `fetch` when they are read. */
+/** Exports that load the implementation of `fetch` when they are read. */
 const COSTLY_EXPORTS = new Set(['WebSocket', 'CloseEvent', 'MessageEvent']);
 
 /**
- * `import … from 'node:http'` makes Node.js read every export of it, and so load the program behind `fetch` and
- * `WebSocket`: a quarter of the processor time that an agent server took until it answered (docs/adr/0046).
+ * `import … from 'node:http'` makes Node.js read every export of it, and so load the implementation of `fetch` and
+ * `WebSocket`: a quarter of the processor time that an agent server took until it responded (docs/adr/0046).
  */
 const http = {
   name: 'http',
@@ -90,7 +92,10 @@ const http = {
   },
 };
 
-/** V8 keeps a source in two bytes per character if a single one of them needs two. Only strings and comments have some. */
+/**
+ * V8 keeps a source in two bytes per character if a single character needs two. Only strings and comments contain such
+ * characters.
+ */
 function inOneByte(code) {
   return code.replaceAll(/[^\0-\u007F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -99,7 +104,7 @@ function inOneByte(code) {
  * @param {string} folder of `dist`
  * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
  * @param {object} options of the bundler
- * @param {object} outputOptions likewise
+ * @param {object} outputOptions options of the bundler's output
  * @returns {Promise<string[]>} folders of the packages that are in it
  */
 async function bundle(folder, input, options = {}, outputOptions = {}) {
@@ -107,7 +112,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
     cwd: root,
     platform: 'node',
     input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(dist, file)])),
-    // A warning that nobody reads is a bundle that fails where it runs.
+    // A warning that nobody reads would become a bundle that fails at run time.
     onLog: (level, log) => {
       if (level === 'warn') {
         throw new Error(log.message);
@@ -116,7 +121,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
     ...options,
   });
   const target = path.join(dist, folder);
-  // Files of earlier builds stay: programs that still run may load theirs later.
+  // Files of earlier builds stay, because programs that still run may load theirs later.
   const { output } = await made.write({
     dir: target,
     format: 'esm',
@@ -126,7 +131,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
   });
   await made.close();
   for (const { fileName, code, map } of output) {
-    // Columns of a source map would be others.
+    // Files with a source map are left alone: escapes would shift its columns.
     if (code && !map) {
       writeFileSync(path.join(target, fileName), inOneByte(code));
     }
@@ -140,7 +145,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
   return [...new Set(folders)].toSorted((a, b) => a.localeCompare(b, 'en'));
 }
 
-/** Licenses ask that copies carry their text; an image of sandboxes has no `node_modules`. */
+/** Licenses require their text in every copy, and an image of sandboxes has no `node_modules` with it. */
 function notices(folders) {
   const texts = folders.map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
@@ -151,7 +156,7 @@ function notices(folders) {
   return `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
-/** Leads from the bundle to our TypeScript. The maps of packages would take 20 MB of memory in each process. */
+/** A map from the bundle to our TypeScript only: the maps of packages would take 20 MB of memory in each process. */
 function sourceMap(map, file) {
   const folder = path.dirname(file);
   const traced = remapping(
@@ -177,7 +182,7 @@ const packages = await bundle(
   { plugins: [http, withoutEncodings] },
 );
 writeFileSync(path.join(dist, 'bundle/agent-server/LICENSES.txt'), notices(packages));
-// In an image nothing above it says that these are ES modules.
+// In an image, no package.json above this folder says that these are ES modules.
 writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "module" }\n');
 await bundle(
   'service',
@@ -187,7 +192,7 @@ await bundle(
     // Swagger, TypeORM and log lines use the names of classes.
     keepNames: true,
     sourcemap: true,
-    // Lines stay as they are, for stack traces. One character beyond Latin-1 would double a file in memory.
+    // Lines are kept for stack traces. One character beyond Latin-1 would double the size of a file in memory.
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
     comments: { legal: true, annotation: false, jsdoc: false },
   },

@@ -5,7 +5,7 @@ import ts from 'typescript';
 
 /**
  * Measures the structure of `src` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
- * The bounds are generous: they stop a drift, they are no target.
+ * The bounds are generous: they stop drift and are not targets.
  */
 const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
 
@@ -172,7 +172,10 @@ function duplicateNames() {
   ];
 }
 
-/** Where a name has one meaning: a git host's own files say the same things of their host, and a sandbox runs another program. */
+/**
+ * The scope in which a name must be unique: each git host's folder uses the same names, and a sandbox runs
+ * another program.
+ */
 function worldOf(file) {
   return (
     /^git-providers\/[\w-]+\//.exec(file)?.[0] ??
@@ -190,7 +193,7 @@ function foreignSql() {
         .filter((table) => !(HOLDS_SQL.test(file.name) && file.name.startsWith(`${TABLE_OWNERS[table]}/`)))
         .map((table) => ({ file: file.name, table })),
     );
-  // One statement may join another feature's table where a second round trip would cost more than the rule is worth.
+  // A statement may join another feature's table if a second round trip would cost more than the rule is worth.
   const joins = foreign.filter(({ file }) => HOLDS_SQL.test(file));
   const loose = foreign.filter(({ file }) => !HOLDS_SQL.test(file));
   row('files with SQL that are no repository', new Set(loose.map(({ file }) => file)).size, 'none');

@@ -3,12 +3,15 @@ import { availableParallelism } from 'node:os';
 import { text } from 'node:stream/consumers';
 import pLimit from 'p-limit';
 
-/** What CI runs. Those of a group run side by side, the longest first; none of a group begins before the last is through. */
+/**
+ * The steps of CI. Steps of a group run in parallel, the longest first; a group begins when the previous one has
+ * succeeded.
+ */
 const GROUPS = [
   ['typecheck', 'build', 'format:check', 'lint', 'check:house', 'licenses'],
   ['migrations:check', 'openapi:check'],
 ];
-/** Prints while it runs. */
+/** The last step, which prints while it runs. */
 const LAST = 'test';
 
 for (const steps of GROUPS) {
@@ -22,13 +25,13 @@ if (!(await run(LAST, 'inherit'))) {
   process.exitCode = 1;
 }
 
-/** False when it fails, which has been said. */
+/** Returns false when the step fails, after printing that. */
 async function run(step, output) {
   const begin = performance.now();
   if (output === 'inherit') {
     process.stdout.write(`\n== npm run ${step}\n`);
   }
-  // One file for both, so that the lines stay in their order.
+  // Both outputs go to one file, so that the lines keep their order.
   const child = spawn('sh', ['-c', `npm run --silent ${step} 2>&1`], {
     stdio: ['inherit', output, 'inherit'],
   });

@@ -1,10 +1,13 @@
-// What the service and the agent server are made of: --sbom writes it to standard output (CycloneDX), without it the
-// licenses of all packages are checked. Packages are those of the lockfile, whether this platform needs them or not.
+// Checks the licenses of all packages of the service and the agent server. With --sbom, writes an SBOM (CycloneDX) to
+// standard output instead. Packages are those of the lockfile, whether this platform needs them or not.
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Licenses that ask for nothing but their own text, which packages bring and bundles collect (scripts/bundle.mjs). */
+/**
+ * Licenses that require nothing but a copy of their text, which packages contain and bundles collect
+ * (scripts/bundle.mjs).
+ */
 const ALLOWED = new Set([
   '0BSD',
   'Apache-2.0',
@@ -16,7 +19,7 @@ const ALLOWED = new Set([
   'MIT',
   'Unlicense',
 ]);
-/** Packages whose entry in the lockfile names none, and what their LICENSE file is; each was read. */
+/** Licenses of packages whose entry in the lockfile names none, taken from reading their LICENSE files. */
 const READ_BY_HAND = { buildcheck: 'MIT', 'cpu-features': 'MIT', ssh2: 'MIT' };
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -59,7 +62,10 @@ function check(components) {
   }
 }
 
-/** Of a choice one has to be allowed, of a sum all. SPDX expressions here never nest deeper. */
+/**
+ * Of licenses joined by OR, one has to be allowed; of those joined by AND, all. SPDX expressions here never nest
+ * deeper.
+ */
 function isAllowed(expression) {
   const parts = expression.replaceAll(/[()]/g, '');
   return parts.includes(' AND ')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes .env with the secrets that docker-compose.yml asks for; keeps what is there already.
+# Writes the secrets that docker-compose.yml requires to .env; keeps those that are there already.
 set -eu
 cd "$(dirname "$0")/.."
 umask 077
@@ -16,7 +16,7 @@ add() {
   fi
 }
 
-# A last line without its end must not swallow the first that is added.
+# If the last line has no newline, the first added line must not be joined to it.
 if [ -s .env ] && [ -n "$(tail -c 1 .env)" ]; then echo >>.env; fi
 add POSTGRES_PASSWORD "$(random_hex)"
 add ENCRYPTION_KEYS "k1:$(random_base64)"

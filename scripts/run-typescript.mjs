@@ -1,4 +1,4 @@
-// Runs a TypeScript program beside the built service: node scripts/run-typescript.mjs demo/demo.ts [arguments]
+// Builds the service if needed, then runs a TypeScript program: node scripts/run-typescript.mjs demo/demo.ts [arguments]
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < 22 || (major === 22 && minor < 19)) {

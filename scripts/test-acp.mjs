@@ -1,8 +1,8 @@
-// Holds conversations with real agents of the Agent Client Protocol against a scripted model, as far as they can be
-// installed here: npm run test:acp [-- NAME…]. Ends with 0 when all of it works, 1 when something does not, 77 when none
-// could be tried.
+// Runs conversations with real agents of the Agent Client Protocol against a scripted model, if they can be installed
+// here: npm run test:acp [-- NAME…]. Exits with 0 when everything works, 1 when something fails, 77 when none could be
+// tried.
 //
-// ACP_AGENTS_FOLDER   where to install them and leave them; else a throw-away folder
+// ACP_AGENTS_FOLDER   where to install the agents and keep them; by default a temporary folder
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const CANNOT = 77;
-/** With the versions that this was last seen to work with. */
+/** The versions with which this last worked. */
 const PACKAGES = {
   claude: '@agentclientprotocol/claude-agent-acp@0.101.0',
   qwen: '@qwen-code/qwen-code@0.24.4',
@@ -23,7 +23,7 @@ const npmEnvironment = {
   PATH: `${path.dirname(process.execPath)}${path.delimiter}${process.env['PATH'] ?? ''}`,
 };
 
-/** @returns where it is installed; undefined when it could not be, which has been said */
+/** @returns where the agent is installed; undefined when the installation failed, after printing why */
 function install(name, folder) {
   const target = path.join(folder, name);
   if (!existsSync(path.join(target, 'node_modules'))) {

@@ -1,4 +1,4 @@
-// Runs what needs a cluster: contracts, journeys, faults, rights and the deployment of deploy/kubernetes.
+// Runs the tests that need a cluster: contracts, journeys, faults, rights and the deployment of deploy/kubernetes.
 // npm run test:kubernetes -- [part of a path, such as kubernetes/faults]
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PATHS = String.raw`test/(kubernetes/|contracts/kubernetes)`;
 const AGENT_SANDBOX = 'apis/agents.x-k8s.io/v1beta1';
-/** Pods of several files at a time are more than a small node can run. */
+/** A small node cannot run the pods of more test files at a time. */
 const WORKERS = '2';
 
-const HELP = `npm run test:kubernetes runs against the cluster of KUBECONFIG, in namespaces that it makes and removes. It needs
+const HELP = `npm run test:kubernetes runs against the cluster of KUBECONFIG, in namespaces that it creates and removes. It needs
 
   a cluster      any whose administrator you are. One of your own: kind create cluster (https://kind.sigs.k8s.io), or k3d,
                  minikube, k3s. Then: export KUBECONFIG=$HOME/.kube/config
@@ -21,8 +21,8 @@ const HELP = `npm run test:kubernetes runs against the cluster of KUBECONFIG, in
   three images   on its nodes, as deploy/kubernetes/README.md builds them:
                  slipway:trial, slipway-agent-server:trial, slipway-postgres:trial
                  (with kind: kind load docker-image slipway:trial slipway-agent-server:trial slipway-postgres:trial)
-  an address     of this machine that pods reach, since models and git servers of the tests run here. It is found where this
-                 machine is a node of the cluster; else SLIPWAY_TEST_HOST_ADDRESS (with kind: the gateway of its network)
+  an address     of this machine that pods can reach, since models and git servers of the tests run here. It is found if this
+                 machine is a node of the cluster; else set SLIPWAY_TEST_HOST_ADDRESS (with kind: the gateway of its network)
 `;
 
 function kubectl(...args) {
@@ -30,7 +30,7 @@ function kubectl(...args) {
   return { ok: status === 0, text: error ? `kubectl: ${error.message}` : `${stdout}${stderr}`.trim() };
 }
 
-/** What is missing, in one line; null: nothing. */
+/** What is missing, in one line; null when nothing is. */
 function missing() {
   const file = process.env['KUBECONFIG'] ?? '';
   if (file === '') {

@@ -1,11 +1,11 @@
-// Holds a conversation with the stock OpenHands agent server, as far as it can be installed here:
-// npm run test:stock. Ends with 0 when that works, 1 when it does not, 77 when it cannot be tried.
+// Runs a conversation with the stock OpenHands agent server, if it can be installed here: npm run test:stock.
+// Exits with 0 when that works, 1 when it fails, 77 when it could not be tried.
 //
-// With --image NAME it runs in a pod of the cluster of KUBECONFIG, whose nodes have the image: the stock one, or
+// With --image NAME it runs in a pod of the cluster of KUBECONFIG, whose nodes must have the image: the stock one, or
 //   docker build --tag slipway-stock:trial test/stock
 //
-// PYTHON       a Python of at least 3.12 (else python3.14, 3.13 and 3.12 are looked for, also pyenv's)
-// STOCK_VENV   a virtual environment to use, made where it is not there yet; else a throw-away one
+// PYTHON       a Python of at least 3.12 (by default python3.14, 3.13 and 3.12 are looked for, pyenv's included)
+// STOCK_VENV   a virtual environment to use, created if it does not exist; by default a temporary one
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-/** What this was last seen to work with. */
+/** The version with which this last worked. */
 const VERSION = '1.58.0';
 const PACKAGES = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'].map(
   (name) => `${name}==${VERSION}`,
@@ -49,7 +49,7 @@ function findPython() {
   return candidates.find(isNewEnough);
 }
 
-/** @returns the environment's Python; undefined when it could not be made, which has been said */
+/** @returns the environment's Python; undefined when it could not be created, after printing why */
 function prepare(folder) {
   const environment = process.env['STOCK_VENV'] ?? path.join(folder, 'venv');
   const python = path.join(environment, 'bin', 'python');
@@ -77,7 +77,7 @@ function prepare(folder) {
 
 const { values } = parseArgs({ options: { image: { type: 'string' } } });
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-stock-'));
-// Sandboxes run as other users when this is root, and have to get in.
+// Under root, sandboxes run as other users, who need access to this folder.
 chmodSync(folder, 0o755);
 try {
   const where = values.image === undefined ? 'process' : 'kubernetes';

@@ -1,5 +1,5 @@
-// Writes the TypeScript client from openapi.json: npm run client:typescript. An argument names another folder than
-// clients/typescript.
+// Writes the TypeScript client from openapi.json: npm run client:typescript. An argument names a folder to
+// use instead of clients/typescript.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,6 @@
-// Starts the service with the web application of OpenHands on its own origin: npm run web. The application comes from npm
-// when it is first needed, and stays in a cache. `--install FOLDER` only installs it there, and prints where its files are.
+// Starts the service with the web application of OpenHands on its own origin: npm run web. The application is
+// fetched from npm when it is first needed, and kept in a cache. `--install FOLDER` only installs it there, and prints
+// where its files are.
 import { fileURLToPath } from 'node:url';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

@@ -14,11 +14,14 @@ const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package
   at(name),
 );
 
-/** Compiles the sources with the local TypeScript and bundles the programs; false when that fails (it has said why). */
+/**
+ * Compiles the sources with the local TypeScript and bundles the programs; returns false when that fails, after
+ * printing why.
+ */
 export function build() {
   const startedAt = new Date();
   if (!existsSync(entry)) {
-    // Without it TypeScript believes its record of the last build and writes only what has changed since.
+    // Otherwise TypeScript would trust its record of the last build and write only files that have changed since.
     rmSync(at('dist/.tsbuildinfo'), { force: true });
   }
   rmSync(stamp, { force: true });
@@ -42,17 +45,20 @@ export function build() {
   }
   mkdirSync(at('dist'), { recursive: true });
   writeFileSync(stamp, '');
-  // What was saved while the compiler ran is newer than this.
+  // The stamp has the start time, so that files saved while the compiler ran count as newer.
   utimesSync(stamp, startedAt, startedAt);
   return true;
 }
 
-/** Builds if something changed since the last build; false when that fails. An image has no sources to build. */
+/**
+ * Builds if something has changed since the last build; returns false when that fails. An image has no sources to
+ * build.
+ */
 export function buildIfNeeded() {
   if (!existsSync(at('src')) || isUpToDate()) {
     return true;
   }
-  // Standard output belongs to what is run afterwards.
+  // Standard output belongs to the program that runs afterwards.
   process.stderr.write('Building…\n');
   return build();
 }

@@ -12,16 +12,16 @@ export async function runBuilt(program) {
     process.exitCode = 1;
     return;
   }
-  // Loaded only now: an older Node could not read them.
+  // Loaded only now, because an older Node could not parse them.
   const { default: nodeModule } = await import('node:module');
   const { buildIfNeeded, compileCache } = await import('./build.mjs');
   if (!buildIfNeeded()) {
     process.exitCode = 1;
     return;
   }
-  // Saves a tenth of the start; where the folder cannot be written it does nothing.
+  // Saves a tenth of the start; has no effect if the folder cannot be written.
   nodeModule.enableCompileCache(compileCache);
-  // Ours only: the maps of everything in node_modules would take 20 MB.
+  // Source maps of our code only: those of everything in node_modules would take 20 MB.
   nodeModule.setSourceMapsSupport(true);
   await import(`../../dist/${program}`);
 }

@@ -1,6 +1,6 @@
 /*
- * Once required, Node loads the TypeScript of this repository as ES modules, decorators and parameter properties included.
- * Compiled files are kept, by their content.
+ * After this file is required, Node loads the TypeScript of this repository as ES modules, including decorators and
+ * parameter properties. Compiled files are cached by their content.
  */
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
@@ -25,7 +25,7 @@ const OPTIONS = {
 };
 const SALT = JSON.stringify([OPTIONS, swc.version]);
 
-/** Source maps of what was loaded, by file and by URL, for the stack traces that Jest prints. */
+/** Source maps of the loaded files, by path and by URL, for the stack traces that Jest prints. */
 const sourceMaps = new Map();
 
 function compile(file, url) {
@@ -43,7 +43,7 @@ function compile(file, url) {
   }
 }
 
-/** Other workers may read it at any moment. */
+/** Writes atomically, because other workers may read the file at any moment. */
 function write(file, text) {
   const partial = `${file}.${process.pid}`;
   writeFileSync(partial, text);

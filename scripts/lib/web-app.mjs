@@ -3,20 +3,20 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
-/** The version that is tested, and what its archive has to be: nobody can put something else in its place. */
+/** The tested version and the digest of its archive, so that nobody can replace it. */
 const PACKAGE = '@openhands/agent-canvas';
 const VERSION = '1.20.0';
 const INTEGRITY =
   'sha512-uq28bmdMapsDN0ltp5ZHYm9xfuk7cHktNkd0NY38w/UTq25wJTqSKSPya+2+ky0+HpGX2vmn0uF3mHuNCoOb2w==';
-/** Its built files, which need none of the packages that it was built from. */
+/** The folder of its built files, which need none of the packages that it was built from. */
 const BUILT = 'package/build';
 
 /**
- * Installs the web application where it is not there yet. Nothing of the package is run.
+ * Installs the web application if it is not installed yet. Runs no code of the package.
  *
  * @param {string} folder holds one folder for each version
  * @returns {string} the folder with the page
- * @throws {Error} when npm does not have it, or something else
+ * @throws {Error} when npm does not have the package, or its archive is not the tested one
  */
 export function installWebApp(folder) {
   const target = path.resolve(folder, `agent-canvas-${VERSION}`);
