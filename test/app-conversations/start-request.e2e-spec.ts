@@ -467,7 +467,7 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     expect(reading.response.headers.get('content-type')).toBe('application/json; charset=utf-8');
 
     const expected = ['WORKING'];
-    for (const status of ['WAITING_FOR_SANDBOX', 'STARTING_CONVERSATION', 'READY'] as const) {
+    for (const status of START_TASK_STATUSES.slice(1, -1)) {
       await change(reading, status);
       expected.push(status);
       await until(() => tasks(reading).length === expected.length);
@@ -478,6 +478,25 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     expect(text.endsWith('}\n]')).toBe(true);
     expect(text).toContain('},\n{');
     expect(tasks(reading).map(({ status }) => status)).toEqual(expected);
+  });
+
+  it('sends the statuses that the start has passed meanwhile', async () => {
+    const reading = await stream();
+
+    await change(reading, 'STARTING_CONVERSATION', 'Almost.');
+    await until(() => tasks(reading).length === 6);
+    await change(reading, 'ERROR', 'No.');
+
+    await reading.done;
+    expect(tasks(reading).map(({ status, detail }) => [status, detail])).toEqual([
+      ['WORKING', null],
+      ['WAITING_FOR_SANDBOX', null],
+      ['PREPARING_REPOSITORY', null],
+      ['RUNNING_SETUP_SCRIPT', null],
+      ['SETTING_UP_GIT_HOOKS', null],
+      ['STARTING_CONVERSATION', 'Almost.'],
+      ['ERROR', 'No.'],
+    ]);
   });
 
   it('sends a new detail as well', async () => {

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { errorStack } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationPresenter } from '../api/conversation.presenter.js';
-import { isFinished } from '../start-task.entity.js';
+import { isFinished, START_TASK_STATUSES, type StartTaskStatus } from '../start-task.entity.js';
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { START_TASKS_CHANNEL } from '../start-task.repository.js';
 
@@ -73,17 +73,18 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
 
   private async write(first: StartTaskRow, response: Response, wakeup: Wakeup): Promise<void> {
     let next: StartTaskRow | undefined = first;
-    let separator = '[\n';
-    let sent = '';
+    let sent: StartTaskRow | null = null;
     while (next) {
       const task: StartTaskRow = next;
       const { status, detail } = task;
       // `updated_at` also changes when there is nothing new for the client, such as a takeover by another worker.
-      const state = JSON.stringify([status, detail]);
-      if (state !== sent) {
-        response.write(`${separator}${JSON.stringify(this.presenter.startTask(task))}`);
-        separator = ',\n';
-        sent = state;
+      if (sent === null || status !== sent.status || detail !== sent.detail) {
+        for (const passed of sent === null ? [] : statusesBetween(sent.status, status)) {
+          const skipped = { ...task, status: passed, detail: null };
+          response.write(`,\n${JSON.stringify(this.presenter.startTask(skipped))}`);
+        }
+        response.write(`${sent === null ? '[' : ','}\n${JSON.stringify(this.presenter.startTask(task))}`);
+        sent = task;
       }
       if (isFinished(status) || !(await wakeup.wait(POLL_MS))) {
         return;
@@ -99,6 +100,13 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
       }
     }
   }
+}
+
+/** The statuses that a start has passed through from one to another; a step that has nothing to do is over before it is read. */
+function statusesBetween(from: StartTaskStatus, to: StartTaskStatus): readonly StartTaskStatus[] {
+  const begin = START_TASK_STATUSES.indexOf(from) + 1;
+  // An error may follow any of them.
+  return to === 'ERROR' ? [] : START_TASK_STATUSES.slice(begin, START_TASK_STATUSES.indexOf(to));
 }
 
 /** A wait that others can end, also before it has begun. */
