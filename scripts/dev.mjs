@@ -1,3 +1,3 @@
 // What `npm run dev` does after each compilation.
-await import('./bundle-agent-server.mjs');
+await import('./bundle.mjs');
 await import('../dist/main.js');
