@@ -174,12 +174,19 @@ describe('hostile input', () => {
     expect(response.body.code).toBe('method_not_allowed');
   });
 
-  it('answers unknown addresses with 404', async () => {
-    const response = await request(app.url).get('/api/unknown').set(app.user.headers);
+  it.each(['/', '/api/unknown'])(
+    'answers an unknown address with 404 and where to look: %s',
+    async (address) => {
+      const response = await request(app.url).get(address).set(app.user.headers);
 
-    expect(response.status).toBe(404);
-    expect(response.body).toMatchObject({ code: 'not_found', status: 404 });
-  });
+      expect(response.status).toBe(404);
+      expect(response.body).toMatchObject({
+        code: 'not_found',
+        status: 404,
+        detail: expect.stringContaining('/docs'),
+      });
+    },
+  );
 
   it.each([
     ['req-1.a:b_c', 'req-1.a:b_c'],

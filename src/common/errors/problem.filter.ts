@@ -85,7 +85,7 @@ export class ProblemFilter implements ExceptionFilter {
       return httpException(error, { method, allowed }, requestId);
     }
     if (error instanceof URIError) {
-      return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+      return nothingHere(requestId);
     }
     const failure = databaseFailure(error);
     if (failure !== null) {
@@ -170,11 +170,11 @@ function httpException(
         Allow: allow,
       });
     }
-    return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+    return nothingHere(requestId);
   }
   if (status === 400) {
     // Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
-    return withStatus(problem(404, 'not_found', 'There is nothing at this address.', requestId));
+    return nothingHere(requestId);
   }
   if (status === 429) {
     return withStatus(
@@ -192,6 +192,11 @@ function httpException(
   return withStatus(
     problem(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.', requestId),
   );
+}
+
+function nothingHere(requestId: string | null): ProblemResponse {
+  const detail = 'There is nothing at this address; /docs shows what there is.';
+  return withStatus(problem(404, 'not_found', detail, requestId));
 }
 
 function withStatus(body: Problem, headers?: Record<string, string>): ProblemResponse {
