@@ -82,12 +82,12 @@ export interface ConversationInfo {
   /** `was_running`: the server stopped while the agent was running; `/run` resumes it. */
   agent_state: {
     was_running?: boolean;
-    /** These only of agents that are not our own. */
+    /** Only set for agents that are not our own. */
     acp_agent_name?: string;
     acp_agent_version?: string;
     acp_capabilities?: Record<'load_session' | 'image' | 'mcp_http' | 'mcp_sse' | 'model_choice', boolean>;
   };
-  /** These only of agents that are not our own. */
+  /** Only set for agents that are not our own. */
   current_model_id?: string | null;
   available_models?: { model_id: string; name: string | null; description: string | null }[];
   supports_runtime_model_switch?: boolean;
@@ -148,16 +148,16 @@ export interface McpServerEntry {
   auth?: string;
 }
 
-/** How an agent that speaks the Agent Client Protocol is started, as the reference names it. */
+/** How to start an agent that speaks the Agent Client Protocol, with the member names of the reference. */
 export interface AcpAgentSpec {
   acp_command?: string[];
   acp_args?: string[];
-  /** Of ours: variables that are no secrets. */
+  /** Slipway extension: variables that are not secret. */
   acp_env?: Record<string, string>;
   /** Null: the agent's own choice. */
   acp_model?: string | null;
   acp_session_mode?: string | null;
-  /** Of ours: the request by which it signs in. */
+  /** Slipway extension: the authentication method that the agent signs in with. */
   acp_auth_method?: string | null;
 }
 
@@ -197,7 +197,7 @@ interface SlipwayExtension {
   git?: GitAccess | null;
   /** Servers that users may name for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
   outbound_allowlist?: string[] | null;
-  /** JSON Schema of the argument `result` that the agent's `finish` must have; null: there is none. */
+  /** JSON Schema of the `result` argument that the agent must pass to `finish`; null: no result is required. */
   result_schema?: Record<string, unknown> | null;
 }
 
@@ -232,14 +232,14 @@ export interface StartConversationRequest {
  */
 export interface CredentialsRequest {
   /**
-   * The model, with its address and its key. After a restart our agent server calls no model before it has been told
-   * which one, and where: what it finds on its disk may be written by tools.
+   * The model, with its address and its key. After a restart, our agent server calls no model until a client names the
+   * model and its address again, because tools may have changed the record on its disk.
    */
   llm_model?: string;
   /** Null: the provider's own. */
   llm_base_url?: string | null;
   llm_api_key?: string | null;
-  /** The user has a key, but for another server than the conversation's, which still needs its own. */
+  /** The user has a key, but for a different server than the conversation's, which still needs a key of its own. */
   llm_key_withheld?: boolean;
   search_api_key?: string | null;
   /** Where the search key is sent. */
@@ -247,14 +247,14 @@ export interface CredentialsRequest {
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
-  /** From here on: stored, and effective from the next step. */
+  /** This member and those below it are stored, and take effect from the next step. */
   max_iterations?: number;
   /** USD per conversation; null: no limit. */
   max_budget?: number | null;
-  /** USD per million tokens, by model, in the place of what was known: another model comes with its own. */
+  /** USD per million tokens, by model. Replaces the known prices, because a different model comes with its own. */
   model_prices?: Record<string, { input: number; output: number }>;
   language?: string | null;
   outbound_allowlist?: string[] | null;
-  /** How the conversation's agent is started, where that is not our own: what is on the disk decides nothing. */
+  /** How to start the conversation's agent if it is not our own. The record on the disk does not decide this. */
   acp?: AcpAgentSpec | null;
 }

@@ -251,8 +251,8 @@ export interface ObservationEvent extends EventBase {
 }
 
 /**
- * A tool call of an agent that runs its own tools (the Agent Client Protocol). Two events of the same `tool_call_id`: one
- * when the call begins, and one when it has ended, which has everything that is known of it then.
+ * A tool call of an agent that runs its own tools (the Agent Client Protocol). Each call has two events with the same
+ * `tool_call_id`: one when it begins, and one when it has ended, with everything that is known about it by then.
  */
 export interface ACPToolCallEvent extends EventBase {
   kind: 'ACPToolCallEvent';
@@ -265,7 +265,7 @@ export interface ACPToolCallEvent extends EventBase {
   tool_kind?: string | null;
   raw_input?: unknown;
   raw_output?: unknown;
-  /** Texts, changes of files and terminals, as the protocol writes them. */
+  /** Texts, file changes and terminals, in the protocol's own form. */
   content?: Record<string, unknown>[] | null;
   is_error: boolean;
 }

@@ -1,12 +1,12 @@
 /**
- * How a client of the socket of events asks for linked frames, and how a server says that it sends them. Each event then
- * comes with the id of the one before it in the log: `{"after": …, "event": …}`. Whoever has the log up to `after` need not
- * read it for this event. Frames that are no events of the log come as they are. Servers that do not know the parameter
- * ignore it, and say nothing.
+ * How a client of the socket of events asks for linked frames, and how a server says that it sends them. Each event
+ * then comes with the id of the one before it in the log: `{"after": …, "event": …}`. A client that has the log up to
+ * `after` need not read the log for this event. Frames that are not events of the log are sent unchanged. Servers that
+ * do not know the parameter ignore it and do not send the header.
  */
 export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', value: 'linked' } as const;
 
-/** What a linked frame begins with, and no other one. */
+/** The prefix of every linked frame, and of no other frame. */
 export const LINKED_BEGINNING = '{"after":';
 
 /** A frame as it is sent. */
@@ -16,7 +16,7 @@ export interface LinkedFrame {
   event: unknown;
 }
 
-/** @param event JSON text, so that it is written once */
+/** @param event JSON text, so that the event is serialized only once */
 export function linkedFrame(after: string | null, event: string): string {
   return `${LINKED_BEGINNING}${JSON.stringify(after)},"event":${event}}`;
 }

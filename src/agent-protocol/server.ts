@@ -1,12 +1,12 @@
 /**
- * Response header in which our agent server says what it did for a request with a `traceparent`. Sandboxes need no way to
- * the operator's collector like that, and no key to it: the service puts the spans into the trace.
+ * Response header in which our agent server reports what it did for a request with a `traceparent`. The service adds
+ * these spans to the trace, so sandboxes need neither access to the operator's collector nor a key for it.
  */
 export const SPANS_HEADER = 'x-slipway-spans';
 
-/** Everything that an agent server measures; the service takes no other name from it. */
+/** Names of everything that an agent server measures. The service accepts no other name from it. */
 export const AGENT_SPAN_NAMES = [
-  /** From the request to its response; the first of a list. */
+  /** From the request to its response; always the first entry. */
   'request',
   /** From the start of the process to its first response. */
   'agent server start',
@@ -21,9 +21,9 @@ export const AGENT_SPAN_NAMES = [
 export type AgentSpanName = (typeof AGENT_SPAN_NAMES)[number];
 
 /**
- * One entry of the header's JSON list: name, index of the entry above it (-1: none), microseconds from the arrival of the
- * request to its beginning, its duration in microseconds, and whether it failed (1) or not (0). Times are relative, since
- * the clocks of sandboxes may differ.
+ * One entry of the header's JSON list: name, index of its parent entry (-1: none), microseconds from the arrival of the
+ * request to the start of the span, its duration in microseconds, and whether it failed (1) or not (0). Times are
+ * relative, since the clocks of sandboxes may differ.
  */
 export type AgentSpanEntry = [
   name: AgentSpanName,
@@ -33,7 +33,7 @@ export type AgentSpanEntry = [
   failed: 0 | 1,
 ];
 
-/** Of one response. */
+/** Limit for one response. */
 export const MAX_AGENT_SPANS = 32;
 
 /** Body of `start_bash_command` and `execute_bash_command`. */
