@@ -1,13 +1,13 @@
-/** A name that shells take for a variable. */
+/** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** What `variablesFromText` takes: pairs, or nothing, between commas. */
+/** What `variablesFromText` accepts: pairs, or nothing, between commas. */
 export const VARIABLES_TEXT = (() => {
   const pair = String.raw`\s*(?:[A-Za-z_][A-Za-z0-9_]*\s*=[^,]*)?`;
   return `^${pair}(?:,${pair})*$`;
 })();
 
-/** What `argumentsFromText` takes: every quotation and every backslash has what belongs to it. */
+/** What `argumentsFromText` accepts: every quotation is closed, and a character follows every backslash. */
 export const ARGUMENTS_TEXT = String.raw`^(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")*$`;
 
 export function variableNameProblem(name: string): string | null {
@@ -54,7 +54,7 @@ export function argumentsFromText(text: string): FromText<string[]> {
 
 interface Piece {
   text: string;
-  /** Index of the first character after it. */
+  /** Index of the first character after the piece. */
   end: number;
 }
 

@@ -55,7 +55,7 @@ export class StoredMcpConfigDto implements StoredMcpConfig {
   shttp_servers: StoredRemoteMcpServerDto[];
 }
 
-/** What OpenAPI says of the address of a tool server; its host is checked as well. */
+/** What OpenAPI says about the address of a tool server; its host is checked as well. */
 const ADDRESS_FORM = {
   pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?)://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*$`,
 };
@@ -166,7 +166,7 @@ export class McpConfigDto {
 /** The only members an MCP configuration may have. */
 const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
 
-/** Elements whose identifying member an earlier element has already. */
+/** Problems of elements whose identifying member already occurs in an earlier element. */
 function repeated<Member extends string>(
   elements: readonly { index: number; element: Record<Member, unknown> }[],
   member: Member,

@@ -78,19 +78,19 @@ export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** A configuration of the three lists alone in the form of its two columns. */
+/** A configuration with only the three lists, in the form of its two columns. */
 export interface McpConfigColumns {
   /** JSON text, secrets masked. */
   config: string;
   /** Encrypted; null when there are none. */
   secrets: string | null;
-  /** Their names. */
+  /** Names of the servers. */
   servers: readonly string[];
 }
 
 /**
- * The statement that replaces a user's tool servers, for use in statements of other features too. It returns no row, and
- * changes nothing, when something is stored beyond the three lists: that has to be read first.
+ * The statement that replaces a user's tool servers, for use in statements of other features too. It returns no row,
+ * and changes nothing, when something is stored beyond the three lists, because that has to be read first.
  *
  * @param owner SQL expression of the user's id; `config` and `secrets` likewise
  */
@@ -147,7 +147,7 @@ export class McpConfigRepository extends Repository<McpConfig> {
   }
 
   /**
-   * Replaces the user's configuration in the caller's transaction; null, to which a patch may come, removes it.
+   * Replaces the user's configuration in the caller's transaction; null, which a patch may result in, removes it.
    *
    * @param before what {@link read} found in this transaction
    */
@@ -179,7 +179,7 @@ export class McpConfigRepository extends Repository<McpConfig> {
     ]);
   }
 
-  /** Removes the user's configuration in the caller's transaction, readable or not. */
+  /** Removes the user's configuration in the caller's transaction, even if it cannot be decrypted. */
   async removeOf(manager: EntityManager, userId: string): Promise<void> {
     const { affected } = await manager.delete(McpConfig, { userId });
     if (affected === 1) {

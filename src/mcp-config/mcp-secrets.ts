@@ -38,7 +38,7 @@ export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
   };
 }
 
-/** A configuration in the form of the wire, secrets in clear: for agents that may have them. */
+/** A configuration in its wire format, secrets in clear: for agents that may have them. */
 export function exposedConfig(config: ClearMcpConfig): StoredMcpConfig {
   return {
     sse_servers: config.sseServers.map(exposedServer),
@@ -230,7 +230,7 @@ function stdioServers(
   }));
 }
 
-/** A client that does not know the details of a server means no change by leaving them out. */
+/** Details that a client leaves out are kept, because the client may not know them. */
 function keptDetails(stored: { details?: JsonObject } | undefined): { details?: JsonObject } {
   return stored?.details ? { details: stored.details } : {};
 }

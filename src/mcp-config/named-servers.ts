@@ -62,7 +62,7 @@ function isSecret(path: readonly string[]): boolean {
 }
 
 interface PatchedServers {
-  /** Null: there are none any more. */
+  /** Null: no servers are left. */
   config: ClearMcpConfig | null;
   problems: InputProblem[];
 }
@@ -241,7 +241,7 @@ function toRemoteServer(name: string, server: JsonObject, url: string, refuse: R
   };
 }
 
-/** What an `auth` object comes to: a bearer token, or headers. */
+/** What an `auth` object means: a bearer token, or headers. */
 function credentialsOf(
   auth: unknown,
   refuse: Refuse,
