@@ -54,11 +54,13 @@ export interface AcpLaunch {
   authMethod: string | null;
   /** For process, handshake and session together. */
   startTimeoutMs: number;
-  /** How long it may do nothing while it works. */
+  /** How long it may show no activity during a turn. */
   idleTimeoutMs: number;
 }
 
-/** What an engine keeps with its conversation, over restarts. Small, and no secret: it is on a disk that tools may write. */
+/**
+ * What an engine stores with its conversation across restarts. Small, and never secret: tools may write to its disk.
+ */
 export type EngineMemory = Readonly<Record<string, string | number | boolean | null>>;
 
 /** A model that an agent offers. */
@@ -109,10 +111,10 @@ export interface EngineHost {
   totals(): { iterations: number; costUsd: number };
   /** Whether the run should pause after the current step. */
   pauseRequested(): boolean;
-  /** Aborts when the run should pause: of the current request, or of the next one. */
+  /** Aborts when the run should pause; already aborted if a pause is requested. */
   pauseSignal(): AbortSignal;
   memory(): EngineMemory;
-  /** Replaces it. */
+  /** Replaces the memory. */
   remember(memory: EngineMemory): Promise<void>;
   /** Tells clients about the agent. */
   describeAgent(details: AgentDetails): Promise<void>;
@@ -123,8 +125,8 @@ export abstract class AgentEngine {
   /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
   /**
-   * Runs the calls that wait for confirmation, then continues as `run` does; or rejects them and leaves the conversation
-   * idle, unless the agent itself answers to that.
+   * Runs the calls that wait for confirmation, then continues as `run` does; or rejects them and leaves the
+   * conversation idle, unless the agent itself responds to the rejection.
    */
   abstract confirm(
     host: EngineHost,
@@ -145,15 +147,15 @@ export abstract class AgentEngine {
    */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
   /**
-   * Starts what a run would start first, so that a conversation that cannot run is refused when it begins.
+   * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.
    *
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract prepare(host: EngineHost): Promise<void>;
   /**
-   * Has the agent use another model from now on.
+   * Switches the agent to another model.
    *
-   * @throws AgentUnavailableError when the agent offers no choice, or not this one
+   * @throws AgentUnavailableError when the agent offers no choice of models, or not this model
    */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;
   /** Releases the engine's resources: tool servers, shells, processes. */
@@ -186,13 +188,13 @@ export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 export interface EngineServerOptions {
   /** Folder of the conversations' records and logs. */
   conversationsPath: string;
-  /** Without any the server is open. */
+  /** Without any key, the server is open to everybody. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   /** Variables of every child process. */
   environment: Record<string, string>;
   /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];
-  /** Other names of folders that tools see. */
+  /** Other names for folders that tools see. */
   aliases: readonly PathAlias[];
 }

@@ -7,7 +7,7 @@ import { AcpConversation } from './acp-conversation.js';
 import { toMcpServers } from './acp-mcp-servers.js';
 import { AcpSession } from './acp-session.js';
 
-/** A running agent with its session, and our side of that. */
+/** A running agent with its session, and our side of the session. */
 export interface OpenAgent {
   session: AcpSession;
   conversation: AcpConversation;
@@ -16,7 +16,7 @@ export interface OpenAgent {
 }
 
 /**
- * Starts a conversation's agent, and goes on with its session where it can.
+ * Starts a conversation's agent, and continues its earlier session if it can.
  *
  * @throws AcpProcessError, AcpRequestError
  */
@@ -54,7 +54,7 @@ export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenA
   }
 }
 
-/** Tells clients what has begun and what it lacks, and remembers the session. */
+/** Tells clients which agent has started and what it cannot use, and remembers the session. */
 async function announce(host: EngineHost, session: AcpSession): Promise<void> {
   const { isBegun, ...memory } = host.memory();
   await announceAgent(host, session);
@@ -102,7 +102,7 @@ export function launchOf({ settings }: EngineHost): AcpLaunch {
   return settings.acp;
 }
 
-/** A text of an engine's memory, which is on a disk that tools may write. */
+/** A text from an engine's memory; null if it is none, because tools may write to the disk that it is on. */
 export function rememberedText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }

@@ -49,7 +49,7 @@ export interface AcpClient {
   releaseTerminal(request: TerminalRequest): Promise<void>;
 }
 
-/** The agent refused a request, or answered what makes no sense. The message is for the user, and may quote the agent. */
+/** The agent refused a request or sent an invalid response. The message is for the user, and may quote the agent. */
 export class AcpRequestError extends Error {
   constructor(
     message: string,
@@ -96,7 +96,7 @@ export class AcpConnection {
    * Sends a request and checks its answer.
    *
    * @throws AcpProcessError when the agent ends before it answers
-   * @throws AcpRequestError when it refuses, or answers what is no answer
+   * @throws AcpRequestError when it refuses, or its response is invalid
    */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;
@@ -110,14 +110,14 @@ export class AcpConnection {
     }
     const parsed = answer.safeParse(response);
     if (!parsed.success) {
-      throw new AcpRequestError(`The agent answered ${method} with what is no answer to it.`, 'ACPInitError');
+      throw new AcpRequestError(`The agent sent an invalid response to ${method}.`, 'ACPInitError');
     }
     return parsed.data;
   }
 
   /** Tells the agent to end its turn. */
   async cancel(sessionId: string): Promise<void> {
-    // Nothing is left to cancel of an agent that has ended.
+    // An agent that has ended has nothing to cancel.
     await this.#connection.agent.notify(AGENT_METHODS.session_cancel, { sessionId }).catch(() => undefined);
   }
 

@@ -19,11 +19,11 @@ import { AcpTranscript } from './acp-transcript.js';
 import { type AcpTurn, choose, mustAsk } from './acp-turn.js';
 import { countCost } from './acp-usage.js';
 
-/** Of a file that the agent reads through us. */
+/** Largest file that the agent may read through us. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_ANSWER = 100_000;
 
-/** Our side of an agent's session: writes down what it does, and does what it asks for. */
+/** Our side of an agent's session: logs what the agent does, and does what it asks for. */
 export class AcpConversation implements AcpClient {
   readonly #host: EngineHost;
   readonly #files: WorkspaceFiles;
@@ -33,7 +33,7 @@ export class AcpConversation implements AcpClient {
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
   #tail: Promise<unknown> = Promise.resolve();
-  /** Answers of sessions beside this one, by their ids. */
+  /** Answers of forked sessions, by session id. */
   readonly #forks = new Map<string, string>();
 
   constructor(host: EngineHost, view: ToolView) {
@@ -48,7 +48,7 @@ export class AcpConversation implements AcpClient {
     return this.#transcript.begun;
   }
 
-  /** Until here the agent only replays what the log has already. */
+  /** Ends the replay: before this call, the agent only repeats what the log already has. */
   open(sessionId: string): void {
     this.#sessionId = sessionId;
   }
@@ -59,7 +59,7 @@ export class AcpConversation implements AcpClient {
     this.#countedCalls = 0;
   }
 
-  /** From here on, what the agent still reports of its turn is too late. */
+  /** Ends the turn: whatever the agent reports about it later is too late. */
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.#inOrder(async () => {
       this.#turn = null;
@@ -67,7 +67,7 @@ export class AcpConversation implements AcpClient {
     });
   }
 
-  /** Writes down that the user refused what a turn has asked. */
+  /** Logs that the user rejected the calls of a turn. */
   async reject(turn: AcpTurn, reason: string | null): Promise<void> {
     await this.#inOrder(async () => {
       for (const { callId } of turn.questions) {
@@ -76,7 +76,7 @@ export class AcpConversation implements AcpClient {
     });
   }
 
-  /** Collects what the agent says in a session beside this one. */
+  /** Collects what the agent says in a forked session. */
   async collect(sessionId: string, work: () => Promise<void>): Promise<string> {
     this.#forks.set(sessionId, '');
     try {
@@ -108,7 +108,7 @@ export class AcpConversation implements AcpClient {
 
   async requestPermission({ sessionId, toolCall, options }: PermissionRequest): Promise<PermissionOutcome> {
     const turn = this.#turn;
-    // Nobody is asked about what happens beside the conversation.
+    // The user is not asked about calls in forked sessions.
     if (sessionId !== this.#sessionId || turn === null) {
       return { outcome: 'cancelled' };
     }
@@ -172,14 +172,14 @@ export class AcpConversation implements AcpClient {
     await this.#terminals.release(terminalId);
   }
 
-  /** Ends what runs for the agent. */
+  /** Ends everything that runs for the agent. */
   async close(): Promise<void> {
     await this.#terminals.close();
   }
 
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {
     if (update.sessionUpdate === 'usage_update') {
-      // Also between turns: some agents tell it after their answer.
+      // Counted between turns too, because some agents report the cost after their answer.
       if (update.cost) {
         await countCost(this.#host, update.cost);
         this.#checkLimit(turn);
@@ -215,7 +215,7 @@ export class AcpConversation implements AcpClient {
     this.#checkLimit(turn);
   }
 
-  /** The last call within the limit may be made. */
+  /** Stops the turn at a limit, but only after the last call that is within it. */
   #checkLimit(turn: AcpTurn | null): void {
     const { iterations, costUsd } = this.#host.totals();
     const limit = limitReached(this.#host.settings, { costUsd, iterations: iterations - 1 });
@@ -224,7 +224,7 @@ export class AcpConversation implements AcpClient {
     }
   }
 
-  /** Updates and questions may arrive at the same time, and the log has one after the other. */
+  /** Serializes updates and questions, which may arrive at the same time. */
   async #inOrder<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#tail.then(work);
     this.#tail = result.catch(() => undefined);

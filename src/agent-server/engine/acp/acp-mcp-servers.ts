@@ -2,13 +2,13 @@ import type { McpServer as AcpMcpServer } from '@agentclientprotocol/sdk';
 import type { McpServers } from '../../../agent-protocol/conversation.js';
 import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 
-/** The user's tool servers as the agent takes them, and those that it cannot have, a sentence each. */
+/** The user's tool servers in the form that the agent accepts, and a sentence about each one that it cannot use. */
 export interface OfferedMcpServers {
   servers: AcpMcpServer[];
   problems: string[];
 }
 
-/** The agent connects them itself, from where tools are, so addresses are checked here once. */
+/** The agent connects to them itself, from where tools run, so their addresses are checked only here. */
 export function toMcpServers(
   configured: McpServers | null,
   takes: { http: boolean; sse: boolean },
@@ -22,7 +22,7 @@ export function toMcpServers(
       continue;
     }
     const { transport: type, url, headers = {} } = server;
-    const problem = takes[type] ? addresses.problem(url) : `the agent connects to none over ${type}.`;
+    const problem = takes[type] ? addresses.problem(url) : `the agent supports no tool servers over ${type}.`;
     if (problem === null) {
       offered.servers.push({ type, name, url, headers: toList(headers) });
     } else {

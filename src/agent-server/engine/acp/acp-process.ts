@@ -6,21 +6,21 @@ import { LineSplitter } from '../../line-splitter.js';
 import { startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 
-/** Of one message, in and out. */
+/** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Of what an agent writes between its messages. */
+/** How much an agent may write between its messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
-/** Of its requests that wait for an answer of ours: then nothing more of it is read. */
+/** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
-/** What is kept of its standard error. */
+/** How much of its standard error is kept. */
 const MAX_DIAGNOSIS = 4_000;
-/** Of an agent that has closed its connection. */
+/** How long an agent may take to end after it has closed its connection. */
 const END_GRACE_MS = 1_000;
 /** Exit codes of the shell that starts the agent. */
 const NO_FOLDER_OR_RIGHT = 126;
 const NOT_FOUND = 127;
 
-/** The agent cannot be started, or has ended. The message says what its process left behind. */
+/** The agent cannot be started, or has ended. The message quotes the last output of its process. */
 export class AcpProcessError extends Error {
   constructor(
     message: string,
@@ -44,11 +44,11 @@ export interface AcpProcessOptions {
 }
 
 /**
- * An agent's process, in the view of tools, and the messages that it exchanges with us. A line that is no message is
- * dropped: some agents write their logs between them. One that is too long ends the connection.
+ * An agent's process, in the view of tools, and the messages that it exchanges with us. A line that is not a message is
+ * dropped, because some agents write logs between messages. A line that is too long ends the connection.
  */
 export class AcpProcess {
-  /** Of the SDK's connection. */
+  /** The stream of the SDK's connection. */
   readonly stream: Stream;
   /** Resolves when the process has ended; never rejects. */
   readonly ended: Promise<void>;
@@ -56,9 +56,9 @@ export class AcpProcess {
   readonly #program: string;
   readonly #diagnosis = new OutputWindow(MAX_DIAGNOSIS);
   readonly #onUpdate: (params: unknown) => Promise<void>;
-  /** Ids of our requests that it has not answered. */
+  /** Ids of our requests that the agent has not answered. */
   readonly #asked = new Set<unknown>();
-  /** Requests of it that we have not answered. */
+  /** Number of the agent's requests that we have not answered. */
   #unanswered = 0;
   #answered = Promise.withResolvers<void>();
   #exitCode: number | null = null;
@@ -92,7 +92,7 @@ export class AcpProcess {
     return new AcpProcess(started, options);
   }
 
-  /** Why there is no connection any more, for the user; it may quote what the agent wrote. */
+  /** Why the connection is closed, in words for the user; may quote what the agent wrote. */
   failure(): AcpProcessError {
     if (this.#fault !== null) {
       return new AcpProcessError(this.#fault, 'ACPProtocolError');
@@ -126,10 +126,10 @@ export class AcpProcess {
     try {
       this.#exitCode = await exited;
     } catch {
-      // Of a process that was started, an error is one of its signals: it says nothing about its end.
+      // Once the process has started, an error means that it could not be signalled, not that it has ended.
       return;
     }
-    // Also after a normal exit: what it started may still run.
+    // Also after a normal exit: processes that it started may still run.
     await this.#kill();
   }
 
@@ -139,8 +139,8 @@ export class AcpProcess {
   }
 
   /**
-   * What the SDK reads. It starts the handler of a message without waiting for it, so updates do not pass through it: they
-   * are taken here, one after the other, and an agent that writes faster than its events are stored has to wait.
+   * What the SDK reads. The SDK starts the handler of a message without waiting for it, so updates bypass it and are
+   * handled here, one after the other: an agent that writes faster than its events are stored has to wait.
    */
   async *#messages(stdout: Readable): AsyncGenerator<AnyMessage> {
     const lines = new LineSplitter(MAX_LINE_BYTES);
@@ -148,7 +148,7 @@ export class AcpProcess {
     for await (const chunk of stdout) {
       const complete = lines.push(Buffer.from(chunk));
       if (complete === null) {
-        this.#fault = 'The agent wrote a line without an end.';
+        this.#fault = 'The agent wrote a line that is too long.';
         throw new Error(this.#fault);
       }
       for (const line of complete) {
@@ -161,14 +161,14 @@ export class AcpProcess {
             await this.#answered.promise;
           }
         } else if ((noise += line.length) > MAX_NOISE_BYTES) {
-          this.#fault = 'The agent writes what is not its protocol.';
+          this.#fault = 'The agent writes something other than the Agent Client Protocol.';
           throw new Error(this.#fault);
         }
       }
     }
   }
 
-  /** Whether the SDK should hear of it: a request, or the answer to a request of ours. */
+  /** Whether the SDK should get the message: a request, or the answer to a request of ours. */
   #isMessage(value: unknown): value is AnyMessage {
     if (!isEnvelope(value)) {
       return false;

@@ -4,7 +4,7 @@ import type { EngineSettings } from '../agent-engine.js';
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
 
-/** What one turn of the agent answers. */
+/** The prompt that one turn of the agent answers. */
 export interface AcpPrompt {
   blocks: ContentBlock[];
   /** Id of the last message in it; null: it has none. */

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 
-// What agents send, reduced to what is used. The agent is a program of somebody else that reads what strangers wrote:
-// members that are missing or wrong are left out where the rest still makes sense, and every text is clipped by whoever
-// writes it into the log.
+// What agents send, reduced to what is used. The agent is a third-party program that reads untrusted text: missing or
+// invalid members are left out where the rest still makes sense, and the code that writes a text into the log clips it.
 
 const id = z.string().min(1).max(512);
 const flag = z.boolean().catch(false);
 const text = z.string();
 
-/** Present, with whatever is in it, or absent. */
+/** A capability: present, whatever its content, or absent. */
 const support = z
   .unknown()
   .optional()
@@ -59,7 +58,7 @@ const configOption = z.object({
   options: choices,
 });
 
-/** One that cannot be used does not spoil the others. */
+/** An option that cannot be used does not invalidate the others. */
 const configOptions = z
   .array(configOption.nullable().catch(null))
   .nullish()
@@ -80,7 +79,7 @@ const models = z
 const sessionMembers = { models, configOptions };
 
 export const newSessionSchema = z.object({ sessionId: id, ...sessionMembers });
-/** Some agents answer with nothing. */
+/** Some agents respond without a result. */
 export const loadedSessionSchema = z.preprocess((value) => value ?? {}, z.object(sessionMembers));
 export const configChangeSchema = z.preprocess((value) => value ?? {}, z.object({ configOptions }));
 
@@ -109,7 +108,7 @@ const shownContent = z.object({
   name: text.optional(),
 });
 
-/** A piece of a message: its text, or what stands for it. */
+/** A piece of a message: its text, or a placeholder for it. */
 const contentBlock = z.unknown().transform((block) => {
   const { data } = shownContent.safeParse(block);
   if (data === undefined) {

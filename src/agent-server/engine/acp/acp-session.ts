@@ -17,12 +17,15 @@ import {
 import { AcpProcessError } from './acp-process.js';
 import { z } from 'zod';
 
-/** What a sign-in with a variable of the environment is called. Agents that need no request for it are not listed. */
+/**
+ * The sign-in methods that take a key from an environment variable. Agents that sign in without a request are not
+ * listed.
+ */
 const AUTH_BY_VARIABLE: readonly (readonly [method: string, variable: string])[] = [
   ['gemini-api-key', 'GEMINI_API_KEY'],
   ['api-key', 'OPENAI_API_KEY'],
 ];
-/** Older than configuration options, and still in use. */
+/** Predates configuration options, and is still in use. */
 const SET_MODEL = 'session/set_model';
 const FORK = 'session/fork';
 const MAX_MODELS = 200;
@@ -38,7 +41,7 @@ export interface AcpSessionOptions {
   mcpServers: (takes: { http: boolean; sse: boolean }) => OfferedMcpServers;
 }
 
-/** What agent and session say of themselves when they begin. */
+/** What the agent and the session report about themselves when they start. */
 interface OpenedSession {
   id: string;
   isLoaded: boolean;
@@ -72,7 +75,7 @@ export class AcpSession {
   }
 
   /**
-   * Starts the agent and opens its session. What the agent replays of an earlier one reaches the client before this
+   * Starts the agent and opens its session. What the agent replays of an earlier session reaches the client before this
    * resolves.
    *
    * @throws AcpProcessError, AcpRequestError
@@ -90,7 +93,7 @@ export class AcpSession {
       () => 'timeout' as const,
     );
     const opening = openSession(connection, options, environment);
-    // Whoever loses the race below is of no interest any more.
+    // If the timeout wins the race below, a later failure must not count as an unhandled rejection.
     opening.catch(() => undefined);
     try {
       const opened = await Promise.race([opening, timeout]);
@@ -151,7 +154,7 @@ export class AcpSession {
     await this.#connection.cancel(this.id);
   }
 
-  /** @throws AcpRequestError when the agent does not have it */
+  /** @throws AcpRequestError when the agent does not offer the model */
   async switchModel(model: string): Promise<void> {
     const option = modelOption(this.#described);
     const request =
@@ -179,9 +182,9 @@ export class AcpSession {
   }
 
   /**
-   * A session beside this one that knows what it knows; null when the agent has no such thing.
+   * Forks the session: the new one knows everything that this one knows.
    *
-   * @returns its id
+   * @returns the id of the new session; null when the agent cannot fork sessions
    */
   async fork(workingDir: string): Promise<string | null> {
     if (!this.#agent.agentCapabilities.sessionCapabilities.fork) {

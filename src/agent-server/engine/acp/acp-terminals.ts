@@ -26,7 +26,7 @@ export class AcpTerminals {
 
   /**
    * @param environment of tools; the request's variables are added
-   * @throws Error for the agent
+   * @throws Error with a message for the agent
    */
   async create(
     { command, args, cwd, env, outputByteLimit }: CreateTerminalRequest,
@@ -58,7 +58,7 @@ export class AcpTerminals {
       kill,
       exited: exited.then(
         async (code) => {
-          // What it left behind would keep its output open.
+          // Processes that it left behind would keep its output open.
           await kill();
           await closed;
           terminal.exit = toExitStatus(code);
@@ -71,7 +71,7 @@ export class AcpTerminals {
     return id;
   }
 
-  /** @throws Error for the agent */
+  /** @throws Error with a message for the agent */
   output(id: string): { output: string; truncated: boolean; exitStatus?: ExitStatus } {
     const { output, exit } = this.#get(id);
     return { output: output.text(), truncated: output.isCut, ...(exit !== null && { exitStatus: exit }) };
@@ -91,7 +91,7 @@ export class AcpTerminals {
     await kill();
   }
 
-  /** Ends all of them. */
+  /** Ends all terminals. */
   async close(): Promise<void> {
     const open = [...this.#terminals.values()];
     this.#terminals.clear();
@@ -107,7 +107,7 @@ export class AcpTerminals {
   }
 }
 
-/** The end of an output, as many bytes as the agent wants to keep. */
+/** The end of an output, of as many bytes as the agent asked for. */
 class OutputTail {
   readonly #limit: number;
   #chunks: Buffer[] = [];
@@ -121,7 +121,7 @@ class OutputTail {
   push(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
-    // Cut only at twice the limit: with each chunk it would copy everything each time.
+    // Cut only at twice the limit: cutting with each chunk would copy everything each time.
     if (this.#size > 2 * this.#limit) {
       this.#cut();
     }

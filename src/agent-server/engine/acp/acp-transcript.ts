@@ -24,7 +24,7 @@ export function boundedJson(value: unknown): unknown {
   return json.length > MAX_TOOL_TEXT ? clipText(json) : flat;
 }
 
-/** Deeper members are left out: what walks through events later need not be prepared for any depth. */
+/** Leaves out deeper members, so that code that walks through events need not handle unlimited depth. */
 function cut(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) {
     return value;
@@ -58,12 +58,12 @@ interface KnownCall {
 }
 
 /**
- * Writes what an agent does into the log: messages with the thoughts before them, tool calls with a first and a last event,
- * and plans as the task list. Its ids need not be unique, and its calls need not end.
+ * Writes what an agent does into the log: messages with the thoughts before them, tool calls with a first and a last
+ * event, and plans as the task list. The agent's ids need not be unique, and its calls need not end.
  */
 export class AcpTranscript {
   readonly #host: EngineHost;
-  /** By the agent's own id; those that have ended too, until the next call of that id. */
+  /** By the agent's own id. A call that has ended stays until the next call with that id. */
   readonly #calls = new Map<string, KnownCall>();
   #text = '';
   #thoughts = '';
@@ -83,7 +83,7 @@ export class AcpTranscript {
   }
 
   async addThought(text: string): Promise<void> {
-    // Text before a thought is a message of its own.
+    // Text before a thought is a separate message.
     if (this.#text !== '') {
       await this.flush();
     }
@@ -93,7 +93,7 @@ export class AcpTranscript {
     }
   }
 
-  /** Writes the message that has come so far. */
+  /** Writes the message as received so far. */
   async flush(): Promise<void> {
     const [text, thoughts] = [this.#text, this.#thoughts];
     this.#text = '';
@@ -182,7 +182,7 @@ export class AcpTranscript {
     );
   }
 
-  /** Ends a turn: writes what is left, and calls that the agent never ended as having ended with it. */
+  /** Ends a turn: writes the remaining text, and ends the calls that the agent never ended. */
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.flush();
     for (const [id, call] of this.#calls) {
@@ -209,7 +209,7 @@ export class AcpTranscript {
       report,
     );
     this.#calls.set(report.toolCallId, call);
-    // The first event is about what is to be done, even if the agent reports at once that it is done.
+    // The first event says that the call has begun, even if the agent reports at once that it has ended.
     await this.#host.append(toEvent(hasEnded(call) ? { ...call, status: 'in_progress' } : call));
     if (hasEnded(call)) {
       await this.#host.append(toEvent(call));
@@ -224,7 +224,7 @@ export class AcpTranscript {
     return isTaken ? `${id}-${randomUUID()}` : id;
   }
 
-  /** A call of what our own tools would have done, with its result. */
+  /** Logs a call of one of our own tools, with its result, in place of what the agent did. */
   async #call(tool: string, action: Exclude<Action, FinishAction>, observation: Observation): Promise<void> {
     const id = `call_${randomUUID()}`;
     const { kind: _kind, ...members } = action;
@@ -278,7 +278,7 @@ function toEvent(call: KnownCall): Omit<ACPToolCallEvent, 'id' | 'timestamp'> {
   };
 }
 
-/** Named as the protocol names them: clients read these. */
+/** With the member names of the protocol, which clients read. */
 function toPart(part: ToolContent): Record<string, unknown> {
   switch (part.type) {
     case 'content':

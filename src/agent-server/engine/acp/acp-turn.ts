@@ -5,7 +5,7 @@ import type { PermissionOption, PromptResponse } from './acp-schemas.js';
 
 /** A call that the agent may not make before the user has answered. */
 interface Question {
-  /** In the log. */
+  /** The id of the call in the log. */
   callId: string;
   options: readonly PermissionOption[];
   answer: (outcome: PermissionOutcome) => void;
@@ -13,12 +13,12 @@ interface Question {
 
 type TurnResult = { response: PromptResponse } | { error: unknown };
 
-/** Why nobody need wait for a turn any longer, at least for now. */
+/** Why waiting for a turn ends, at least for now. */
 export type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
 
-/** What the agent does about one prompt. It may outlast a run: while the user is asked, none is active. */
+/** The agent's work on one prompt. It may outlast a run: no run is active while the user is asked. */
 export class AcpTurn {
-  /** Resolves when the agent has answered the prompt, or cannot any more. */
+  /** Resolves when the agent has answered the prompt, or no longer can. */
   readonly finished: Promise<void>;
   /** Set when `finished` has resolved. */
   result: TurnResult | null = null;
@@ -45,13 +45,13 @@ export class AcpTurn {
     this.#lastActivity = performance.now();
   }
 
-  /** Has the run end for a reason of ours. */
+  /** Ends the run because of a limit of ours. */
   stop(limit: Limit): void {
     this.limit = limit;
     this.#wake();
   }
 
-  /** Ends the turn for whoever waits, whatever the agent does: its events cannot be written. */
+  /** Ends the turn for its waiters, whatever the agent does, because its events cannot be written. */
   fail(error: unknown): void {
     this.#finish({ error });
   }
@@ -63,7 +63,7 @@ export class AcpTurn {
     });
   }
 
-  /** Answers everything that waits. */
+  /** Answers all open questions. */
   answer(accept: boolean): void {
     this.#take().forEach(({ options, answer }) => answer(choose(options, accept)));
     this.touch();
@@ -128,7 +128,7 @@ export class AcpTurn {
   }
 }
 
-/** Kinds of tools that change nothing. As with risks that a model states, the agent's own word is all there is. */
+/** Kinds of tools that change nothing. The kind is only the agent's claim, just as a risk is only the model's. */
 const HARMLESS_KINDS = new Set(['read', 'search', 'think']);
 
 /** Whether the user is asked, or the call is allowed at once. */
@@ -137,8 +137,8 @@ export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: 
 }
 
 /**
- * The option that says yes or no to this one call. An option for good is only chosen where there is no other: the next
- * call may be another matter. Without any the agent is told that nobody chose.
+ * The option that says yes or no to this one call. A permanent option is only chosen if there is no other, because the
+ * next call may differ. Without a matching option, the agent is told that nobody chose.
  */
 export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
   const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];

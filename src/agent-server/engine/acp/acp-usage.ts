@@ -2,11 +2,11 @@ import type { EngineHost } from '../agent-engine.js';
 import { stepCost } from '../limits.js';
 import type { PromptResponse } from './acp-schemas.js';
 
-/** Adds what a turn has used, as far as the agent tells. Its cost is counted where it tells that (`countCost`). */
+/** Adds the usage of a turn, as far as the agent reports it. Reported costs are counted by `countCost`. */
 export async function countTurn(host: EngineHost, response: PromptResponse, isStep: boolean): Promise<void> {
   const { promptTokens, completionTokens } = tokensOf(response);
   const { modelPrices, llm } = host.settings;
-  // Otherwise it would be counted twice.
+  // A cost that the agent reports itself would be counted twice.
   const tellsCost = typeof host.memory()['costSeen'] === 'number' && host.memory()['tellsCost'] === true;
   const costUsd = tellsCost ? 0 : stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
   if (isStep || promptTokens > 0 || completionTokens > 0) {
@@ -14,7 +14,7 @@ export async function countTurn(host: EngineHost, response: PromptResponse, isSt
   }
 }
 
-/** Adds what the session has cost since the last time that its agent told. */
+/** Adds the cost of the session since the agent's last report. */
 export async function countCost(
   host: EngineHost,
   { amount, currency }: { amount: number; currency: string },
@@ -24,7 +24,7 @@ export async function countCost(
   }
   const memory = host.memory();
   const seen = typeof memory['costSeen'] === 'number' ? memory['costSeen'] : 0;
-  // An agent that was started again may count from the start.
+  // A restarted agent may count from zero again.
   const more = amount < seen ? amount : amount - seen;
   await host.remember({ ...memory, costSeen: amount, tellsCost: true });
   if (more > 0) {

@@ -115,7 +115,7 @@ describe('a run', () => {
     ]);
   });
 
-  it('writes thoughts and plans as what our own tools would have written', async () => {
+  it('writes thoughts and plans as our own tools would have', async () => {
     const host = await run('think');
     expect(host.ofKind('ActionEvent').map(({ action }) => action)).toEqual([
       { kind: 'ThinkAction', thought: 'I think.' },
@@ -141,7 +141,7 @@ describe('a run', () => {
     expect(answers(host).at(-1)).toBe(JSON.stringify('first\nprompt'));
   });
 
-  it('takes up what the user writes meanwhile', async () => {
+  it('answers messages that arrive during its work', async () => {
     const host = hostFor();
     await host.say('many 3');
     let hasSaid = false;
@@ -354,7 +354,7 @@ describe('limits and costs', () => {
     expect(failures(limited)).toEqual(['MaxBudgetReached']);
   });
 
-  it('counts no cost in another currency, and tokens that are told elsewhere', async () => {
+  it('counts no cost in another currency, and tokens that are reported elsewhere', async () => {
     expect((await run('spend 5 EUR')).totals().costUsd).toBe(0);
     expect((await run('tokens')).usage).toEqual([
       { promptTokens: 7, completionTokens: 3, costUsd: null, isStep: true },
@@ -452,7 +452,12 @@ describe('an agent that cannot be started', () => {
       'exit code 3. It wrote: the agent has no configuration',
     ],
     [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
-    [process.execPath, { START: 'endless-noise' }, 'ACPProtocolError', 'not its protocol'],
+    [
+      process.execPath,
+      { START: 'endless-noise' },
+      'ACPProtocolError',
+      'other than the Agent Client Protocol',
+    ],
   ])('%s %j: %s', async (program, environment, code, detail) => {
     const host = hostFor({}, environment);
     host.settings = {
@@ -480,7 +485,7 @@ describe('an agent that cannot be started', () => {
 });
 
 describe('a hostile agent', () => {
-  it('may write what is no message between its messages', async () => {
+  it('may write other lines between its messages', async () => {
     const host = await run('garbage', {}, { START: 'noise' });
     expect(answers(host)).toEqual(['still here']);
     expect(host.status).toBe('finished');

@@ -17,21 +17,22 @@ import { countTurn } from './acp-usage.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;
-/** How long the agent may take for that before its process is ended. */
+/** How long the agent may take to end its turn before its process is ended. */
 const CANCEL_GRACE_MS = 5_000;
 const MAX_DETAIL = 2_000;
 
 /**
- * An agent of somebody else, as a process in the view of tools, by the Agent Client Protocol. It has a model, tools and a
- * memory of its own; the log has what it tells of them. The process begins with the first run, or before it, and ends with
- * the conversation. This module loads the protocol's SDK: import it when the first such conversation runs.
+ * Runs an agent that is not our own, as a process in the view of tools, over the Agent Client Protocol. The agent has a
+ * model, tools and a memory of its own; the log has what it reports about them. The process starts with the first run,
+ * or before it, and ends with the conversation. This module loads the protocol's SDK: import it when the first such
+ * conversation runs.
  */
 export class AcpEngine extends AgentEngine {
   readonly #view: ToolView;
   #agent: OpenAgent | null = null;
   #opening: Promise<OpenAgent> | null = null;
   #turn: AcpTurn | null = null;
-  /** Until an interrupted turn has ended, or its agent. */
+  /** Resolves when an interrupted turn, or its agent, has ended. */
   #settling: Promise<void> = Promise.resolve();
   #isClosed = false;
 
@@ -50,7 +51,7 @@ export class AcpEngine extends AgentEngine {
 
   async run(host: EngineHost, signal: AbortSignal): Promise<void> {
     await this.#reportFailures(host, async () => {
-      // The user went on without an answer to what the agent has asked.
+      // The user went on without answering the agent's question.
       await this.#interrupt();
       await closeOpenCalls(host, 'Not run, or interrupted: it has no result.');
       await this.#work(host, signal);
@@ -75,7 +76,7 @@ export class AcpEngine extends AgentEngine {
       }
       turn.answer(accept);
       if (!accept && reason !== null) {
-        // The protocol has no place for it: the agent reads it with the next message.
+        // The protocol has no member for the reason: the agent reads it with the next message.
         await host.remember({ ...host.memory(), remark: `The user rejected a call: ${reason}` });
       }
       if (await this.#follow(host, agent, turn, signal)) {
@@ -123,7 +124,7 @@ export class AcpEngine extends AgentEngine {
     await this.#closeAgent();
   }
 
-  /** After a turn: gives the agent what has come meanwhile, or ends the run. */
+  /** After a turn: gives the agent the messages that arrived meanwhile, or ends the run. */
   async #goOn(host: EngineHost, signal: AbortSignal, otherwise: 'finished' | 'idle'): Promise<void> {
     if (unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length === 0) {
       await host.setStatus(otherwise);
@@ -132,7 +133,7 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  /** Gives the agent what it was not given yet, turn by turn, until there is nothing more. */
+  /** Gives the agent its unsent messages, turn by turn, until none are left. */
   async #work(host: EngineHost, signal: AbortSignal): Promise<void> {
     const agent = await this.#open(host);
     const { session, conversation } = agent;
@@ -282,7 +283,7 @@ export class AcpEngine extends AgentEngine {
     await agent?.close();
   }
 
-  /** Ends a run that the agent cannot go on with in an error that says why. */
+  /** Turns a failure of the agent into an error event that ends the run and says why. */
   async #reportFailures(host: EngineHost, work: () => Promise<void>): Promise<void> {
     try {
       await work();

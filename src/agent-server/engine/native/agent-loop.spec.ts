@@ -41,7 +41,7 @@ describe('isStuck', () => {
     ['an open call', [...turns(3, same), actionEvent('open', 'open')], false],
     ['another call between', [...turns(2, same), ...turns(1, failing, 2), ...turns(3, same, 3)], false],
     [
-      'a word of the user between',
+      'a user message in between',
       [...turns(2, same), messageEvent('m', 'user', 'go on'), ...turns(3, same, 2)],
       false,
     ],

@@ -14,7 +14,7 @@ import { dynamicContext, systemPrompt } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import { countUsage } from './usage.js';
 
-/** In one run. */
+/** How often one run asks for a missing result. */
 const MAX_RESULT_REQUESTS = 3;
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
@@ -52,7 +52,7 @@ export class AgentLoop {
     this.#wait = wait;
   }
 
-  /** Sets a status at the end that says why it ended. */
+  /** Runs to the end and sets the status that says why the run ended. */
   async run(): Promise<void> {
     await this.#handleFailures(async () => {
       await prepareRun(this.#host, this.#tools);
@@ -231,7 +231,9 @@ export class AgentLoop {
     return true;
   }
 
-  /** The agent ended its turn with words, though a result is expected: asks for it, and gives up after some times. */
+  /**
+   * Asks for the result when the agent has answered with text only, and gives up after `MAX_RESULT_REQUESTS` requests.
+   */
   async #askForResult(): Promise<boolean> {
     const events = this.#host.events();
     const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');

@@ -65,7 +65,7 @@ export class Condenser {
   }
 
   /**
-   * Does the same even if condensing is off or the history is short. Does not count as a step.
+   * Like `makeRoom`, but even if condensing is off or the history is short. Does not count as a step.
    *
    * @throws LlmFailure
    */

@@ -64,7 +64,7 @@ describe('toLlmFailure', () => {
     ],
     ['a public address', refused('ECONNREFUSED', '203.0.113.9'), false],
     ['a connection that broke', refused('ECONNRESET', '10.1.2.3'), false],
-  ])('says how to open a destination that the network does not lead to: %s', (_, cause, expected) => {
+  ])('says how to open a destination that the network blocks: %s', (_, cause, expected) => {
     const { message } = toLlmFailure(new TypeError('fetch failed', { cause }), NOW);
     expect(/SANDBOX_NETWORK_ALLOW=[\d.]+:11434\.$/.test(message)).toBe(expected);
   });

@@ -30,7 +30,7 @@ export class LlmFailure extends Error {
 }
 
 const MAX_REASON = 1_000;
-/** What `connect` answers where a policy closes the destination, or where no route leads (connect(2)). */
+/** Errors of `connect` when a policy blocks the destination, or no route leads there (connect(2)). */
 const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
 /** Providers share no error code for this; these are the words of the large ones. */
 const CONTEXT_FULL =
@@ -85,7 +85,7 @@ function connectionFailure(error: unknown): LlmFailure {
   );
 }
 
-/** Where nothing was connected to because the network does not lead there; null when that is not the reason. */
+/** The destination that the network does not let us connect to; null when that is not the reason. */
 function closedDestination(error: unknown): string | null {
   const tries = causes(error).flatMap((cause) => [
     cause,

@@ -16,7 +16,7 @@ import type { ToolView } from '../../tool-view.js';
 import type { EngineHost, EngineSettings } from '../agent-engine.js';
 
 export interface NativeToolsOptions {
-  /** Of the terminal's shell, of tool servers that are child processes, and of files. */
+  /** The view for the terminal's shell, for tool servers that are child processes, and for files. */
   view: ToolView;
   /** null: the tool that opens pull requests is not offered. */
   pullRequests: PullRequestOptions | null;
