@@ -3,7 +3,7 @@ import { HttpError } from '../http/http-error.js';
 
 const HEX = /^[0-9a-f]{32}$/;
 
-/** A client's form of a conversation's id, normalized to a UUID with dashes; null if it is no UUID. */
+/** A client's form of a conversation's id, normalized to a UUID with dashes; null if it is not a UUID. */
 export function toConversationId(text: string): string | null {
   const hex = text.toLowerCase().replaceAll('-', '');
   return HEX.test(hex)
@@ -11,7 +11,7 @@ export function toConversationId(text: string): string | null {
     : null;
 }
 
-/** @throws HttpError 404: no conversation has an id that is no UUID */
+/** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
 export function requireConversationId(text: string): string {
   const id = toConversationId(text);
   if (id === null) {

@@ -29,7 +29,7 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
   };
 }
 
-/** What an agent that is not our own says of itself, under the reference's names as far as it has some. */
+/** What an agent that is not our own reports about itself, with the reference's member names where there are any. */
 function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
   if (agentDetails === null) {
     return {};

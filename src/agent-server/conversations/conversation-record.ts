@@ -5,8 +5,8 @@ import type { Navigation } from './history-branch.js';
 import type { CredentialsUpdate, ForkRequest, StartRequest } from './conversation-schemas.js';
 
 /**
- * What a conversation stores beside its events. It is written to disk, so it holds no secret, and where tools may write
- * to that disk it may come back as they like it: nothing in it decides where a secret is sent (see `Credentials`).
+ * What a conversation stores besides its events. It is written to disk, so it holds no secret. Tools may be able to
+ * change it there, so nothing in it decides where a secret is sent (see `Credentials`).
  */
 export interface ConversationRecord {
   /** UUID with dashes. */
@@ -21,7 +21,7 @@ export interface ConversationRecord {
   kind: AgentKind;
   /** What the engine keeps. */
   memory: EngineMemory;
-  /** What an agent that is not our own says of itself. */
+  /** What an agent that is not our own reports about itself. */
   agentDetails: AgentDetails | null;
   /** As the client sent it, secrets masked. */
   agent: Record<string, unknown>;
@@ -40,7 +40,7 @@ export interface ConversationRecord {
   systemPromptSuffix: string | null;
   /** Names of the skills that messages have brought into the conversation. */
   activatedSkills: string[];
-  /** The client's own. */
+  /** Set by the client. */
   tags: Record<string, string>;
   navigations: Navigation[];
   modelPrices: Record<string, { input: number; output: number }>;
@@ -147,13 +147,13 @@ export function recordUpdate(
   };
 }
 
-/** What clients are shown of the agent names the model that it works with. */
+/** The agent as clients see it, with the name of the model that it uses. */
 function withModel(agent: ConversationRecord['agent'], model: string): ConversationRecord['agent'] {
   const { llm } = agent;
   return typeof llm === 'object' && llm !== null ? { ...agent, llm: { ...llm, model } } : agent;
 }
 
-/** What may be shown of secrets. */
+/** The parts of secrets that may be shown. */
 function describeSecrets(secrets: StartRequest['secrets']): ConversationRecord['secrets'] {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, source]) => [

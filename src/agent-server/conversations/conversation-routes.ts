@@ -215,7 +215,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-/** @throws InvalidRequestError for a schema that no result can be checked with */
+/** @throws InvalidRequestError for a schema that cannot be used to check results */
 async function checkResultSchema(schema: Record<string, unknown> | null): Promise<void> {
   if (schema === null) {
     return;

@@ -58,7 +58,7 @@ describe('a run', () => {
     return { state, recordFile, run, working: working.promise };
   };
 
-  it('that is queued gets no slot after it was told to stop, however long the record takes to write', async () => {
+  it('gets no slot if it is told to stop while it is queued, however long the record takes to write', async () => {
     const { signal } = new AbortController();
     const release = await slots.acquire(signal);
     const { state, recordFile, run, working } = await createRun();

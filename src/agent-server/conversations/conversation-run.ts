@@ -10,7 +10,7 @@ import type { RunSlots } from './run-slots.js';
 
 /** An engine that does not end within this time after an abort is abandoned. */
 const ABORT_GRACE_MS = 5_000;
-/** A refusal is logged within this time, unless an agent answers it. */
+/** How long to wait for a rejection to be logged; an agent that responds to it takes longer. */
 const REFUSAL_MS = 1_000;
 
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
@@ -65,7 +65,7 @@ export class ConversationRun {
     await this.#begin((engine, signal) => engine.run(this.#state, signal));
   }
 
-  /** Starts a run, or has another one follow the active one if that leaves the message unanswered. */
+  /** Starts a run. If a run is active and ends without answering the message, another run follows it. */
   async startOrContinue(): Promise<void> {
     if (this.#active === null) {
       await this.start();
@@ -74,7 +74,10 @@ export class ConversationRun {
     }
   }
 
-  /** Resolves once the status is `running`, after a refusal when the run has ended, unless the agent goes on for long. */
+  /**
+   * Resolves once the status is `running`; after a rejection once the run has ended, unless the agent continues for
+   * long.
+   */
   async confirm(accept: boolean, reason: string | null): Promise<void> {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
     if (!accept && this.#active !== null) {
@@ -82,7 +85,7 @@ export class ConversationRun {
     }
   }
 
-  /** Starts what a run would start first. */
+  /** Starts the agent as a run would. */
   async prepare(): Promise<void> {
     await this.#state.refreshSecrets();
     const engine = await this.#openEngine();
@@ -119,9 +122,9 @@ export class ConversationRun {
   }
 
   /**
-   * Ends the run. A model's answer is not awaited; a tool that is running has its grace, then it is interrupted.
+   * Ends the run. Does not wait for the model's response; interrupts a running tool after its grace period.
    *
-   * @param immediately without grace
+   * @param immediately without the grace period
    */
   async pause(immediately: boolean): Promise<void> {
     const active = this.#active;
@@ -208,7 +211,7 @@ export class ConversationRun {
 
   async #work(work: Work, signal: AbortSignal): Promise<void> {
     this.#isQueued = true;
-    // While the server stops, a slot that becomes free must start no run.
+    // While the server stops, a slot that becomes free must not start a run.
     const release = await this.#limits.slots.acquire(AbortSignal.any([signal, this.#stopped.signal]));
     this.#isQueued = false;
     if (release === null) {

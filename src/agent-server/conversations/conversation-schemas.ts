@@ -6,7 +6,7 @@ import { conversationIdSchema } from './conversation-id.js';
 import { agentContextSchema } from '../skills/agent-context.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
-/** Model APIs accept no other URLs, and a message that one rejects would be rejected at every later step too. */
+/** Model APIs accept no other URLs, and a message that an API rejects would be rejected again at every later step. */
 const imageUrl = z.string().refine((url) => /^(https?|data):/i.test(url) && URL.canParse(url), {
   error: 'Input should be an http(s) or data URL',
 });
@@ -82,18 +82,18 @@ export const securityAnalyzerSchema = z.object({ kind: z.literal('LLMSecurityAna
 const acpMembers = {
   acp_command: z.array(z.string().min(1)).max(64).nullish(),
   acp_args: z.array(z.string()).max(256).nullish(),
-  /** Of ours: variables that are no secrets; those come with the conversation's secrets. */
+  /** Slipway extension: variables that are not secret. Secret ones come with the conversation's secrets. */
   acp_env: texts.nullish(),
   acp_model: z.string().nullish(),
   acp_session_mode: z.string().nullish(),
-  /** Of ours. */
+  /** Slipway extension. */
   acp_auth_method: z.string().nullish(),
   /** Seconds. */
   acp_startup_timeout: z.number().positive().max(600).nullish(),
   acp_prompt_timeout: z.number().positive().max(86_400).nullish(),
 };
 
-/** What the reference names the model of an agent that chooses it itself. */
+/** The reference's model name for an agent that chooses its model itself. */
 const ACP_MODEL = 'acp-managed';
 
 const agent = z.looseObject({
@@ -128,7 +128,7 @@ const extension = z.object({
   result_schema: namedValues(z.string(), z.unknown()).nullish(),
 });
 
-/** Such an agent needs no model of ours, but must say what to start. */
+/** An ACP agent needs no model from us, but it needs the command that starts it. */
 const anyAgent = z
   .preprocess(
     (value) =>

@@ -21,7 +21,10 @@ import type { Skill } from '../skills/skill.js';
 import { type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
 import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
-/** Free JSON, in which null has a meaning, and `command`, which strict readers want even when it is null. */
+/**
+ * Members whose nulls are kept: arbitrary JSON, in which null has a meaning, and `command`, which strict clients
+ * require even when it is null.
+ */
 const MEMBERS_WITH_NULLS = new Set([
   'data',
   'value',
@@ -56,7 +59,7 @@ export class ConversationState implements EngineHost {
   readonly #onChange: () => void;
   readonly #ownSecret: OwnSecret;
   readonly #loadSkills: () => Promise<Skill[]>;
-  /** Every secret that it was ever given: a replaced one is still masked. */
+  /** Every secret that the conversation was ever given: replaced ones are still masked. */
   readonly #knownSecrets: Set<string>;
   #record: ConversationRecord;
   #credentials: Credentials;
@@ -100,7 +103,7 @@ export class ConversationState implements EngineHost {
     return toEngineSettings(this.#record, this.#credentials, this.#skills);
   }
 
-  /** The history that ends where a client has last moved it to, and everything since. */
+  /** The history up to the event that a client last moved its end to, and everything since. */
   events(): readonly AgentEvent[] {
     const { navigations } = this.#record;
     return navigations.length === 0
@@ -109,7 +112,7 @@ export class ConversationState implements EngineHost {
   }
 
   /**
-   * Moves the end of the history; what was behind it stays in the log.
+   * Moves the end of the history; the events after it stay in the log.
    *
    * @param leaf an event of the log; null: before the first one
    */
@@ -203,7 +206,7 @@ export class ConversationState implements EngineHost {
     this.#skills = await this.#loadingSkills;
   }
 
-  /** The skills that a message brings into the conversation, and that no earlier one has brought. */
+  /** The skills that a message triggers and that no earlier message has triggered. */
   skillsFor(message: string): TriggeredSkills | null {
     return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
   }
@@ -224,7 +227,7 @@ export class ConversationState implements EngineHost {
     this.#masker = new SecretMasker(this.#knownSecrets);
   }
 
-  /** Our own names and numbers, which are never masked. */
+  /** Writes our own names and numbers, which are never masked. */
   async #writeUpdate(key: string, value: unknown): Promise<void> {
     const update: Omit<ConversationStateUpdateEvent, 'id' | 'timestamp'> = {
       kind: 'ConversationStateUpdateEvent',
@@ -246,7 +249,7 @@ function compactEvent<T extends object>(event: T): T {
   return isSameShape(compact, event) ? compact : event;
 }
 
-/** Only members that may be null are removed, and those may be absent as well. */
+/** Only members that may be null are removed, and they may also be absent. */
 function isSameShape<T>(value: unknown, like: T): value is T {
   return typeof value === typeof like;
 }

@@ -17,7 +17,7 @@ import { type Credentials, KEY_WITHHELD, mergeCredentials, missingKeyDetail } fr
 const MAX_NAVIGATIONS = 1_000;
 const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
 
-/** The beginning of another conversation. */
+/** What a copied conversation begins with. */
 export interface ConversationCopy {
   record: ConversationRecord;
   credentials: Credentials;
@@ -62,7 +62,7 @@ export class Conversation {
     return toConversationInfo(this.record, this.folder);
   }
 
-  /** Every secret that it was ever given. */
+  /** Every secret that the conversation was ever given. */
   get knownSecrets(): ReadonlySet<string> {
     return this.#state.knownSecrets;
   }
@@ -126,7 +126,7 @@ export class Conversation {
     }
   }
 
-  /** Pauses the run: a tool that is running has its grace, a second request ends it immediately. */
+  /** Pauses the run. A running tool has its grace period; a second request ends the run immediately. */
   async pause(): Promise<void> {
     await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());
@@ -168,10 +168,13 @@ export class Conversation {
       throw new HttpError(404, 'Unknown event_id: the conversation has no such event.');
     }
     if (this.record.navigations.length >= MAX_NAVIGATIONS) {
-      throw new HttpError(409, `A conversation can be moved ${MAX_NAVIGATIONS} times: fork it to go on.`);
+      throw new HttpError(
+        409,
+        `The history can be moved at most ${MAX_NAVIGATIONS} times: fork the conversation to go on.`,
+      );
     }
     await this.#state.navigate(eventId);
-    // What waited or was finished may not be in the history any more.
+    // The calls that waited, or the end of the work, may no longer be in the history.
     await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
   }
 
@@ -214,9 +217,9 @@ export class Conversation {
   }
 
   /**
-   * Has an agent that is not our own use another model from now on.
+   * Switches an agent that is not our own to another model.
    *
-   * @throws HttpError 400 when it offers no choice, or not this one
+   * @throws HttpError 400 when the agent offers no choice of models, or not this model
    */
   async switchAcpModel(model: string): Promise<void> {
     if (this.record.kind !== 'acp') {
@@ -258,7 +261,9 @@ export class Conversation {
     await this.#state.change({ securityAnalyzer: analyzer });
   }
 
-  /** Replaces what is given; secrets are kept in memory only. An active run uses the new ones from its next step on. */
+  /**
+   * Replaces the given members; secrets are kept in memory only. An active run uses the new ones from its next step on.
+   */
   async updateCredentials(update: CredentialsUpdate): Promise<void> {
     this.#state.setCredentials(mergeCredentials(this.#state.credentials, update));
     await this.#state.change(recordUpdate(this.record, update));
@@ -271,7 +276,7 @@ export class Conversation {
     await this.log.close();
   }
 
-  /** Without the word of a client since the server's start there is no model to call, whatever the record says. */
+  /** Until a client names the model after the server's start, there is none to call, whatever the record says. */
   get #lacksCredentials(): boolean {
     const { model, llmApiKey, acp } = this.#state.credentials;
     if (this.record.kind === 'acp') {
@@ -299,18 +304,18 @@ export class Conversation {
 
   #missingDetail(): string {
     return this.record.kind === 'acp'
-      ? `How the agent is started, and its secrets, are not kept over a restart: give them again with POST /api/conversations/${this.id}/credentials (acp, secrets).`
+      ? `The agent's start command and its secrets are not kept across a restart: give them again with POST /api/conversations/${this.id}/credentials (acp, secrets).`
       : missingKeyDetail(this.id, this.#state.credentials);
   }
 
-  /** The agents of others remember a conversation themselves, as it was. */
+  /** Agents that are not our own keep the history themselves, so it cannot be changed here. */
   #requireOwnHistory(): void {
     if (this.record.kind !== 'native') {
       throw new HttpError(501, 'This agent keeps its history itself: start another conversation instead.');
     }
   }
 
-  /** Clients that wait for interrupted work to resume send no request that could be refused with this reason. */
+  /** Logs an event, because clients that wait for interrupted work to resume send no request that could be refused. */
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
@@ -327,7 +332,7 @@ export class Conversation {
     }
   }
 
-  /** A message instead of a confirmation is a refusal: nothing runs without consent. */
+  /** A message instead of a confirmation counts as a rejection: nothing runs without consent. */
   async #rejectOpenCalls(): Promise<void> {
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       return;
@@ -341,7 +346,10 @@ function textOf(content: readonly Content[]): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
 
-/** What the model reads behind a message: the skills that it brings, and what the client wants behind each. */
+/**
+ * What the model reads after a message: the skills that the message triggers, and the client's suffix for every
+ * message.
+ */
 function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
   const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
   return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));

@@ -212,7 +212,7 @@ export class Conversations {
 
   async #copy(id: string, copy: ConversationCopy, request: ForkRequest): Promise<Conversation> {
     const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
-    // A conversation that could not be loaded is still there.
+    // The folder of a conversation that could not be loaded still exists.
     await mkdir(folder).catch((error: unknown) => {
       throw errorCode(error) === 'EEXIST' ? idTaken(id) : error;
     });
@@ -234,7 +234,7 @@ export class Conversations {
   async #loadFrom(folder: string): Promise<void> {
     const recordFile = recordFileIn(folder);
     const stored = await recordFile.read();
-    // The folder may have got another name since.
+    // The folder may have been renamed since.
     const record = { ...stored, workingDir: this.#folderOf(stored.workingDir) };
     const state = await this.#openState(folder, record, recordFile, NO_CREDENTIALS);
     if (record.status !== 'waiting_for_confirmation') {
@@ -266,7 +266,7 @@ export class Conversations {
       serverSecrets: this.#options.serverSecrets,
       ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
-        // It loads zod, and nobody waits for that before the server listens.
+        // This module loads zod, which must not delay the start of listening.
         const { skillsOfAgent } = await import('../skills/agent-context.js');
         return await agentSpan('read skills', () =>
           skillsOfAgent(record.agent, record.workingDir, this.#options.skills),
@@ -300,7 +300,7 @@ function recordFileIn(folder: string): RecordFile {
   return new RecordFile(path.join(folder, RECORD_FILE));
 }
 
-/** Whether the user paused the run that the server's end interrupted: then nobody waits for it to go on. */
+/** Whether the user had paused the run that the server's end interrupted: if so, nobody expects it to continue. */
 function isPauseRequested(events: readonly AgentEvent[]): boolean {
   const last = events.findLast(
     (event) =>

@@ -42,7 +42,7 @@ it.each([
   { model: null, llmKeyWithheld: true },
 ])('says how to give a lost key again: %j', (credentials) => {
   expect(missingKeyDetail('c0ffee', credentials)).toMatch(
-    /not kept over a restart.*POST \/api\/conversations\/c0ffee\/credentials/,
+    /not kept across a restart.*POST \/api\/conversations\/c0ffee\/credentials/,
   );
 });
 

@@ -31,7 +31,7 @@ export interface Credentials {
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
-  /** How an agent that is not our own is started, which is given secrets; null: not said since the server's start. */
+  /** How to start an agent that is not our own, which gets secrets; null: not given since the server's start. */
   acp: AcpLaunch | null;
 }
 
@@ -73,8 +73,8 @@ export function credentialsFromRequest(request: StartRequest): Credentials {
 }
 
 /**
- * Replaces what an update gives; secrets one by one. A known key stays with the address that it was given for: one that
- * comes without a key for it leaves the conversation without any.
+ * Replaces the members that an update gives, and secrets one by one. A key belongs to the address that it was given
+ * for: a new address without a key leaves the conversation without one.
  */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
@@ -96,7 +96,7 @@ export function mergeCredentials(old: Credentials, update: CredentialsUpdate): C
   };
 }
 
-/** An address alone names no model: without one that is known already it changes nothing. */
+/** An address alone does not name a model: it has no effect unless a model is already known. */
 function mergeModel(old: ModelAddress | null, update: CredentialsUpdate): ModelAddress | null {
   const name = update.llm_model ?? old?.name;
   const baseUrl = update.llm_base_url === undefined ? (old?.baseUrl ?? null) : update.llm_base_url;
@@ -148,7 +148,7 @@ export function missingKeyDetail(
 ): string {
   if (model === null || !llmKeyWithheld) {
     return (
-      'The model, its address and its key are not kept over a restart: give them again with ' +
+      'The model, its address and its key are not kept across a restart: give them again with ' +
       `POST /api/conversations/${id}/credentials (llm_model, llm_base_url, llm_api_key).`
     );
   }

@@ -45,7 +45,7 @@ export function toEngineSettings(
 
 /**
  * Only the model states risks: without an analyzer they are all unknown. The engine supports no threshold but HIGH, so
- * for any other one the user is asked more often, never less.
+ * with any other threshold the user is asked more often, never less often.
  */
 export function toConfirmationPolicy(
   record: Pick<ConversationRecord, 'confirmationPolicy' | 'securityAnalyzer'>,
@@ -60,7 +60,7 @@ export function toConfirmationPolicy(
   return policy.threshold === 'HIGH' ? 'risky' : 'always';
 }
 
-/** What the client says comes last: it counts more than what a repository says. */
+/** The client's text comes last, because it takes precedence over the repository's. */
 function systemPromptSuffix(
   { systemPromptSuffix: own }: ConversationRecord,
   skills: string | null,

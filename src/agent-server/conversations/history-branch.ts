@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { EventLog } from '../event-log.js';
 
-/** A client moved the end of a conversation's history: what is logged from here on follows another event. */
+/** A client's move of the end of a conversation's history: the next logged event follows a different event. */
 export interface Navigation {
   /** How many events the log had. */
   position: number;
@@ -10,11 +10,11 @@ export interface Navigation {
 }
 
 /**
- * The events up to an end, each following the one before it as the navigations say. The log itself only ever grows:
- * what a navigation left behind stays in it. That is kept beside the log and not in the events, as clients refuse events
- * with members that they do not know.
+ * The events of the branch that ends at a position, as the navigations define it. The log itself only grows: events
+ * that a navigation left behind stay in it. Navigations are kept beside the log and not in its events, because clients
+ * reject events with unknown members.
  *
- * @param end position behind the last event
+ * @param end position after the last event
  */
 export function branchUpTo(
   log: EventLog<AgentEvent>,
@@ -36,7 +36,7 @@ export function branchUpTo(
 }
 
 /**
- * The events up to one of the log, and with it.
+ * The events up to and including one of the log.
  *
  * @returns null if the log does not have it
  */

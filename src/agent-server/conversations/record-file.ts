@@ -18,7 +18,7 @@ export class RecordFile {
     if (!isRecord(record)) {
       throw new Error('the file is not a conversation record');
     }
-    // A version before this one may have written it.
+    // An earlier version may have written the file.
     return {
       ...record,
       kind: record.kind ?? 'native',
@@ -64,7 +64,7 @@ export class RecordFile {
   }
 }
 
-/** Nobody else writes the file, so damage is all that can be wrong with it. */
+/** Only this class writes the file, so the check only has to detect damage. */
 function isRecord(value: unknown): value is ConversationRecord {
   return jsonText(value, 'id') !== null && jsonText(value, 'status') !== null;
 }

@@ -1,8 +1,8 @@
 /**
- * Limits how many agents run at the same time; further runs are queued in the order they came.
+ * Limits how many agents run at the same time; further runs are queued in order of arrival.
  *
- * A run that leaves the queue when its signal aborts must leave a running engine alone, which ends by itself and keeps
- * its slot until then. p-queue has one signal for both and would free the slot at once; p-limit has none.
+ * An abort must remove a queued run, but leave a running engine alone, which ends by itself and keeps its slot until
+ * then. p-queue has one signal for both and would free the slot at once; p-limit has no signal.
  */
 export class RunSlots {
   readonly #max: number;

@@ -5,7 +5,7 @@ const LOOKUP_TIMEOUT_MS = 10_000;
 /** More would not fit into an environment variable. */
 const MAX_SECRET_BYTES = 128 * 1024;
 
-/** The value of a secret that a lookup finds on this server itself; null: it leads elsewhere. */
+/** Returns the value of a secret that this server itself holds; null when the lookup leads elsewhere. */
 export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
 
 /**
