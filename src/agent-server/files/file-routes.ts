@@ -12,7 +12,7 @@ import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { requestedPath } from '../http/request-parsing.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './workspace-files.js';
 
-/** A file as it comes. It throws when there is more of it than allowed. */
+/** A file, streamed as it arrives. Throws when the file is larger than allowed. */
 type UploadedFile = AsyncIterable<Uint8Array>;
 
 /**
@@ -42,7 +42,7 @@ export async function receiveUpload(
     await pipeline(request, parser);
   } catch {
     await Promise.allSettled(writing);
-    throw new HttpError(400, 'The multipart body is not whole.');
+    throw new HttpError(400, 'The multipart body is incomplete.');
   }
   if (writing.length === 0) {
     throw new InvalidRequestError([{ type: 'missing', loc: ['body', 'file'], msg: 'Field required' }]);
@@ -61,7 +61,7 @@ function openParser(request: IncomingMessage, maxBytes: number): busboy.Busboy {
 }
 
 async function* wholeFile(part: Readable & { truncated?: boolean }): UploadedFile {
-  // A part that is destroyed would hold up the parser: what nobody wants is read and dropped.
+  // Destroying the part would block the parser, so an unwanted rest is read and dropped.
   yield* part.iterator({ destroyOnReturn: false });
   if (part.truncated) {
     throw new HttpError(413, 'The file is too large.');

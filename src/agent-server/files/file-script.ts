@@ -1,10 +1,10 @@
 /**
- * One operation on a file of the workspace, as a script of bash that runs where tools see the same files:
- * `operation path max-bytes max-entries temporary root…`. It answers `kind\0size\0path\0` and then what belongs to that kind.
+ * One operation on a file of the workspace, as a script of bash that runs where tools see the same files: `operation
+ * path max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
  *
- * Folders are entered one by one and each is checked once the shell is in it (`PWD` after `cd -P` has no links), and names
- * are used relative to that: no link decides about a folder after it was checked. What was opened is checked again by its
- * descriptor. So it also holds where tools have no view of their own, and may exchange folders meanwhile.
+ * The script enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links), and uses names
+ * relative to it, so no link can redirect it after the check. An opened file is checked again by its descriptor. So the
+ * checks also hold where tools have no view of their own and may replace folders meanwhile.
  */
 export const FILE_SCRIPT = `
 operation=$1 path=$2 max_bytes=$3 max_entries=$4 temporary=$5

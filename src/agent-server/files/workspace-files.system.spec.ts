@@ -114,7 +114,7 @@ describe('writing', () => {
     expect(await readdir(path.dirname(file))).toEqual(['a.sh']);
   });
 
-  it('leaves nothing of a content that is not whole, and the old file as it was', async () => {
+  it('leaves nothing of an incomplete content, and the old file unchanged', async () => {
     const file = path.join(workspace, 'sub/a');
     await writeFile(file, 'old');
     async function* broken(): AsyncGenerator<Buffer> {
@@ -154,7 +154,7 @@ describe('reading', () => {
     expect(seen).toEqual({ real: file, size: 300_000, bytes: 300_000 });
   });
 
-  it('lists a folder two levels deep, and no endless one', async () => {
+  it('lists a folder two levels deep, up to a limit', async () => {
     await mkdir(path.join(workspace, 'sub/deep/deeper'), { recursive: true });
     await mkdir(path.join(workspace, 'node_modules/a'), { recursive: true });
     await writeFile(path.join(workspace, '.hidden'), '');
@@ -166,7 +166,7 @@ describe('reading', () => {
     expect(found.kind === 'folder' ? found.names.length : 0).toBe(1000);
   });
 
-  it('believes no program that answers something else', async () => {
+  it('does not trust a program with unexpected output', async () => {
     const view = (script: string) => ({
       environment: toolEnvironment(process.env),
       wrapper: ['bash', '-c', script, 'x'],

@@ -9,24 +9,24 @@ import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 import { FILE_SCRIPT } from './file-script.js';
 
-/** Of an operation without content; streams may take as long as their other end does. */
+/** Time limit of an operation without content; streams may take as long as their other end. */
 const TIMEOUT_MS = 30_000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_ENTRIES = 1_000;
-/** Linux has no longer names than 255 bytes; entries are two levels deep. */
+/** Linux limits names to 255 bytes; entries are two levels deep. */
 const MAX_LIST_BYTES = (MAX_ENTRIES + 1) * 520;
 const MAX_DIAGNOSIS = 1_000;
-/** Of a pipe whose other end is closed. */
+/** Error codes of a pipe whose other end is closed. */
 const ENDED_EARLY = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
 
-/** What an operation fails for, and how that is said to the user. */
+/** Why an operation can fail, with the words for the user. */
 const FAILURES = {
   outside: 'is not inside the workspace',
   missing: 'does not exist',
   folder: 'is a folder',
   special: 'is not a file',
-  blocked: 'cannot be used: part of its path is no folder',
+  blocked: 'cannot be used: part of its path is not a folder',
   links: 'cannot be used: it has too many links',
   denied: 'cannot be used: permission denied',
   large: 'is too large',
@@ -43,7 +43,7 @@ export class WorkspaceFileError extends Error {
   constructor(
     readonly failure: FileFailure,
     readonly file: string,
-    /** Bytes, of a file that is too large. */
+    /** Size in bytes of a file that is too large. */
     readonly size = 0,
   ) {
     super(`${file} ${FAILURES[failure]}`);
@@ -67,14 +67,14 @@ export type ViewedPath =
   | { kind: 'folder'; path: string; names: string[]; isCut: boolean };
 
 /**
- * Files below some folders, as tools see them: each operation runs where tools run, so no link leads it to anything that
- * they could not reach themselves. Its answers are a stranger's, and bounded. Every method throws WorkspaceFileError.
+ * Files below some folders, as tools see them: each operation runs where tools run, so no link leads it to anything
+ * that tools could not reach themselves. Its output is untrusted and bounded. Every method throws WorkspaceFileError.
  */
 export class WorkspaceFiles {
   readonly #view: ToolView;
   readonly #roots: readonly string[];
 
-  /** @param roots absolute; what is outside of all of them is refused */
+  /** @param roots absolute folders; a path outside all of them is refused */
   constructor(view: ToolView, roots: readonly string[]) {
     this.#view = view;
     this.#roots = roots;
@@ -120,8 +120,8 @@ export class WorkspaceFiles {
   }
 
   /**
-   * Replaces a file, and makes the folders above it. An old file there stays until the new one is complete, and all of it
-   * when the content throws.
+   * Replaces a file, and creates the folders above it. The old file stays until the new one is complete, and stays
+   * unchanged when the content throws.
    *
    * @returns the path without links
    * @throws also whatever the content throws
@@ -137,19 +137,19 @@ export class WorkspaceFiles {
   async #run<T>(operation: Operation, use: (reply: Reply) => Promise<T>): Promise<T> {
     const { name, file, limit = Number.MAX_SAFE_INTEGER, content = null } = operation;
     const absolute = resolvePath(this.#view.aliases ?? [], '/', file);
-    // One entry more than is shown says that there are more.
+    // One entry more than is shown tells that there are more.
     const limits = [String(limit), String(MAX_ENTRIES + 1)];
     const args = [name, absolute, ...limits, `.upload-${randomUUID()}`, ...this.#roots];
     const { child, exited, kill } = await startProcess(
       {
         command: scriptInView(this.#view, FILE_SCRIPT, args),
         cwd: VIEW_START,
-        // Names are bytes, and their order is that of bytes.
+        // File names are bytes, and are sorted as bytes.
         env: { ...this.#view.environment, LC_ALL: 'C' },
       },
       content === null ? ['ignore', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe', 'pipe'],
     );
-    // Of a process that was started, an error is one of its signals.
+    // Once the process has started, an error means only that it could not be signalled.
     exited.catch(() => undefined);
     const timer = operation.isStream ? undefined : setTimeout(() => void kill(), TIMEOUT_MS);
     const diagnosis = new OutputWindow(MAX_DIAGNOSIS);
@@ -161,7 +161,7 @@ export class WorkspaceFiles {
       const reply = await readReply(child.stdout, file);
       const failure = failureOf(reply, diagnosis.text());
       if (failure !== null) {
-        // The reason may be the sender's own.
+        // The sender may have failed itself: then its own error is thrown.
         await sent;
         throw new WorkspaceFileError(failure, file, reply.size);
       }
@@ -181,7 +181,7 @@ interface Operation {
   limit?: number;
   /** What to write; without it there is no standard input. */
   content?: AsyncIterable<Uint8Array>;
-  /** Whether it may take any time. */
+  /** Whether the operation has no time limit. */
   isStream?: boolean;
 }
 
@@ -224,7 +224,7 @@ async function readReply(stdout: Readable | null, file: string): Promise<Reply> 
   throw new WorkspaceFileError('changed', file);
 }
 
-/** Where the third field of a header ends; null while it does not. */
+/** Where the third field of a header ends; null while the header is incomplete. */
 function endsOfFields(header: Buffer): number | null {
   const first = header.indexOf(0);
   const second = first === -1 ? -1 : header.indexOf(0, first + 1);
@@ -239,7 +239,7 @@ async function* joined(first: Uint8Array, rest: AsyncIterable<Uint8Array>): Asyn
   yield* rest;
 }
 
-/** A log may grow while it is read, and another file may be cut. */
+/** Yields exactly `size` bytes: a log may grow while it is read, and another file may be truncated. */
 async function* exactly(
   content: AsyncIterable<Uint8Array>,
   size: number,
@@ -258,7 +258,7 @@ async function* exactly(
   }
 }
 
-/** What comes, up to a size. */
+/** Collects a content, up to a size. */
 async function collect(content: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -286,13 +286,13 @@ function isFailure(text: string): text is FileFailure {
   return Object.hasOwn(FAILURES, text);
 }
 
-/** Sends a content to the script's standard input, and then on descriptor 3 that this was all of it. */
+/** Sends a content to the script's standard input, and then confirms on descriptor 3 that it is complete. */
 async function send(content: AsyncIterable<Uint8Array>, stdio: ChildProcess['stdio']): Promise<void> {
   const [input, , , verdict] = stdio;
   if (!(input instanceof Writable) || !(verdict instanceof Writable)) {
     throw new TypeError('the script has no standard input');
   }
-  // A script that refuses the file reads no further; it has said why.
+  // A script that refuses the file stops reading, and reports why.
   verdict.on('error', () => undefined);
   try {
     await pipeline(content, input);

@@ -7,7 +7,7 @@ import { gitPrepareSchema } from './git-schemas.js';
 import type { GitWorkspace } from './git-workspace.js';
 import type { RepositoryPreparation } from './repository-preparation.js';
 
-/** No name that git could take for an option. */
+/** Only an id, because git could take another name for an option. */
 const shaSchema = z.string().regex(/^[0-9a-fA-F]{4,64}$/, 'Input should be the id of a commit');
 const diffSchema = z.object({ commit: shaSchema.optional() });
 const commitsSchema = z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) });

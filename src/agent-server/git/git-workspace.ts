@@ -8,7 +8,7 @@ import { runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
 const FIND_TIMEOUT_MS = 10_000;
-/** Linux has no longer names. */
+/** Linux allows no longer names. */
 const MAX_NAME_BYTES = 256;
 const FIND_SCRIPT = `
 cd -P -- "$1" 2>/dev/null || exit 0
@@ -54,7 +54,7 @@ export async function commitOf(view: ToolView, folder: string, name: string): Pr
 }
 
 /**
- * What the work in a repository is compared with, such that it stays visible after it was committed or pushed: the
+ * What the work in a repository is compared with, so that the work stays visible after it was committed or pushed: the
  * branch on the remote while the two differ, else where the branch left the default branch, else the last commit, else
  * no files.
  */
@@ -99,7 +99,7 @@ async function firstCommit(view: ToolView, folder: string, names: readonly strin
 const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';
 const UNREADABLE = 'git cannot read this repository.';
-/** Such a file has no text to show. */
+/** Failures of files that have no text to show. */
 const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
 /** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };

@@ -17,7 +17,7 @@ interface ViewScript {
   maxOutput?: number;
 }
 
-/** Runs a script of bash as tools would, without any credentials; nothing is smudged from a server meanwhile. */
+/** Runs a script of bash as tools would, without any credentials and without fetching files from a Git LFS server. */
 export async function runInView(view: ToolView, options: ViewScript): Promise<GitOutcome> {
   const output = new OutputWindow(options.maxOutput ?? MAX_OUTPUT);
   const { exitCode, timedOut } = await runCommand({
@@ -41,7 +41,7 @@ export async function handOver(
   view: ToolView,
   { script, args, timeoutMs, signal }: ViewScript,
 ): Promise<GitOutcome> {
-  // Where the objects of the agent's own repository are is no news to it, and of no use.
+  // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
   const archive = ['tar', '-cf', '-', '-C', repository.gitDir, '--exclude=objects/info', ...members];
   const output = new OutputWindow(MAX_OUTPUT);
   const sender = await startProcess({ command: archive, cwd: VIEW_START, env: view.environment }, [

@@ -26,16 +26,19 @@ export interface KnownRepository {
   refs: Refs;
 }
 
-/** Where agents' server-side transfers happen, below the folder of conversations. Whatever is there at the start was left. */
+/**
+ * Where agents' server-side transfers happen, below the folder of conversations. Whatever it holds at the start is left
+ * over.
+ */
 export function privateFolder(conversationsPath: string): string {
   return path.join(conversationsPath, '.private');
 }
 
 /**
- * A bare repository without any configuration but our own, for whatever needs credentials. In one that an agent may have
- * configured `url.insteadOf`, a proxy, hooks, filters or a certificate authority of the agent's choice could get at them.
- * It has no working tree: its objects are handed over to the agent's repository, where they are checked out without
- * credentials.
+ * A bare repository without any configuration but our own, for whatever needs credentials. In a repository that an
+ * agent may have configured, `url.insteadOf`, a proxy, hooks, filters or a certificate authority of the agent's choice
+ * could get at the credentials. It has no working tree: its objects are handed over to the agent's repository, where
+ * they are checked out without credentials.
  */
 export class PrivateRepository {
   /** Of objects alone: `objects` and `packed-refs` are to be handed over. */
@@ -49,7 +52,7 @@ export class PrivateRepository {
     this.gitDir = path.join(folder, REPOSITORY);
   }
 
-  /** Creates one for the duration of the work, with the commits of an agent's repository in reach. */
+  /** Creates a repository for the duration of the work, with access to the commits of an agent's repository. */
   static async use(
     options: PrivateRepositoryOptions,
     known: KnownRepository,
@@ -61,7 +64,7 @@ export class PrivateRepository {
     });
   }
 
-  /** Clones one for the duration of the work, which is not done when the clone fails. */
+  /** Clones a repository for the duration of the work; the work is skipped when the clone fails. */
   static async clone(
     transfer: PrivateRepositoryOptions,
     url: string,
@@ -97,7 +100,7 @@ export class PrivateRepository {
     return parseRefs((await this.ask(...listRefs(...prefixes))) ?? '');
   }
 
-  /** The answer of a command that contacts nobody; null when it fails. */
+  /** The output of a command that contacts no server; null when it fails. */
   async ask(...args: string[]): Promise<string | null> {
     const environment = { ...this.#options.environment, ...ownConfiguration(this.#folder) };
     return await runGit({ environment, wrapper: [] }, this.gitDir, args);
@@ -122,7 +125,7 @@ export class PrivateRepository {
     });
   }
 
-  /** Its own objects are new ones only; the others are read where the agent has them. */
+  /** The repository stores only new objects, and reads the others from the agent's repository. */
   async #initialize({ objects, shallow, refs }: KnownRepository): Promise<void> {
     const created = await this.#trusted(['init', '--quiet', '--bare', '--template=', REPOSITORY]);
     if (!created.ok) {

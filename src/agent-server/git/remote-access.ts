@@ -16,12 +16,12 @@ const TIMEOUT_MS = 600_000;
 /** Linux limits one argument of a program to 128 KiB. */
 const MAX_ARGUMENT = 100_000;
 const UPDATE_REFS = 'cd -- "$1" && builtin printf "%s" "$2" | git update-ref --stdin';
-/** Wherever the repository's objects are: it is the agent's, and so is the choice. */
+/** Writes to wherever the repository keeps its objects: it is the agent's repository, so the agent may choose. */
 const TAKE_OBJECTS =
   'cd -- "$1" && cd -- "$(git rev-parse --path-format=absolute --git-path objects)" && tar -xf - --strip-components=1';
 const PUSH = 'cd -- "$1" && exec git push --no-verify origin "$2"';
 const SHOW = 'cat -- "$1"';
-/** Of a list of commits; one that is longer belongs to a history with thousands of cuts. */
+/** Maximum size of the list of shallow commits; a longer list belongs to a history with thousands of cuts. */
 const MAX_SHALLOW = 1_000_000;
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 

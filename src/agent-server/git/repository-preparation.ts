@@ -136,8 +136,8 @@ if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
 `;
 
 /**
- * `folder url format branch commit default-branch new-branch name email`, empty where there is none. Whatever a server
- * calls its branches, none of their names is an argument of git that could be an option.
+ * `folder url format branch commit default-branch new-branch name email`, empty where there is none. A branch name from
+ * a server is never passed to git where git could read it as an option.
  */
 const CREATE_REPOSITORY = `
 set -e
@@ -227,14 +227,14 @@ async function cloneRepository(
   });
 }
 
-/** How git begins; the folder is not the one that the user knows. */
+/** The start of git's output, with a folder that the user does not know. */
 const BARE_CLONE = /^Cloning into bare repository '[^'\n]*'/m;
 
-/** What a private clone brought; null where there is none. */
+/** What a private clone received; null where there is nothing. */
 interface CloneContent {
-  /** As the agent's repository has them. */
+  /** With the names that they get in the agent's repository. */
   refs: Refs;
-  /** Of its object ids, unless that is git's default. */
+  /** The format of its object ids; null: git's default. */
   format: string | null;
   defaultBranch: string | null;
   /** To be checked out; null: a tag is. */
@@ -244,10 +244,10 @@ interface CloneContent {
 }
 
 /**
- * A bare clone has the server's branches as its own; whoever works with them has remote ones.
+ * Turns the branches of a bare clone into remote branches, as a repository with a working tree has them.
  *
  * @param asked a branch or a tag; null: the server's default branch
- * @returns null without that branch
+ * @returns null when the clone does not have that branch
  */
 async function describeClone(cloned: PrivateRepository, asked: string | null): Promise<CloneContent | null> {
   const [refs, head, format] = await Promise.all([

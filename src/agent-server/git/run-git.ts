@@ -81,7 +81,7 @@ export interface GitOutcome {
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
   const output = new OutputWindow(MAX_TRUSTED_OUTPUT);
-  // Of all programs only git has a variable of its own for them.
+  // Unlike other programs, git has a variable of its own for certificates.
   const certificates = git.environment['SSL_CERT_FILE'];
   const { exitCode, timedOut } = await runCommand({
     command: ['git', '--no-pager', ...git.args],
@@ -109,7 +109,7 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
 /**
  * Variables that keep git from every configuration but a repository's own.
  *
- * @param home a private folder. One of tools has more than configuration: `.netrc`, for one.
+ * @param home a private folder. The home of tools may hold more than configuration, such as `.netrc`.
  */
 export function ownConfiguration(home: string): Record<string, string> {
   return {
