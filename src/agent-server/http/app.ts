@@ -26,7 +26,7 @@ import type { SessionKeys } from './session-keys.js';
 /** Version of the protocol that we implement; clients compare it. */
 const PROTOCOL_VERSION = '1.11.4';
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
-/** How long somebody may go on to send a body that was answered unread. */
+/** How long a client may keep sending a body that was answered unread. */
 const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
@@ -40,7 +40,7 @@ export interface HttpAppOptions {
   settings: ClientSettings;
   keys: SessionKeys;
   activity: ActivityTracker;
-  /** Another one after each start of the server. */
+  /** Changes with each start of the server. */
   instanceId: string;
   corsOrigins: string[];
   maxUploadBytes: number;
@@ -80,13 +80,13 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use(cors(options.corsOrigins));
   app.use(serverRoutes(activity, options.instanceId));
   app.use('/api', options.keys.guard, (request, _response, next) => {
-    // Clients poll the state every second: reading is no activity.
+    // Clients poll the state every second: reading does not count as activity.
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       activity.touch();
     }
     next();
   });
-  // After the key: nothing is received or unpacked for anybody else.
+  // After the check of the key, so that no body is received or unpacked for anybody without one.
   app.use('/api', jsonBodies());
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   app.use('/api/conversations', conversationRoutes(options.conversations));
@@ -108,7 +108,7 @@ function createExpressApp(options: HttpAppOptions): Express {
 function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
   router.get('/alive', (_request, response) => {
-    // Before it has its key, `LazyApp` responds.
+    // Before the server has its key, `LazyApp` responds.
     response.json({ status: 'ok', assigned: true });
   });
   router.get(['/health', '/ready'], (_request, response) => {

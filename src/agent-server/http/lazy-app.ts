@@ -10,10 +10,10 @@ export interface HttpApp {
   close: () => void;
 }
 
-/** Makes the app from modules that are loaded by then, or loads them. */
+/** Creates the app, and loads its modules unless they are loaded already. */
 type CreateApp = () => Promise<HttpApp>;
 
-/** What is loaded late is loaded after this time if nobody has asked for anything. */
+/** The app is loaded after this time even if no request has needed it. */
 const LOAD_AFTER_MS = 200;
 const ALIVE = /^\/alive\/?(\?|$)/;
 const HEALTH = /^\/health\/?(\?|$)/;
@@ -38,7 +38,7 @@ export class LazyApp {
 
   /**
    * @param hosts the names under which the server answers
-   * @param preload loads what the app needs, while nobody needs the app
+   * @param preload loads the app's modules before anybody needs the app
    */
   constructor(hosts: AllowedHosts, preload: () => Promise<unknown>) {
     this.#hosts = hosts;
@@ -91,7 +91,7 @@ export class LazyApp {
     (await this.#loading)?.close();
   }
 
-  /** A response ends its connection: nobody may hold many while they are of no use. */
+  /** Each response closes its connection, so that no client holds many useless ones. */
   #handleUnassigned(address: string, response: ServerResponse): void {
     if (ALIVE.test(address)) {
       sendJson(response, 200, { status: 'ok', assigned: false });
@@ -113,7 +113,7 @@ export class LazyApp {
     void (this.#create === null ? this.#preload() : this.#loaded(this.#create));
   }
 
-  /** A failure to load is not handled on purpose: it ends the process, which is of no use without its routes. */
+  /** A failure to load is deliberately not handled: it ends the process, which is useless without its routes. */
   async #loaded(create: CreateApp): Promise<HttpApp> {
     clearTimeout(this.#timer);
     this.#loading ??= create();

@@ -18,7 +18,7 @@ interface ActiveRequest {
   entries: AgentSpanEntry[];
 }
 
-/** Where the caller's work belongs: an entry of a request. */
+/** The entry of a request that the caller's work belongs to. */
 interface Place {
   request: ActiveRequest;
   index: number;
@@ -26,11 +26,11 @@ interface Place {
 
 const places = new AsyncLocalStorage<Place>();
 /** The start of the process belongs to the first trace that asks. */
-let isStartTold = false;
+let isStartReported = false;
 
 /**
- * Handles a request. One with a `traceparent` is measured, and its response says in a header how long what took: whoever
- * sends one is told no more than that. Other requests cost nothing.
+ * Handles a request. A request with a `traceparent` is measured, and a header of its response says how long each part
+ * took, and nothing else. Other requests cost nothing.
  */
 export function handleTraced(
   request: IncomingMessage,
@@ -47,12 +47,12 @@ export function handleTraced(
     arrivedAt: performance.now(),
     entries: [['request', NO_PARENT, 0, 0, 0]],
   };
-  if (!isStartTold) {
-    isStartTold = true;
+  if (!isStartReported) {
+    isStartReported = true;
     const lastedUs = microseconds(active.arrivedAt);
     active.entries.push(['agent server start', NO_PARENT, -lastedUs, lastedUs, 0]);
   }
-  tellBeforeHeaders(response, active);
+  addSpansHeader(response, active);
   places.run({ request: active, index: REQUEST }, handle, request, response);
 }
 
@@ -81,8 +81,8 @@ export function currentTraceId(): string | null {
   return places.getStore()?.request.traceId ?? null;
 }
 
-/** Whatever writes the response, headers are written by `writeHead`. */
-function tellBeforeHeaders(response: ServerResponse, { arrivedAt, entries }: ActiveRequest): void {
+/** Adds the header in `writeHead`, through which all code that responds writes its headers. */
+function addSpansHeader(response: ServerResponse, { arrivedAt, entries }: ActiveRequest): void {
   const writeHead = response.writeHead.bind(response);
   const told = (...args: Parameters<typeof writeHead>): ServerResponse => {
     const [request] = entries;
