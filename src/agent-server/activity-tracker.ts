@@ -1,4 +1,4 @@
-/** Measures how long the server has been idle. Requests that only read state are no activity. */
+/** Measures how long the server has been idle. Requests that only read state do not count as activity. */
 export class ActivityTracker {
   readonly #startedAt = performance.now();
   readonly #isBusy: () => boolean;

@@ -41,7 +41,7 @@ export interface SocketLimits {
   maxSubscribers: number;
 }
 
-/** What differs in tests only, and the stock server's limit of runs. */
+/** Limits that only tests change, and the stock server's limit of concurrent runs. */
 export const DEFAULT_LIMITS: Pick<
   AgentServerOptions,
   'maxUploadBytes' | 'maxConcurrentRuns' | 'pauseGraceMs' | 'stopGraceMs' | 'sockets'

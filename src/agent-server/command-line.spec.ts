@@ -66,7 +66,7 @@ describe('parseOptions', () => {
   });
 });
 
-it('reads numberedVariables variables in their order', () => {
+it('reads numbered variables in order', () => {
   expect(numberedVariables({ A_10: 'c', A_2: 'b', A_0: 'a', A_3: '', A_X: 'x', B_0: 'y' }, 'A_')).toEqual([
     'a',
     'b',

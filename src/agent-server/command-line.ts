@@ -9,7 +9,7 @@ import { parseRelay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 
 const KEY_LINE = 'standard input must begin with a line of JSON that has a session_api_key';
-/** Far more than any key has: whoever writes more is not the service. */
+/** Far longer than any key: a sender of more is not the service. */
 const MAX_KEY_LINE_BYTES = 16 * 1024;
 const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
 
@@ -31,7 +31,7 @@ type ParsedOptions = Pick<
 > & {
   /** Whether the session key comes as a line of JSON on standard input. */
   secretsOnStdin: boolean;
-  /** How the workspace is called from now on; null: as it is given. */
+  /** What the workspace is called from now on; null: it keeps its configured path. */
   workspaceName: WorkspaceName | null;
 };
 
@@ -43,7 +43,7 @@ type ParsedOptions = Pick<
 export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
   const { values } = parseArgs({
     args,
-    // An image names flags that whoever starts it may take back: `--no-secrets-stdin`.
+    // An image sets flags that the person who starts it may negate: `--no-secrets-stdin`.
     allowNegative: true,
     options: {
       host: { type: 'string', default: '127.0.0.1' },
@@ -82,16 +82,16 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     toolWrapper: toStrings(values['tool-wrapper']),
     maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], 0) || DEFAULT_LIMITS.maxConcurrentRuns,
     secretsOnStdin: values['secrets-stdin'],
-    // No flag: images with an agent server of an earlier version would not start with it.
+    // A variable and not a flag, because images with an earlier agent server would not start with an unknown flag.
     workspaceName: parseWorkspaceName(env['SLIPWAY_WORKSPACE_NAME']),
   };
 }
 
 /**
- * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike with variables
- * and arguments, no other process can read it afterwards. Nothing after the line is read.
+ * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike with
+ * variables and arguments, no other process can read it afterwards. Nothing after the line is read.
  *
- * @throws Error when the first line is another one, or the input ends before it
+ * @throws Error when the first line is something else, or the input ends before it
  */
 export async function readSessionKey(input: Readable): Promise<string> {
   const key = jsonText(parseJson(await readLine(input)), 'session_api_key');

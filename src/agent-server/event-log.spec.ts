@@ -89,7 +89,7 @@ describe('EventLog', () => {
     await second.close();
   });
 
-  it('is the same whatever the length of its lines, and skips one that is too long to be an event', async () => {
+  it('reads lines of any length, and skips one that is too long to be an event', async () => {
     const first = await open();
     const lengths = [1, 1_048_500, 1_048_576, 3_000_000, 10];
     for (const length of lengths) {
@@ -106,7 +106,7 @@ describe('EventLog', () => {
     await third.close();
   });
 
-  it('is no longer than its limit, and says so', async () => {
+  it('refuses entries and files beyond its limit', async () => {
     const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
     await add(first, 'x'.repeat(500));
     await expect(add(first, 'x'.repeat(500))).rejects.toThrow('the most allowed');
@@ -116,7 +116,7 @@ describe('EventLog', () => {
     await expect(EventLog.open(file, isNote, { maxBytes: 100 })).rejects.toThrow('the most allowed');
   });
 
-  it('begins again when it is full, where that is wanted', async () => {
+  it('starts over when it is full, if configured to', async () => {
     const limits = { maxBytes: 1_000, whenFull: 'clear' } as const;
     const first = await EventLog.open(file, isNote, limits);
     await add(first, 'x'.repeat(500));
@@ -128,7 +128,7 @@ describe('EventLog', () => {
     await second.close();
   });
 
-  it('of a gigabyte is refused without being read', async () => {
+  it('refuses a gigabyte without reading it', async () => {
     await (await open()).close();
     await truncate(file, 1024 * 1024 * 1024);
     await expect(open()).rejects.toThrow('256 MiB');

@@ -11,21 +11,21 @@ const MIB = 1024 * 1024;
 const READ_BYTES = MIB;
 /** A message with pictures is large; a longer line is damage. */
 const MAX_LINE_BYTES = 32 * MIB;
-/** In memory, a log takes some three times as much. */
+/** A log takes about three times as much in memory. */
 const MAX_LOG_BYTES = 256 * MIB;
 
 interface EventLogLimits {
-  /** Of the file. */
+  /** Maximum size of the file. */
   maxBytes: number;
-  /** What becomes of a log that has no room for another entry: it takes none, or begins again without the old ones. */
+  /** What a log without room for another entry does: refuse the entry, or start over without the old ones. */
   whenFull: 'refuse' | 'clear';
 }
 
-/** A log is as large as it may be. */
+/** The log has reached its maximum size. */
 export class EventLogFullError extends Error {
   constructor(maxBytes: number) {
     super(
-      `the event log has its ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
+      `the event log has reached ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
     );
     this.name = 'EventLogFullError';
   }
@@ -65,8 +65,8 @@ export class EventLog<E extends EventIdentity> {
   /**
    * Opens or creates the file. An incomplete last line, left by a process that was killed, is removed.
    *
-   * @param isEntry whether a line is intact; nobody else writes the file, so damage is all that can be wrong with it
-   * @throws EventLogFullError when it is too large to be held in memory, unless it is cleared then
+   * @param isEntry whether a line is intact; nobody else writes the file, so it only has to detect damage
+   * @throws EventLogFullError when the log is too large to be held in memory, unless a full log is cleared
    */
   static async open<E extends EventIdentity>(
     file: string,
@@ -131,7 +131,10 @@ export class EventLog<E extends EventIdentity> {
     });
   }
 
-  /** Calls the listener with every later entry, in order, right after it was written. Returns the way to unsubscribe. */
+  /**
+   * Calls the listener with every later entry, in order, right after it was written. Returns a function that
+   * unsubscribes.
+   */
   onAppend(listener: (entry: E) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -160,7 +163,7 @@ export class EventLog<E extends EventIdentity> {
     if (this.#limits.whenFull === 'refuse') {
       throw new EventLogFullError(this.#limits.maxBytes);
     }
-    log('warn', 'event log cleared, because it was full', { bytes: this.#size });
+    log('warn', 'cleared full event log', { bytes: this.#size });
     await this.#removeAll();
   }
 

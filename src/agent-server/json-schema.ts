@@ -3,10 +3,10 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 const MAX_ERRORS = 5;
 
 /**
- * Compiles a JSON Schema (draft 2020-12) of a client's. Formats and unknown keywords are not checked, and nothing is
+ * Compiles a client's JSON Schema (draft 2020-12). Formats and unknown keywords are not checked, and nothing is
  * fetched.
  *
- * @returns says what is wrong with a value, for the model; null when nothing is
+ * @returns a function that says what is wrong with a value, for the model; null when nothing is
  * @throws Error when the schema cannot be used, with the reason
  */
 export function jsonSchemaCheck(schema: Record<string, unknown>): (value: unknown) => string | null {

@@ -4,7 +4,7 @@ import { errorCode } from '../common/errors/error-message.js';
 import type { AgentServerOptions } from './agent-server-options.js';
 import { log } from './log.js';
 
-/** A folder that is seen under two names, because what it is in is mounted twice. */
+/** A folder with two names, because the volume that it is in is mounted twice. */
 export interface WorkspaceName {
   /** Where the folder is, in the same mount as the configured workspace. */
   folder: string;
@@ -13,11 +13,11 @@ export interface WorkspaceName {
 }
 
 /**
- * Gives the workspace the name that clients assume. It moves there when it is (still) elsewhere in the volume, such as in
- * sandboxes of earlier versions and in images that come with one, and leaves a link: scripts may have its old path in them.
- * Where that cannot be done it stays, and the name is an alias.
+ * Gives the workspace the name that clients assume. A workspace that is (still) elsewhere in the volume, as in
+ * sandboxes of earlier versions and in images that come with one, is moved, and a link stays behind, because scripts
+ * may have its old path in them. A workspace that cannot be moved stays, and the name is an alias.
  *
- * @returns what of the options changes
+ * @returns the options that change
  */
 export async function nameWorkspace(
   workspace: string,

@@ -1,6 +1,6 @@
 import path from 'node:path';
 
-/** Another name that clients know a folder by. Both are absolute; the folder's own name is that which tools see. */
+/** Another name that clients know a folder by. Both are absolute; the folder's own name is the one that tools see. */
 export interface PathAlias {
   name: string;
   folder: string;
@@ -10,7 +10,7 @@ export interface PathAlias {
  * The path that tools would use for one that a client has named: absolute, and below a folder's own name instead of its
  * alias. It only compares texts; whether a path may be used is for the view of tools to decide.
  *
- * @param base of relative paths
+ * @param base the folder that relative paths start from
  */
 export function resolvePath(aliases: readonly PathAlias[], base: string, given: string): string {
   const absolute = path.resolve('/', base, given);

@@ -38,7 +38,7 @@ export async function startRelays(relays: readonly Relay[]): Promise<{ close(): 
         await listenAt(server, from);
         return [server];
       } catch (error) {
-        log('warn', 'failed to start a relay', { from: nameOf(from), error: errorMessage(error) });
+        log('warn', 'failed to start relay', { from: nameOf(from), error: errorMessage(error) });
         return [];
       }
     }),
@@ -82,7 +82,7 @@ async function forward(client: Socket, to: RelayEnd): Promise<void> {
   try {
     await Promise.all([pipeline(client, target), pipeline(target, client)]);
   } catch {
-    // Either side has gone, or nothing listens there: the other one learns it by its connection.
+    // Either side has gone, or nothing listens there: closing the connection tells the other side.
     client.destroy();
     target.destroy();
   }

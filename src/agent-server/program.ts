@@ -50,7 +50,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   log('info', 'agent server stopped');
 }
 
-/** In a pod the volume begins empty, whatever its image has at the same place. */
+/** The volume of a pod starts empty, whatever its image has at the same path. */
 async function makeHome(home: string | undefined): Promise<void> {
   if (home) {
     await mkdir(home, { recursive: true, mode: 0o700 });

@@ -21,10 +21,10 @@ import { listenOnSocket, startRelays } from './port-relay.js';
 import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
-/** Longer than the keep-alive of clients: whoever sends decides when a connection ends. */
+/** Longer than the keep-alive of clients, so that the sender decides when a connection ends. */
 const KEEP_ALIVE_MS = 65_000;
 const UPLOAD_TIMEOUT_MS = 3_600_000;
-/** Clients put there what a command shall read, and fetch what it wrote. */
+/** Clients put the input of commands there, and fetch their output. */
 const TEMPORARY_FOLDER = '/tmp';
 const WEBHOOK_STOP_GRACE_MS = 2_000;
 
@@ -35,7 +35,7 @@ export interface RunningAgentServer {
   stop(): Promise<void>;
 }
 
-/** A server that listens, and says so to liveness probes. It serves nobody before it has its session key. */
+/** A server that listens and responds to liveness probes. It serves nobody until it has its session key. */
 export interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
@@ -48,9 +48,9 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Run
   return server;
 }
 
-/** Listens. Only `LazyApp` loads Express and zod, and later. */
+/** Listens. Express and zod are loaded later, by `LazyApp`. */
 export async function listenUnassigned(options: ListenOptions): Promise<UnassignedAgentServer> {
-  // Nobody's browser reaches a Unix socket.
+  // No browser can reach a Unix socket.
   const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
   const app = new LazyApp(hosts, async () => await import('./http/app.js'));
   const server = createServer(
@@ -135,7 +135,7 @@ async function assign(app: LazyApp, options: AgentServerOptions): Promise<Assign
   await Promise.all([
     conversations.load(),
     commands.closeInterrupted(),
-    // Of transfers that an earlier process did not end.
+    // Left over from transfers that an earlier process did not finish.
     rm(transfers, { recursive: true, force: true }),
   ]);
   app.assign(async () => {

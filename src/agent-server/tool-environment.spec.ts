@@ -26,7 +26,7 @@ it('passes on the variables on the list, and nothing else', () => {
 });
 
 it.each([
-  // Without the list nothing says what is the image's.
+  // Without the list, it is unknown which variables are the image's.
   [{ JAVA_HOME: '/opt/java' }, {}],
   [{ JAVA_HOME: '/opt/java', SLIPWAY_SERVICE_VARIABLES: '' }, { JAVA_HOME: '/opt/java' }],
   [

@@ -5,13 +5,13 @@ const INHERITED_VARIABLES =
 const EXTRA_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 
 /**
- * Lists the variables that whoever started the container has set. All others are the image's own, such as `JAVA_HOME`, and
- * tools get them. Where this list is missing, nothing says what is the image's.
+ * Lists the variables that were set when the container was started. All others are the image's own, such as
+ * `JAVA_HOME`, and tools get them. Without this list, it is unknown which variables are the image's.
  */
 const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
-/** Variables for the agent server itself and not for tools, or not for anybody to read. */
+/** Variables that tools never get: those of the agent server itself, and those that may be secret. */
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
-/** What the engine of a container or a cluster adds. */
+/** Variables that a container engine or a cluster adds. */
 const ENGINE_VARIABLES = /^(HOSTNAME$|KUBERNETES_)/;
 
 /**

@@ -1,16 +1,16 @@
 import type { PathAlias } from './path-aliases.js';
 
 /**
- * How programs are run that see what tools see, and nothing else: for whatever opens a path of the workspace or reads
- * what tools have written there. A path that is checked here and opened there may have become another one in between;
- * what the whole program cannot see, it cannot be led to.
+ * How to run programs that see what tools see, and nothing else. Used for everything that opens a path of the workspace
+ * or reads what tools have written there. A path may change between a check and its use, but a program cannot be led to
+ * what it cannot see.
  */
 export interface ToolView {
   /** Variables of every program; no secret of the agent server. */
   environment: Record<string, string>;
   /** Program and arguments put before every other, which isolate it. Empty: tools see what the agent server sees. */
   wrapper: readonly string[];
-  /** Other names of folders in it, which clients and models may use. */
+  /** Other names for folders in the view, which clients and models may use. */
   aliases?: readonly PathAlias[];
 }
 
@@ -18,7 +18,10 @@ export interface ToolView {
 export const VIEW_START = '/';
 
 const NO_FOLDER = 126;
-/** Neither a variable nor a home makes the shell read further files; it would where its standard input is a socket. */
+/**
+ * The flags keep variables and the home from making the shell read further files, as it would if its standard input
+ * were a socket.
+ */
 const SHELL = ['bash', '--noprofile', '--norc', '-pc'];
 const ENTER_FOLDER = [...SHELL, `cd -- "$1" || exit ${NO_FOLDER}; shift; exec "$@"`, 'enter'];
 

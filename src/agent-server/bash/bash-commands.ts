@@ -19,7 +19,7 @@ interface BashCommandsOptions {
   log: EventLog<BashEvent>;
   /** Default working directory. */
   workspace: string;
-  /** Other names of folders that commands see. */
+  /** Other names for folders that commands see. */
   aliases: readonly PathAlias[];
   environment: Record<string, string>;
   /** Put before the shell. */
@@ -87,7 +87,7 @@ export class BashCommands {
   /**
    * Kills a command and waits until its end is logged.
    *
-   * @returns whether it is known; one that has ended already is left as it is
+   * @returns whether the command is known; one that has already ended is left alone
    */
   async stopCommand(id: string): Promise<boolean> {
     const running = this.#running.get(id);
@@ -129,7 +129,7 @@ export class BashCommands {
     const aborter = new AbortController();
     const last = this.#run({ ...command, command: request.command }, aborter.signal);
     this.#running.set(command.id, { aborter, last });
-    // Whoever awaits `last` gets its failure; here it must not count as an unhandled rejection.
+    // Callers that await `last` get its failure; it must not count as an unhandled rejection here.
     last.catch(() => undefined).finally(() => this.#running.delete(command.id));
     return { command, last };
   }
@@ -216,7 +216,7 @@ interface OutputPiece {
   stderr: string | null;
 }
 
-/** Collects a command's output and splits it into pieces, masked also where a secret spans two of them. */
+/** Collects a command's output and splits it into pieces. A secret that spans two pieces is masked too. */
 export class CommandOutputBuffer {
   readonly #masker: () => SecretMasker;
   readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };

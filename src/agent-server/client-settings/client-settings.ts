@@ -2,7 +2,7 @@ import { redactAgent, MASK } from '../conversations/agent-redaction.js';
 import { HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
 
-/** Free JSON of clients. */
+/** Arbitrary JSON from clients. */
 export type JsonObject = Record<string, unknown>;
 
 const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
@@ -18,8 +18,8 @@ interface StoredSecret {
 }
 
 /**
- * What clients of the agent server keep here for each other: the settings of agents and named secrets. In memory only,
- * as every secret is: they are gone when the server ends. Nothing of it reaches a conversation by itself.
+ * What clients of the agent server keep here for each other: the settings of agents and named secrets. Kept in memory
+ * only, as every secret is, and gone when the server ends. None of it reaches a conversation by itself.
  */
 export class ClientSettings {
   readonly #secrets = new Map<string, StoredSecret>();
@@ -45,7 +45,7 @@ export class ClientSettings {
   }
 
   /**
-   * Changes the members that are given; null removes one inside another, a mask keeps what is stored.
+   * Changes the given members. Null removes a nested member, and a mask keeps the stored value.
    *
    * @throws HttpError 413 when the settings would become too large
    */
@@ -72,8 +72,8 @@ export class ClientSettings {
   }
 
   /**
-   * The value of a secret that a lookup finds here: clients name this server by an address that it may not reach itself,
-   * and prove with its key which server they mean.
+   * The value of a secret whose lookup names this server. Clients may use an address that this server cannot reach
+   * itself, so they prove with its key which server they mean.
    *
    * @returns null when the lookup leads elsewhere
    */

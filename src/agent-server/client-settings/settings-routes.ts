@@ -38,7 +38,7 @@ const exposureSchema = z
   .enum(['plaintext'], { error: "Input should be 'plaintext', or be left out" })
   .optional();
 
-/** `/api/settings`. Like every route they need the session key; no program in the sandbox has it. */
+/** `/api/settings`. Like every route, these need the session key, which no program in the sandbox has. */
 export function settingsRoutes(settings: ClientSettings): Router {
   const router = Router();
   router.use((_request, response, next) => {

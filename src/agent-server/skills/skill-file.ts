@@ -27,7 +27,7 @@ const MAX_DESCRIPTION = 1_024;
 const MAX_TRIGGERS = 50;
 const AGENT_SKILL_NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 
-/** A file that looks like a skill and is none; the message says why. */
+/** A file that looks like a skill and is not one; the message says why. */
 export class SkillFileError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -78,7 +78,7 @@ function fromRules({ file, name, content }: SkillFile): Skill {
   const folder = path.dirname(name);
   const rules = RULES[path.basename(name).toLowerCase()];
   if (rules === undefined) {
-    throw new SkillFileError('it is no file of rules');
+    throw new SkillFileError('it is not a rules file');
   }
   const isNested = folder !== '.';
   return {
@@ -101,7 +101,7 @@ function splitFile(text: string): ReturnType<typeof splitFrontmatter> {
   }
 }
 
-/** Paths come first; a skill that has inputs is a task, which is also called by its name. */
+/** Paths take precedence. A skill that has inputs is a task, and `/` with its name triggers it too. */
 function toTrigger(head: unknown, name: string): SkillTrigger | null {
   const globs = toTexts(jsonAt(head, 'paths'), 'paths', true);
   if (globs.length > 0) {

@@ -9,9 +9,9 @@ import type { SkillFile } from './skill-file.js';
 import { SKILL_SCRIPT } from './skill-script.js';
 
 const MAX_FILES = 100;
-/** Of one file; a longer one is no skill. */
+/** Largest skill file; a larger file is not a skill. */
 const MAX_FILE_BYTES = 100_000;
-/** Of all files together. */
+/** Maximum size of all files together. */
 const MAX_CHARACTERS = 2_000_000;
 const MAX_NESTED = 30;
 const TIMEOUT_MS = 10_000;
@@ -22,15 +22,15 @@ const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEM
 );
 
 interface SkillReaderOptions {
-  /** Where the files are read; a repository in it may be a stranger's. */
+  /** Where the files are read; a repository in it may be untrusted. */
   view: ToolView;
   files: WorkspaceFiles;
-  /** Above it no repository is looked for. */
+  /** No repository is searched for above this folder. */
   workspace: string;
 }
 
 /**
- * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is no skill is
+ * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is not a skill is
  * logged and left out: it must not keep a conversation from starting.
  */
 export class SkillReader {
@@ -57,7 +57,7 @@ export class SkillReader {
     return home === undefined ? [] : await toSkills(await this.#read('user', home));
   }
 
-  /** As `project`, for callers that go on without any. */
+  /** Like `project`, but returns no skills if they cannot be read. */
   async projectIfReadable(folder: string): Promise<Skill[]> {
     try {
       return await this.project(folder);
@@ -89,7 +89,7 @@ export class SkillReader {
     const { timedOut } = await runCommand({
       command: scriptInView(view, SKILL_SCRIPT, [scope, folder, workspace, ...limits, ...nested]),
       cwd: VIEW_START,
-      // Names are bytes, and their order is that of bytes.
+      // File names are bytes, and are sorted as bytes.
       env: { ...view.environment, LC_ALL: 'C' },
       timeoutMs: TIMEOUT_MS,
       signal: aborter.signal,
@@ -104,7 +104,7 @@ export class SkillReader {
       },
     });
     if (timedOut || aborter.signal.aborted) {
-      log('warn', 'skills read only in part', { scope, timed_out: timedOut, characters: size });
+      log('warn', 'failed to read all skills', { scope, timed_out: timedOut, characters: size });
     }
     return toFiles(output.join(''));
   }
@@ -121,7 +121,7 @@ function toFiles(output: string): SkillFile[] {
   return files;
 }
 
-/** Loads the parser of YAML only where there is something to parse. */
+/** Loads the YAML parser only if there is something to parse. */
 async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
   const distinct = withoutCopies(files);
   if (distinct.length === 0) {
@@ -132,7 +132,7 @@ async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
     try {
       return [skillFromFile(file, MAX_FILE_BYTES)];
     } catch (error) {
-      log('warn', 'skill left out', { file: file.file, reason: errorMessage(error) });
+      log('warn', 'failed to read skill', { file: file.file, reason: errorMessage(error) });
       return [];
     }
   });

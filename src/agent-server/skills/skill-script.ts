@@ -1,11 +1,11 @@
 /**
  * Finds and reads the files of skills below a folder, as a script of bash that runs where tools see the same files:
- * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`. `limit` is the
- * folder above which no repository is looked for. The scope `nested` reads the files of rules below the folder that are named,
- * so that nobody waits for their names (git tells them) to read the others.
+ * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`. `limit` is
+ * the folder above which no repository is searched for. The scope `nested` reads the named rules files below the
+ * folder: git lists their names, and the other files do not wait for that.
  *
  * Only regular files are read, and only those that lie in the repository once links are followed: the repository may be
- * a stranger's, and a link must not show the agent, or those who list skills, what lies elsewhere.
+ * untrusted, and a link must not show the agent, or those who list skills, files that lie elsewhere.
  */
 export const SKILL_SCRIPT = `
 scope=$1 folder=$2 limit=$3 max_files=$4 max_bytes=$5

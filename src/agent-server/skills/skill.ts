@@ -1,4 +1,4 @@
-/** What has a skill's content given to the agent without being asked. */
+/** What gives a skill's content to the agent without a request. */
 export type SkillTrigger =
   /** A user's message with one of these words. */
   | { kind: 'words'; words: string[] }
@@ -12,11 +12,13 @@ export interface Skill {
   /** Its file; null: it has none. */
   source: string | null;
   description: string | null;
-  /** Null: of the older form it is always part of the prompt, of the AgentSkills form it is read on demand. */
+  /**
+   * Null: a skill of the older form is always part of the prompt, and one of the AgentSkills form is read on demand.
+   */
   trigger: SkillTrigger | null;
   /** Whether it is a `SKILL.md` in a folder of its own (https://agentskills.io/specification). */
   isAgentSkill: boolean;
-  /** It is not offered to the model, only given when it is triggered. */
+  /** Not offered to the model, only given when it is triggered. */
   isHidden: boolean;
 }
 
@@ -46,14 +48,14 @@ export function toSkillInfo(skill: Skill): SkillInfo {
   };
 }
 
-/** The first of its words that a message has as a whole word, in any case; null if there is none. */
+/** The skill's first trigger word that a message has as a whole word, in any case; null if there is none. */
 export function matchedWord({ trigger }: Skill, message: string): string | null {
   const words = trigger?.kind === 'words' ? trigger.words : [];
   const text = message.toLowerCase();
   return words.find((word) => hasWord(text, word.toLowerCase())) ?? null;
 }
 
-/** The skills of all lists; of two with one name the first. */
+/** The skills of all lists; of two with the same name, the first. */
 export function mergeSkills(...lists: readonly (readonly Skill[])[]): Skill[] {
   const byName = new Map<string, Skill>();
   for (const skill of lists.flat()) {
@@ -64,7 +66,7 @@ export function mergeSkills(...lists: readonly (readonly Skill[])[]): Skill[] {
   return [...byName.values()];
 }
 
-/** `git` is no word of `github`. */
+/** Whole words only: `github` does not have the word `git`. */
 function hasWord(text: string, word: string): boolean {
   let at = word === '' ? -1 : text.indexOf(word);
   while (at !== -1 && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[at + word.length]))) {

@@ -1,13 +1,13 @@
 import { matchedWord, type Skill } from './skill.js';
 
-/** Of all instructions that are always part of the prompt. */
+/** Maximum size of the instructions that are always part of the prompt. */
 const MAX_RULES = 60_000;
 const MAX_LISTED = 100;
 const MAX_DESCRIPTION = 500;
-/** Of what one message brings along. */
+/** Maximum size of the skills that one message triggers. */
 const MAX_TRIGGERED = 60_000;
 
-/** What the system prompt says of skills; null: there are none. */
+/** What the system prompt says about skills; null: there are none. */
 export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
   const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
   parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));
@@ -15,7 +15,7 @@ export function skillsPrompt(skills: readonly Skill[], model: string): string | 
   return parts.filter((part) => part !== '').join('\n\n') || null;
 }
 
-/** Skills that a user's message brings into the conversation, and the text that is put behind the message. */
+/** Skills that a user's message triggers, and the text that is added after the message. */
 export interface TriggeredSkills {
   names: string[];
   text: string;

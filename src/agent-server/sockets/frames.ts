@@ -5,7 +5,7 @@ import { jsonAt, parseJson } from '../../common/json-access.js';
 import { nextTimestamp } from '../event-log.js';
 
 const MAX_QUEUED = 100;
-/** Of frames that wait, apart from the last one. */
+/** Maximum size of the frames that wait, apart from the last one. */
 const MAX_QUEUED_CHARACTERS = 1024 * 1024;
 
 /** The frames of one client, read one by one. While too many are queued, the socket is paused. */

@@ -30,7 +30,7 @@ export function parseSocketRequest(request: IncomingMessage): SocketRequest | nu
   }
   const header = request.headers['x-session-api-key'];
   return {
-    // No conversation has an id that is no UUID.
+    // An id that is not a UUID is kept: no conversation has it, so the lookup fails.
     conversationId: name === undefined ? null : (toConversationId(name) ?? name),
     key: url.searchParams.get('session_api_key') ?? (typeof header === 'string' ? header : undefined),
     linked: isLinked(url.searchParams),

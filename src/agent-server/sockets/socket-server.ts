@@ -19,11 +19,11 @@ import { ClientFrames, errorFrame, isAuthFrame, keyInFrame, stateFrame } from '.
 import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
 import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
 
-/** As bodies of requests: a frame may be a message too. */
+/** The limit of request bodies, because a frame may be a message too. */
 const MAX_FRAME_BYTES = 7 * 1024 * 1024;
-/** Sockets that have not said a key yet: each may hold a frame in memory. */
+/** Sockets that have not sent a key yet: each may hold a frame in memory. */
 const MAX_WITHOUT_KEY = 32;
-/** Bytes that a client did not read, above which its pings get no response. */
+/** Bytes that a client has not read, above which its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 /** Key of the subscribers to bash events, beside those of conversations. */
 const BASH_EVENTS = 'bash';
@@ -36,8 +36,8 @@ export interface SocketServerOptions {
   /** Called when a user does something. */
   touch: () => void;
   /**
-   * Somebody reads the log of a conversation as it grows, so that nobody need be told of its events. Returns what is
-   * called when the reader has left.
+   * Called when a client follows the log of a conversation, so that its events need not be reported. Returns a function
+   * to call when the client has left.
    */
   withholdReports: (conversationId: string) => () => void;
 }

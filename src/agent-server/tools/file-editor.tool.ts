@@ -11,7 +11,7 @@ import { type ToolContext, ToolInputError } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
-/** Larger files are for the terminal. */
+/** Larger files must be handled in the terminal. */
 const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
 
 const schema = z.object({
@@ -197,7 +197,7 @@ class TextFile {
   }
 }
 
-/** @throws ToolInputError when it is no text */
+/** @throws ToolInputError when the file is not text */
 function decode(path: string, bytes: Uint8Array): string {
   if (bytes.includes(0)) {
     throw new ToolInputError(`${path} is a binary file.`);

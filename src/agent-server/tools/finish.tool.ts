@@ -31,12 +31,12 @@ export class FinishTool extends SchemaTool<typeof schema> {
   }
 }
 
-/** Characters of JSON. */
+/** In characters of JSON. */
 export const MAX_RESULT_LENGTH = 262_144;
 
 /**
- * Ends the agent's run with a result that has the form which the client asked for. The result is the argument of that
- * name of the call, as the log has it.
+ * Ends the agent's run with a result in the form that the client asked for. In the log, it is the `result` argument of
+ * the call.
  */
 export class FinishWithResultTool extends Tool {
   readonly name = NAME;
@@ -54,7 +54,7 @@ export class FinishWithResultTool extends Tool {
       type: 'object',
       properties: { message: { type: 'string', description: MESSAGE }, result },
       required: ['message', 'result'],
-      // References begin at the root.
+      // References start at the root, so the definitions must be there.
       ...($defs !== undefined && { $defs }),
       ...(definitions !== undefined && { definitions }),
     };

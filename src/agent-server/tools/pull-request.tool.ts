@@ -23,7 +23,7 @@ interface OpenedPullRequest {
 }
 
 /**
- * Has whoever holds the user's token open a pull request.
+ * Opens a pull request through the service that holds the user's token.
  *
  * @throws Error with a reason that the model may read
  */

@@ -35,7 +35,7 @@ describe('EndMarkScanner', () => {
     for (let round = 0; round < 100; round += 1) {
       passed += scanner.scan(flood).output.length;
     }
-    // The shell's variables are the command's: it can write the mark itself, and must not have the rest kept for it.
+    // A command can read the shell's variables and write the mark itself; the output after that must not be held back.
     expect(passed).toBeGreaterThan(99 * flood.length);
     expect(scanner.scan(Buffer.from(`\0${MARK}\x000\0/a\0`)).end).toEqual({ exitCode: 0, workingDir: '/a' });
   });

@@ -100,7 +100,7 @@ export class ShellProcess {
   }
 }
 
-/** Of an exit code and a folder: Linux has no longer paths. */
+/** Maximum size of an exit code and a folder: Linux limits paths to 4096 bytes. */
 const MAX_END_BYTES = 4 + 4096 + 1;
 
 /** What the shell reports at the end of a command. */

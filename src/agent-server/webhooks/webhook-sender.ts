@@ -120,7 +120,9 @@ export class WebhookSender {
     }
   }
 
-  /** Sends no events of a conversation while the service reads them over a socket. Returns how to end that. */
+  /**
+   * Sends no events of a conversation while the service reads them over a socket. Returns a function that ends that.
+   */
   withhold(conversationId: string): () => void {
     this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
     return () => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { LineSplitter } from '../../line-splitter.js';
 import { killTree, MARKER_VARIABLE } from '../../process-tree.js';
 
-/** Of one message, in and out. */
+/** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export interface StdioTransportOptions {
@@ -54,7 +54,7 @@ export class StdioTransport implements MCPTransport {
         const complete = lines.push(chunk);
         if (complete === null) {
           child.stdout?.destroy();
-          this.onerror?.(new Error('the tool server wrote a line without an end'));
+          this.onerror?.(new Error('the tool server wrote a line that is too long'));
           void this.close();
           return;
         }
