@@ -1,6 +1,6 @@
 /**
- * One operation on a file of the workspace, as a script of bash that runs where tools see the same files: `operation
- * path max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
+ * One operation on a file of the workspace, as a script of bash that runs where tools see the same files:
+ * `operation path max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
  *
  * The script enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links), and uses names
  * relative to it, so no link can redirect it after the check. An opened file is checked again by its descriptor. So the
