@@ -14,9 +14,9 @@ import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
-/** The agent's program may have to start first. */
+/** Covers the start of the agent's program, which may not be running yet. */
 const SWITCH_TIMEOUT_MS = 30_000;
-/** Of a page of events, which may be a single event with pictures, or of conversations with their settings and skills. */
+/** Bounds of a page of events (a single event may hold pictures) or of conversations (with settings and skills). */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
 /** Whether anything happens in a sandbox. */
@@ -36,11 +36,11 @@ export interface RemoteConversation {
   metrics: MetricsSnapshot | null;
   /** The server ended while the agent worked; `run` continues (our server only). */
   wasRunning: boolean;
-  /** What an agent of others says it can do (our server only); null: the agent is our own. */
+  /** What an ACP agent says it can do (our server only); null: the agent is our own. */
   abilities: { loadSession: boolean; image: boolean; mcpHttp: boolean; mcpSse: boolean } | null;
 }
 
-/** A page of conversations as their server describes them. */
+/** A page of conversations as the agent server describes them. */
 export interface ConversationPage {
   items: unknown[];
   nextPageId: string | null;
@@ -64,8 +64,8 @@ export class AgentServerClient {
   }
 
   /**
-   * What the server says of itself: `unassigned` while it waits for its session key, which only ours does; null when it
-   * does not answer. Never throws AgentServerError.
+   * The server's reported state: `unassigned` while it waits for its session key (only our server does), null when it
+   * does not respond. Never throws AgentServerError.
    */
   async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
     try {
@@ -126,7 +126,8 @@ export class AgentServerClient {
   /**
    * A page of the server's conversations as it describes them, newest first.
    *
-   * @throws ResponseTooLargeError when the page exceeds its bounds, which is no breach unless it has one entry
+   * @throws ResponseTooLargeError when the page exceeds its bounds; this counts as a breach only for a page of one
+   *   entry
    */
   async listConversations(
     target: AgentServerTarget,
@@ -164,7 +165,11 @@ export class AgentServerClient {
     await this.http.send(target, `${conversationPath(id)}/pause`, { method: 'POST' });
   }
 
-  /** Of an ACP agent (our server, and newer stock ones). @throws AgentServerError 400 when it is none */
+  /**
+   * Switches the model of an ACP agent (our server and newer stock ones).
+   *
+   * @throws AgentServerError 400 for other agents
+   */
   async switchAcpModel(target: AgentServerTarget, id: string, model: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/switch_acp_model`, {
       method: 'POST',
@@ -173,7 +178,7 @@ export class AgentServerClient {
     });
   }
 
-  /** Lets a conversation go on with another model (stock servers; ours is given credentials). */
+  /** Switches a conversation to another model (stock servers; ours gets the model with its credentials). */
   async switchLlm(target: AgentServerTarget, id: string, llm: Record<string, unknown>): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/switch_llm`, { method: 'POST', body: { llm } });
   }
@@ -227,7 +232,8 @@ export class AgentServerClient {
    * A page of the log, oldest first.
    *
    * @param pageId id of the first event of the page
-   * @param mayExceed whether a page that is too large is no breach, because the caller asks for a smaller one then
+   * @param mayExceed whether a page that is too large does not count as a breach, because the caller then asks for a
+   *   smaller one
    * @throws ResponseTooLargeError when the page exceeds its bounds
    */
   async events(

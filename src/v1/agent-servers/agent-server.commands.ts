@@ -7,12 +7,12 @@ import type { AgentServerTarget } from './sandbox-address.js';
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;
 const POLL_FACTOR = 1.5;
-/** A piece of output has up to 128,000 characters, of which each may take six bytes. */
+/** Kept small because a piece of output has up to 128,000 characters, and each may take six bytes. */
 const PAGE_SIZE = 10;
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 /** Time that the server gets after the command's timeout to report it. */
 const GRACE_MS = 20_000;
-/** Of long output only the end is kept, because that is where failures show. */
+/** Only the end of long output is kept, because failures show there. */
 const TAIL_CHARACTERS = 8_192;
 
 /** How a command is run. */
@@ -23,14 +23,14 @@ interface AgentCommand {
   cwd: string | null;
   /** The agent server ends the command after this. */
   timeoutSeconds: number;
-  /** Of its output the end is kept, so much of it; by default what shows a failure. */
+  /** How many characters to keep from the end of the output; by default, enough to show a failure. */
   keepCharacters?: number;
   /** Ends the waiting; the command itself runs until its timeout. */
   signal: AbortSignal;
 }
 
 interface AgentCommandResult {
-  /** -1: it did not end by itself. */
+  /** -1: the command did not end by itself. */
   exitCode: number;
   /** The end of its output, standard error included. */
   output: string;
@@ -92,8 +92,8 @@ export class AgentServerCommands {
   }
 
   /**
-   * Runs a command of little output to its end, by one request. Our own agent server only: the stock one answers with the
-   * last piece of the output.
+   * Runs a command with little output to its end in one request. Our own agent server only: the stock one returns
+   * just the last piece of the output.
    *
    * @throws AgentServerError when the agent server fails, or does not answer in time
    * @throws the signal's reason when it aborts

@@ -38,7 +38,7 @@ describe('an agent server on a Unix socket', () => {
     await folder.remove();
   });
 
-  it('gets requests over connections that are kept', async () => {
+  it('gets requests over kept-alive connections', async () => {
     const answer = { url: '/a/b?limit=1', host: 'localhost', key: 'the key' };
     for (let requests = 0; requests < 10; requests += 1) {
       expect(await http.json(target, '/a/b', { query: { limit: 1 } })).toEqual(answer);
@@ -132,7 +132,7 @@ describe('an agent server on a Unix socket', () => {
     expect(opened).toBe(1);
   });
 
-  it.each(['unix:../agent.sock', 'file:///etc', 'http://host/path'])('is none at %s', async (address) => {
+  it.each(['unix:../agent.sock', 'file:///etc', 'http://host/path'])('is rejected at %s', async (address) => {
     await expect(http.json({ address, sessionKey: '' }, '/')).rejects.toThrow(
       'the address of the sandbox is invalid',
     );

@@ -12,7 +12,9 @@ import { connectToSandbox } from './sandbox-connection.js';
 type Library = typeof import('undici');
 
 const CONNECTIONS_PER_SERVER = 16;
-/** Agent servers with connections at the same time; beyond that the one that was used least recently loses its own. */
+/**
+ * How many agent servers may have connections at once; beyond that, the least recently used one loses its connections.
+ */
 const MAX_SERVERS = 1_000;
 /** Agent servers keep idle connections at least this long. */
 const KEEP_ALIVE_MS = 30_000;
@@ -31,17 +33,17 @@ export class AgentServerConnections implements OnApplicationShutdown {
   }
 
   /**
-   * What sends requests to one agent server.
+   * Returns the connection pool of one agent server, and the origin for its requests.
    *
    * @throws SandboxAddressError
    */
   async dispatcher(target: AgentServerTarget): Promise<{ pool: Dispatcher; origin: string }> {
     const address = requireSandboxAddress(target.address);
-    // Loads the library with the first request, so that the service starts without it.
+    // Loaded with the first request, so that it does not slow down the start of the service.
     const undici = await import('undici');
     const name = JSON.stringify([target.address, target.sessionKey]);
     const pool = this.#pools.get(name) ?? this.#open(undici, address, target, name);
-    // Moves it to the end: the first one is the one that was used least recently.
+    // Moves the pool to the end: the map is ordered by last use, the least recent first.
     this.#pools.delete(name);
     this.#pools.set(name, pool);
     this.#forgetOldest();
@@ -85,13 +87,13 @@ export class AgentServerConnections implements OnApplicationShutdown {
     }
   }
 
-  /** Ends it after its last request; what goes wrong with a request is thrown to its caller. */
+  /** Closes the pool after its last request. Failures of requests reach their own callers. */
   #close(pool: Pool): void {
     pool.close(() => undefined);
   }
 }
 
-/** Connects only while the sandbox is in the start that the target belongs to. */
+/** Connects only while the sandbox is still in the start that the target belongs to. */
 function guardedConnector(
   connect: buildConnector.connector,
   isCurrent: () => Promise<boolean>,

@@ -19,9 +19,9 @@ import type { AgentServerTarget } from './sandbox-address.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;
-/** A conversation comes with its settings, its skills and the statistics of each model call. */
+/** Room for a conversation with its settings, its skills and the statistics of each model call. */
 const USUAL_BOUNDS: ResponseBounds = { bytes: 4 * MIB, values: 100_000 };
-/** Responses that nobody reads are dropped up to this size, so that their connection can be used again. */
+/** Unread responses up to this size are drained, so that their connection can be used again. */
 const MAX_DROPPED_BYTES = 64 * 1024;
 const MAX_SHORT_BYTES = MIB / 4;
 const MAX_DETAIL = 500;
@@ -30,14 +30,14 @@ const ID_IN_PATH = /\/[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}(?=\/|$)/gi;
 
 type ResponseBody = Dispatcher.ResponseData['body'];
 
-/** A 2xx response whose body is still to be read. */
+/** A 2xx response whose body has not been read yet. */
 interface AgentServerResponse {
   body: ResponseBody;
-  /** What the server says about its length; null: nothing. */
+  /** The length that the server declares; null when it declares none. */
   bytes: number | null;
 }
 
-/** An agent server refused a request, or did not answer it. */
+/** An agent server refused a request, or did not respond to it. */
 export class AgentServerError extends Error {
   /**
    * @param status HTTP status; null when there was no (understandable) response at all
@@ -70,7 +70,7 @@ export class ResponseTooLargeError extends AgentServerError {
   }
 }
 
-/** Hears of a start of a sandbox whose agent server sent too much; its target tells which one. */
+/** Called when an agent server sent too much; the target identifies the sandbox and its start. */
 type BreachListener = (target: AgentServerTarget, error: ResponseTooLargeError) => void;
 
 interface AgentServerCall {
@@ -82,14 +82,14 @@ interface AgentServerCall {
   form?: FormData;
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** It is repeated until it succeeds, so that it is no span of its own. */
+  /** The call is repeated until it succeeds, so it gets no span of its own. */
   isPoll?: boolean;
 }
 
 interface JsonCall extends AgentServerCall {
-  /** What the response may be; the usual bounds by default. */
+  /** Bounds of the response; the usual ones by default. */
   bounds?: ResponseBounds;
-  /** The caller asks for less when this is too much, so that it is no breach yet. */
+  /** The caller asks for less when the response is too large, so that this does not count as a breach. */
   mayExceed?: boolean;
 }
 
@@ -135,7 +135,7 @@ export class AgentServerHttp {
   }
 
   /**
-   * Sends a request of which only the status counts.
+   * Sends a request and ignores the body of the response.
    *
    * @throws AgentServerError for anything but a 2xx response
    */
@@ -186,7 +186,7 @@ export class AgentServerHttp {
   }
 
   /**
-   * Sends a request. The caller reads the body or destroys it; its time ends with the one of the request.
+   * Sends a request. The caller reads the body or destroys it; the request's timeout also covers the body.
    *
    * @throws AgentServerError for anything but a 2xx response
    */
@@ -248,7 +248,7 @@ export class AgentServerHttp {
   }
 }
 
-/** Puts what the agent server measured into the trace of the call. */
+/** Adds the spans that the agent server measured to the trace of the call. */
 function recordSpans(
   { statusCode, headers }: Dispatcher.ResponseData,
   span: Span,
@@ -278,12 +278,15 @@ function callSpan(path: string, call: AgentServerCall): SpanStart {
   return { name: callName(path, call), kind: 'client', attributes: { 'http.request.method': method } };
 }
 
-/** `POST /api/conversations/:id/run`: the ids in a path would make each call one of a kind. */
+/**
+ * Such as `POST /api/conversations/:id/run`: ids are replaced, because each call would otherwise have a name of its
+ * own.
+ */
 function callName(path: string, { method = 'GET' }: AgentServerCall): string {
   return `${method} ${path.replaceAll(ID_IN_PATH, '/:id')}`;
 }
 
-/** As the server says it: a stranger's word. */
+/** The length that the server declares. Untrusted, so anything but a plain number is ignored. */
 function lengthOf(header: string | string[] | undefined): number | null {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : null;
 }
@@ -292,7 +295,7 @@ function lengthOf(header: string | string[] | undefined): number | null {
 async function readShortText(body: ResponseBody): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop ends the response.
+  // Leaving the loop destroys the response.
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;

@@ -5,8 +5,8 @@ import { agentServerSpans } from './agent-server.spans.js';
 const CALL = { earliest: 9_000, startedAt: 10_000, endedAt: 10_100, name: 'POST /api/conversations' };
 const spansOf = (entries: unknown) => agentServerSpans(JSON.stringify(entries), CALL);
 
-describe('what an agent server says that it did', () => {
-  it('is placed in the middle of the call, and its parts in it', () => {
+describe('the spans of an agent server', () => {
+  it('are centred in the call, with their children inside', () => {
     const spans = spansOf([
       ['request', -1, 0, 60_000, 0],
       ['create conversation', 0, 10_000, 40_000, 1],
@@ -41,7 +41,7 @@ describe('what an agent server says that it did', () => {
     ]);
   });
 
-  it('may have begun before the call, but not before what the call belongs to', () => {
+  it('may begin before the call, but not before what the call belongs to', () => {
     const [, soon, long] = spansOf([
       ['request', -1, 0, 0, 0],
       ['agent server start', -1, -300_000, 300_000, 0],
@@ -62,7 +62,7 @@ describe('what an agent server says that it did', () => {
         ['load routes', 0, 86_400_000_000, 86_400_000_000, 0],
       ],
     ],
-  ])('is never outside of the call: %s', (_what, entries) => {
+  ])('are never outside of the call: %s', (_what, entries) => {
     for (const { startedAt, endedAt } of spansOf(entries)) {
       expect(startedAt).toBeGreaterThanOrEqual(CALL.startedAt);
       expect(endedAt).toBeGreaterThanOrEqual(startedAt);
@@ -77,7 +77,7 @@ describe('what an agent server says that it did', () => {
     ['an object', '{"request":1}'],
     ['an empty list', '[]'],
     ['no request first', '[["read skills",-1,0,1,0]]'],
-    ['a name that nobody gave', '[["request",-1,0,1,0],["sk-stolen-secret",0,0,1,0]]'],
+    ['an unknown name', '[["request",-1,0,1,0],["sk-stolen-secret",0,0,1,0]]'],
     ['a name of another type', '[["request",-1,0,1,0],[["read skills"],0,0,1,0]]'],
     ['a parent that comes later', '[["request",-1,0,1,0],["read skills",1,0,1,0]]'],
     ['a parent of the request', '[["request",0,0,1,0]]'],
@@ -87,8 +87,8 @@ describe('what an agent server says that it did', () => {
     ['an entry with more in it', '[["request",-1,0,1,0,"sk-stolen-secret"]]'],
     ['too many entries', JSON.stringify(Array.from({ length: 33 }, () => ['request', -1, 0, 1, 0]))],
     ['a long text', `[["request",-1,0,1,0]${' '.repeat(5_000)}]`],
-    ['a deep one', '['.repeat(4_000)],
-  ])('is ignored where it is %s', (_what, header) => {
+    ['a deeply nested list', '['.repeat(4_000)],
+  ])('are ignored when the header is %s', (_what, header) => {
     expect(agentServerSpans(header, CALL)).toEqual([]);
   });
 });

@@ -9,11 +9,11 @@ const MAX_US = 24 * 3600 * 1e6;
 
 /** The call that an agent server describes, as this process measured it. Epoch milliseconds. */
 export interface MeasuredCall {
-  /** What spans of the agent server cannot begin before, such as the start of the sandbox. */
+  /** The earliest time at which a span of the agent server may begin, such as the start of the sandbox. */
   earliest: number;
   startedAt: number;
   endedAt: number;
-  /** What its own span of the call is called. */
+  /** Name of the agent server's own span of the call. */
   name: string;
 }
 
@@ -26,10 +26,10 @@ interface Entry {
 }
 
 /**
- * The spans of an agent server for its part of a trace. What it sends is a stranger's word: only names that are known, no
- * text, a bounded number, and nothing outside of the time that was measured here.
+ * The spans of an agent server for its part of a trace. Its list is untrusted: only known names are taken, no free
+ * text, a bounded number, and nothing outside the time that was measured here.
  *
- * @returns empty for anything that is no such list
+ * @returns empty for anything but a valid list
  */
 export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredSpan[] {
   const entries = parseEntries(header);
@@ -39,7 +39,7 @@ export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredS
   }
   const { startedAt, endedAt, earliest } = call;
   const durationMs = Math.min(request.durationMs, endedAt - startedAt);
-  // What is not the agent server's own time is taken for the ways there and back, equally long.
+  // The time that the agent server does not account for is split equally between the way there and the way back.
   const arrivedAt = startedAt + (endedAt - startedAt - durationMs) / 2;
   const within = (time: number, from: number): number => Math.min(Math.max(time, from), endedAt);
   return entries.map(({ name, parent, startMs, durationMs: ownMs, failed }, index) => {

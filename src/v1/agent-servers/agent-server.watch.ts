@@ -6,29 +6,29 @@ import { connectionOptions } from './sandbox-connection.js';
 
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
-/** The limit of a page of events, because a frame holds one of them. */
+/** The same limit as for a page of events, because a frame holds one event. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
-/** Frames, and bytes, that are taken within a moment. Of a flood, the rest may wait in the sender's memory. */
+/** How many frames and bytes are read within `MOMENT_MS`. The rest of a flood waits in the sender's memory. */
 const MAX_FRAMES = 200;
 const MAX_FRAMES_BYTES = 2 * 1024 * 1024;
 const MOMENT_MS = 200;
-/** Bytes of our own that a server did not read, above which its pings get no response. */
+/** When the server has left more than this many of our bytes unread, its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 export interface WatchListener {
   /**
    * From now on nothing is missed.
    *
-   * @param carriesEvents whether the events themselves arrive, as far as they are small
+   * @param carriesEvents whether the events themselves arrive, if they are small
    */
   opened: (carriesEvents: boolean) => void;
   /** The log has this new event. */
   appended: (event: LinkedEvent) => void;
-  /** The conversation's state has changed, and its log has nothing new but what `appended` has told. */
+  /** The conversation's state has changed; its log has nothing new beyond the events already passed to `appended`. */
   stateChanged: () => void;
   /** The conversation's log has something new, or its state has changed. */
   changed: () => void;
-  /** Called once, even if there was no connection at all; nothing is called after it. */
+  /** Called once, even if no connection was ever made; nothing is called after it. */
   closed: () => void;
 }
 
@@ -120,7 +120,10 @@ export class AgentServerWatch {
     }
   }
 
-  /** Reads no more until the moment ends in which there were too many frames, so that nobody else waits for this server. */
+  /**
+   * Counts a frame, and pauses reading for `MOMENT_MS` when the current moment brought too much, so that one server
+   * cannot hold up the others.
+   */
   private slowDown(bytes: number): void {
     const now = performance.now();
     if (now - this.momentBegan >= MOMENT_MS) {

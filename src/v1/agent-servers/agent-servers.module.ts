@@ -25,7 +25,8 @@ export class AgentServersModule implements OnModuleInit, OnApplicationShutdown {
 
   constructor({ sandboxes }: AppConfig) {
     const { backend, kubeconfig } = sandboxes;
-    // Whatever `SANDBOX_REACH` says here: a replica with another setting may have noted the address, as in a rolling restart.
+    // Independent of `SANDBOX_REACH`: a replica with another setting may have stored the address, as in a rolling
+    // restart.
     this.api = backend === 'kubernetes' ? new ApiServer(kubeconfig) : null;
   }
 

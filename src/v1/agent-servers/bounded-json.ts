@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { parseJson } from '../../common/json-access.js';
 import { JsonBoundsError, JsonOutline } from '../../common/requests/json-outline.js';
 
-/** What a response may be at most. Parsing what is within blocks the event loop for some 50 ms, and no longer. */
+/** The limits of a response. Parsing a response within them blocks the event loop for about 50 ms at most. */
 export interface ResponseBounds {
   bytes: number;
   /** Values and keys together. */
@@ -11,16 +11,18 @@ export interface ResponseBounds {
 }
 
 const MIB = 1024 * 1024;
-/** Deeper than the schemas of tools, which events of a conversation's state hold, and much less deep than a stack. */
+/** Deeper than the tool schemas in events of a conversation's state, and far from overflowing the stack. */
 const MAX_DEPTH = 128;
-/** Up to this size a response waits for no other one. */
+/** A response up to this size is never queued behind others. */
 const SMALL_BYTES = MIB;
-/** Larger responses that are received at the same time, from all agent servers together: their bytes are in memory. */
+/**
+ * How many larger responses are received at once, over all agent servers. Bounded because their bytes are in memory.
+ */
 const MAX_LARGE = 16;
-/** A larger response that takes longer is given up, since others wait for its place. */
+/** A larger response that takes longer is aborted, because others wait for its slot. */
 const LARGE_MS = 5_000;
 
-/** A response exceeds its bounds, whatever else is in it. The message has nothing of the response. */
+/** A response exceeds its bounds. The message quotes nothing of the response. */
 export class ResponseBoundsError extends Error {
   constructor(message: string) {
     super(message);
@@ -28,7 +30,7 @@ export class ResponseBoundsError extends Error {
   }
 }
 
-/** Parses a text that has arrived as a whole; undefined when it is no JSON or exceeds its bounds. */
+/** Parses a text that has arrived as a whole; undefined when it is not JSON or exceeds its bounds. */
 export function parseWithin(text: Buffer, { bytes, values }: ResponseBounds): unknown {
   if (text.length > bytes) {
     return undefined;
@@ -44,13 +46,13 @@ export function parseWithin(text: Buffer, { bytes, values }: ResponseBounds): un
   return parseJson(text.toString('utf8'));
 }
 
-/** Receives JSON from sandboxes: nobody can make it hold much, take long or keep others waiting. */
+/** Receives JSON from sandboxes with bounded memory and time, so that no sandbox can hold up the others. */
 export class BoundedJson {
   readonly #large = pLimit(MAX_LARGE);
 
   /**
-   * Receives and parses a text. Size, depth and number of values are judged while it arrives, and it is read no further
-   * than that.
+   * Receives and parses a text. Size, depth and number of values are checked while it arrives, and reading stops once
+   * one exceeds its bound.
    *
    * @throws ResponseBoundsError, SyntaxError; the stream's error, when it ends early or takes too long
    */
@@ -75,7 +77,7 @@ export class BoundedJson {
   }
 }
 
-/** A text that is on its way. What is not read yet stays with its sender. */
+/** A text that is still arriving. What has not been read yet stays with its sender. */
 class IncomingText {
   readonly #source: AsyncIterator<Buffer>;
   readonly #outline: JsonOutline;

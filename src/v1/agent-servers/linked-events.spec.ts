@@ -76,14 +76,14 @@ describe('events that have arrived', () => {
     expect(events.isEmpty).toBe(true);
   });
 
-  it('are those after the last gap', () => {
+  it('keep only what comes after the last gap', () => {
     const events = new LinkedEvents();
     [...linked('ab'), ...linked('ef', 'd')].forEach((event) => events.add(event));
 
     expect(events.takeAfter('d')?.map(({ id }) => id)).toEqual(['e', 'f']);
   });
 
-  it('have room for so many, and for so many bytes', () => {
+  it('are bounded in number and in bytes', () => {
     const events = new LinkedEvents();
     const [first] = linked('a');
     const added = Array.from({ length: 201 }, () =>

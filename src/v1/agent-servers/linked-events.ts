@@ -4,19 +4,19 @@ import { jsonAt, jsonText } from '../../common/json-access.js';
 import { isAgentEvent } from './agent-server.client.js';
 import { parseWithin } from './bounded-json.js';
 
-/** Of a frame. Larger events are read from the log, where few of them are in memory at once. */
+/** Limit of one frame. Larger events are read from the log, which keeps few of them in memory at once. */
 const MAX_FRAME_BYTES = 64 * 1024;
 const FRAME_BOUNDS = { bytes: MAX_FRAME_BYTES, values: 10_000 };
-/** Of what waits to be stored, for one conversation. */
+/** Limits of the events of one conversation that wait to be stored. */
 const MAX_EVENTS = 200;
 const MAX_BYTES = 256 * 1024;
 
-/** An event that came over the socket, and where it stands in the log. */
+/** An event that came over the socket, and its position in the log. */
 export interface LinkedEvent {
-  /** Id of the event before it; null: it is the first one. */
+  /** Id of the event before it; null for the first event. */
   after: string | null;
   event: AgentEvent;
-  /** Of its frame. */
+  /** Size of its frame. */
   bytes: number;
 }
 
@@ -25,7 +25,7 @@ export function isLinkedFrame(frame: Buffer): boolean {
   return frame.toString('latin1', 0, LINKED_BEGINNING.length) === LINKED_BEGINNING;
 }
 
-/** Reads a linked frame; null when it is too large, or anything else than that. */
+/** Parses a linked frame; null when it is too large or is not a linked frame. */
 export function parseLinkedFrame(frame: Buffer): LinkedEvent | null {
   const parsed = frame.length > MAX_FRAME_BYTES ? null : parseWithin(frame, FRAME_BOUNDS);
   const after = jsonAt(parsed, 'after');
@@ -36,7 +36,7 @@ export function parseLinkedFrame(frame: Buffer): LinkedEvent | null {
   return { after: jsonText(parsed, 'after'), event, bytes: frame.length };
 }
 
-/** Events that have arrived, each right after the one before it. What does not fit is left to be read from the log. */
+/** Consecutive events that have arrived over the socket. Events that do not fit are read from the log instead. */
 export class LinkedEvents {
   #events: LinkedEvent[] = [];
   #bytes = 0;
@@ -66,9 +66,9 @@ export class LinkedEvents {
   }
 
   /**
-   * Takes all of them, and returns those that come after an event.
+   * Removes all events, and returns those that come after a given one.
    *
-   * @param lastId of that event; null: before the first one
+   * @param lastId id of that event; null: return all from the first one
    * @returns null when there are events between the two, which are only in the log
    */
   takeAfter(lastId: string | null): AgentEvent[] | null {

@@ -6,7 +6,7 @@ const POD_FORM = /^kube:([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253}):([1-9]\d{0,4})$/;
 const MAX_PORT = 65_535;
 const TCP_FORM = /^http:\/\/(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}$/;
 
-/** Where a program in a sandbox is reached: its agent server, or what an agent started at a port. */
+/** Where a program in a sandbox is reached: its agent server, or a program that an agent started on a port. */
 export type SandboxAddress =
   | {
       kind: 'tcp';
@@ -15,25 +15,25 @@ export type SandboxAddress =
     }
   | {
       kind: 'unix';
-      /** Absolute and without symbolic links: it names the socket itself. */
+      /** Absolute and without symbolic links. */
       socketPath: string;
     }
-  /** Through the API server of a cluster. */
+  /** Reached through the API server of a cluster. */
   | ({ kind: 'pod' } & PodPort);
 
-/** A running agent server, and the key that it asks for. It belongs to one start of its sandbox. */
+/** A running agent server with its session key. Both belong to one start of the sandbox. */
 export interface AgentServerTarget {
   /** `http://host:port`, `unix:/absolute/path` or `kube:namespace/pod:port`, without a trailing slash. */
   address: string;
   sessionKey: string;
   /**
-   * Whether the sandbox still is in that start. Asked before each new connection: where the sandbox was, anybody may
-   * listen now.
+   * Whether the sandbox is still in that start. Asked before each new connection, because after a stop another
+   * program may listen at the address.
    */
   isCurrent?: () => Promise<boolean>;
 }
 
-/** An address that a backend reported, and that is none. */
+/** A backend reported an address in none of the accepted forms. */
 export class SandboxAddressError extends Error {
   constructor() {
     super(
@@ -71,12 +71,12 @@ export function requireSandboxAddress(text: string): SandboxAddress {
   return address;
 }
 
-/** Whether only the service can reach it, so that it is no address for clients. */
+/** Whether only the service can reach the address, so that clients must not be given it. */
 export function isInternalAddress(text: string): boolean {
   return text.startsWith(UNIX_PREFIX) || POD_FORM.test(text);
 }
 
-/** The origin that requests name: `Host`, and what programs in a sandbox believe to be their own address. */
+/** The origin for the `Host` header, which programs in a sandbox take for their own address. */
 export function requestOrigin(address: SandboxAddress): string {
   switch (address.kind) {
     case 'tcp':

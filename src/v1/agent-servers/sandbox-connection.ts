@@ -15,7 +15,7 @@ const { O_DIRECTORY, O_NOFOLLOW } = constants;
 const WRITABLE_BY_OTHERS = 0o002;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A Unix socket is not what its address says. Nothing was sent to it. */
+/** A Unix socket failed its checks or could not be reached. Nothing was sent to it. */
 export class SandboxSocketError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(`failed to connect to the socket of the sandbox: ${message}`, options);
@@ -27,7 +27,7 @@ type PodConnector = (port: PodPort) => Promise<Socket>;
 /** A process serves one cluster at most. */
 let podConnector: PodConnector | null = null;
 
-/** Says how pods are reached that have no address of their own for the service. */
+/** Sets how the service reaches pods whose own address it cannot use. */
 export function connectPodsWith(connector: PodConnector): void {
   podConnector = connector;
 }
@@ -48,7 +48,7 @@ export function connectionOptions(address: SandboxAddress): RequestOptions {
 }
 
 /**
- * Opens a connection that is none of TCP.
+ * Opens a connection to a Unix socket or a pod.
  *
  * @throws Error unless the program accepts it
  */
@@ -63,9 +63,9 @@ export async function connectToSandbox(address: Exclude<SandboxAddress, { kind: 
 }
 
 /**
- * Connects to a Unix socket. Tools of the sandbox may be able to exchange what is on the way to it, so the socket is opened
- * first and checked through its descriptor, and it is the descriptor that the connection goes to: no link is followed
- * between the check and the connection. That also holds for paths that are too long for a socket address (107 bytes).
+ * Connects to a Unix socket. Tools of the sandbox may be able to replace parts of the path, so the socket is opened
+ * first, checked through its descriptor, and connected to through the same descriptor: no link is followed between
+ * the check and the connection. That also holds for paths that are too long for a socket address (107 bytes).
  *
  * @throws SandboxSocketError unless a socket of the folder's owner has exactly this path and accepts the connection
  */
@@ -127,7 +127,7 @@ async function connected(name: string): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ path: name });
   const timer = setTimeout(() => socket.destroy(new Error('it timed out')), CONNECT_TIMEOUT_MS);
-  // Stays for errors before the caller listens; `close` follows each.
+  // Kept to catch errors before the caller listens; each is followed by `close`.
   socket.on('error', reject);
   socket.once('connect', () => resolve(socket));
   try {
