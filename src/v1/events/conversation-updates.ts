@@ -9,8 +9,8 @@ type RowsListener = (conversationId: string, rows: readonly StoredEvent[]) => vo
 type StateListener = (conversationId: string, state: ObservedState) => void;
 
 /**
- * Emits what was learnt of conversations, in the process that stored it, after the commit. The process may die between
- * the two, so listeners are for what may be missed or is checked again later.
+ * Emits changes of conversations after their commit, in the process that stored them. The process may die between
+ * commit and emit, so use listeners only for work that may be missed or is checked again later.
  */
 @Injectable()
 export class ConversationUpdates {
@@ -19,17 +19,17 @@ export class ConversationUpdates {
   private readonly rowsListeners = new Set<RowsListener>();
   private readonly stateListeners = new Set<StateListener>();
 
-  /** Events were stored, in their order; each event is emitted once. */
+  /** Called with newly stored events, in order; each event is emitted once. */
   onStored(listener: StoredListener): void {
     this.storedListeners.add(listener);
   }
 
-  /** The same events as they are stored. */
+  /** Called with the rows of the same events. */
   onRows(listener: RowsListener): void {
     this.rowsListeners.add(listener);
   }
 
-  /** Execution status, metrics or title changed; only the members that changed are emitted. */
+  /** Called when execution status, metrics or title changed, with only the members that changed. */
   onState(listener: StateListener): void {
     this.stateListeners.add(listener);
   }

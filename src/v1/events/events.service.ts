@@ -38,7 +38,7 @@ export class EventsService {
     const log = await this.open(userId, conversationId);
     const { descending, limit } = search;
     const seq = seqOf(search.pageId) ?? (descending ? MAX_SEQ : 0);
-    // One more than the limit shows whether there is a next page.
+    // Reads one more than the limit, to learn whether there is a next page.
     const rows = await this.events.search(log, search, { seq, descending, limit: limit + 1 });
     const last = rows.at(-1);
     const rest =
@@ -56,12 +56,12 @@ export class EventsService {
     if (!isUnfiltered) {
       return await this.events.count(log, filter);
     }
-    // Numbers have no gaps.
+    // Event numbers have no gaps, so first and last number give the count.
     const first = log.eventCount === 0 ? null : await this.events.firstSeq(log);
     return first === null ? 0 : log.eventCount + 1 - first;
   }
 
-  /** As `count`, for those to whom an unknown conversation has no events. */
+  /** Like `count`, but 0 for an unknown conversation. */
   async countOrNone(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
     try {
       return await this.count(userId, conversationId, filter);
@@ -92,7 +92,7 @@ export class EventsService {
   }
 }
 
-/** Also for other users' conversations: nobody learns that they exist. */
+/** Also used for other users' conversations, so that nobody learns that they exist. */
 export function unknownConversation(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
 }

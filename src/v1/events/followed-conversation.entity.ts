@@ -30,7 +30,7 @@ export class FollowedConversation {
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;
 
-  /** As the agent server last reported it; meaningful only while the sandbox runs. */
+  /** Last reported by the agent server; meaningful only while the sandbox runs. */
   @Column('text', { name: 'execution_status', nullable: true })
   executionStatus: ConversationStatus | null;
 
@@ -41,18 +41,18 @@ export class FollowedConversation {
   @Column('text', { nullable: true })
   title: string | null;
 
-  /** What the agent last finished with, where a result was asked for. */
+  /** The result that the agent last finished with, if one was requested. */
   @Column('jsonb', { nullable: true })
   result: object | string | number | boolean | null;
 
-  /** The `seq` of the last event: so many were stored, of which the first ones may have outlived their retention. */
+  /** The `seq` of the last event, which is the number of events ever stored; retention may have removed the oldest. */
   @Column('integer', { name: 'event_count', default: 0 })
   eventCount: number;
 
   @Column('text', { name: 'last_event_id', nullable: true })
   lastEventId: string | null;
 
-  /** None of its events was stored before. */
+  /** When the log was opened; none of its events was stored earlier. */
   @CreateDateColumn({ name: 'opened_at', type: 'timestamptz' })
   openedAt: Date;
 

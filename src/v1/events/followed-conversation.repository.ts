@@ -21,7 +21,7 @@ const OPEN = `
 
 const REMOVE = 'DELETE FROM followed_conversations WHERE id = $1';
 
-/** Members that were not observed stay; a row that would not change is not written. */
+/** Members that were not observed keep their value; a row that would not change is not written. */
 const UPDATE_STATE = `
   UPDATE followed_conversations f
   SET execution_status = coalesce($2, f.execution_status),
@@ -40,8 +40,9 @@ const UPDATE_STATE = `
     f.title IS DISTINCT FROM old.title AS title_changed`;
 
 /**
- * Joins the table of sandboxes, another feature's: counting must not read every running sandbox. `OFFSET 0` keeps the
- * conversations of each running sandbox a lookup; PostgreSQL would read all conversations of all times from end to end.
+ * Joins the sandboxes table of another feature, so that counting need not load every running sandbox. `OFFSET 0`
+ * makes PostgreSQL look up the conversations of each running sandbox; otherwise it would scan all conversations ever
+ * made.
  */
 const COUNT_RUNNING = `
   SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
@@ -50,7 +51,7 @@ const COUNT_RUNNING = `
   WHERE s.status = 'RUNNING'
   GROUP BY f.execution_status`;
 
-/** Without a lease, or with one that has ended. */
+/** Counts conversations without a lease, or with an expired one. */
 const COUNT_UNFOLLOWED = `
   SELECT count(*)::int AS count
   FROM sandboxes s CROSS JOIN LATERAL (
@@ -69,13 +70,15 @@ interface StateChanges {
 /** How far a log is stored. */
 export interface LogProgress {
   eventCount: number;
-  /** Null: it has no events yet. */
+  /** Null when the log has no events yet. */
   lastEventId: string | null;
-  /** No event of it was stored before. */
+  /** No event of the log was stored earlier than this. */
   since: Date;
 }
 
-/** A stored log, and the times between which all of its events were stored: others' partitions need not be looked at. */
+/**
+ * A stored log, and the time range in which all of its events were stored, so that other partitions need not be read.
+ */
 export interface StoredLog {
   /** UUID with dashes. */
   id: string;
@@ -145,13 +148,13 @@ export class FollowedConversationRepository {
     return row ? { id, eventCount: row.event_count, since: row.since, until: row.until } : null;
   }
 
-  /** Numbers of the last events by conversation; removed conversations are left out. */
+  /** Number of the last event of each conversation; removed conversations are left out. */
   async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.eventCountsOf.run(this.dataSource, [ids]);
     return new Map(rows.map(({ id, event_count: count }) => [id, count]));
   }
 
-  /** What is stored of a log; null when the conversation was removed. */
+  /** How far a log is stored; null when the conversation was removed. */
   async progress(id: string): Promise<LogProgress | null> {
     const [row] = await this.progressOf.run(this.dataSource, [id]);
     return row ? { eventCount: row.event_count, lastEventId: row.last_event_id, since: row.since } : null;
@@ -170,7 +173,7 @@ export class FollowedConversationRepository {
   /**
    * Stores what was observed of a conversation's state; the user's webhook endpoints are told of a new status.
    *
-   * @param manager the transaction that it is part of; one of its own by default
+   * @param manager the caller's transaction; a new one by default
    * @returns the members that changed; null when none did
    */
   async updateState(

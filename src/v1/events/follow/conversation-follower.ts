@@ -7,12 +7,12 @@ import { type LinkedEvent, LinkedEvents } from '../../agent-servers/linked-event
 import type { LogProgress } from '../followed-conversation.repository.js';
 import type { LogSync } from './log-sync.js';
 
-/** Between two reads of a log while its agent server announces news, and while it cannot. */
+/** Pauses between two reads of a log, with and without a socket on which the agent server announces news. */
 const WATCHED_POLL_MS = 15_000;
 const UNWATCHED_POLL_MS = 2_000;
 /** Pause between two reads of the state. */
 const STATE_MS = 1_000;
-/** A changed state is read after the events that come with it, which are on their way over the socket. */
+/** Delay before a changed state is read, because the events that belong to it are still arriving over the socket. */
 const STATE_DELAY_MS = 100;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
@@ -20,38 +20,38 @@ const MAX_RETRY_MS = 5_000;
 interface FollowerOptions {
   conversationId: string;
   sync: LogSync;
-  /** The conversation's agent server of this moment; null while it does not run. */
+  /** The conversation's current agent server; null while it does not run. */
   findTarget: () => Promise<AgentServerTarget | null>;
   /** The conversation was removed from the service: there is nothing more to follow. */
   onRemoved: () => void;
 }
 
 /**
- * Follows one conversation's log. Events that come over the agent server's socket right after the last stored one are
- * stored as they are. Otherwise the log is read, whenever the socket, a webhook or a timer says that there may be something
- * new. One thing at a time; requests during a read lead to one more.
+ * Follows one conversation's log. Events that arrive over the agent server's socket and directly continue the stored
+ * log are stored as they are. Otherwise the log is read whenever the socket, a webhook or a timer indicates news.
+ * Reads never overlap; requests during a read cause one more read.
  */
 export class ConversationFollower {
   private readonly logger = new Logger(ConversationFollower.name);
   private readonly stopped = new AbortController();
-  /** The target belongs to the socket, and to nothing else: it is out of date once the sandbox has stopped. */
+  /** The target is only for this socket: it is out of date once the sandbox has stopped. */
   private watch: { socket: AgentServerWatch; target: AgentServerTarget } | null = null;
   private watched = false;
   private carriesEvents = false;
   private readonly arrived = new LinkedEvents();
-  /** Up to where the log is stored; null when that has to be looked up. */
+  /** How far the log is stored; null when that must be looked up. */
   private progress: LogProgress | null = null;
   private syncRequested = false;
   private running: Promise<void> | null = null;
   private timer: NodeJS.Timeout | undefined;
-  /** When the state is to be read; infinity: it is known. */
+  /** When to read the state next; infinity while the state is known. */
   private stateDueAt = -Infinity;
   private stateAt = -Infinity;
   private failures = 0;
 
   constructor(private readonly options: FollowerOptions) {}
 
-  /** The last read failed. */
+  /** Whether the last read failed. */
   get isFailing(): boolean {
     return this.failures > 0;
   }
@@ -63,7 +63,7 @@ export class ConversationFollower {
     this.start();
   }
 
-  /** Somebody says that there is something new. Returns at once. */
+  /** Handles a hint that the log has something new. Returns at once. */
   announce(): void {
     if (!this.carriesEvents) {
       this.requestSync();
@@ -114,7 +114,10 @@ export class ConversationFollower {
     }
   }
 
-  /** Nothing is sent to the sandbox for it, so that it does not matter whether it has stopped meanwhile. */
+  /**
+   * Stores the events that arrived over the socket. Nothing is sent to the sandbox, so this works even if it has
+   * stopped.
+   */
   private async storeArrived(): Promise<void> {
     const { conversationId, sync } = this.options;
     this.progress ??= await sync.progress(conversationId);
@@ -129,7 +132,8 @@ export class ConversationFollower {
   private async readOnce(): Promise<void> {
     const { conversationId, sync, findTarget, onRemoved } = this.options;
     const { signal } = this.stopped;
-    // Read each time: where a sandbox was before its pause, anybody may listen now, and the request would tell its key.
+    // Looked up each time: after a pause another program may listen at the old address, and a request would reveal the
+    // key.
     const target = await findTarget();
     if (signal.aborted) {
       return;
@@ -196,7 +200,7 @@ export class ConversationFollower {
     return Math.min(poll, Math.max(0, stateAt - performance.now()));
   }
 
-  /** Keeps a socket to the target and to no other one. */
+  /** Keeps one socket, to the current target. */
   private watchTarget(target: AgentServerTarget | null): void {
     const watched = this.watch?.target;
     if (target === null || watched?.address !== target.address || watched.sessionKey !== target.sessionKey) {
@@ -224,7 +228,10 @@ export class ConversationFollower {
     return watch;
   }
 
-  /** After a socket that lasted, the log is read at once; one that closes right away is retried at the poll's pace. */
+  /**
+   * After a socket that lasted, the log is read at once. A socket that closes right away is retried only with the next
+   * poll.
+   */
   private unwatch(watch: AgentServerWatch, openForMs: number): void {
     if (this.watch?.socket !== watch) {
       return;

@@ -4,15 +4,15 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { NamedStatement } from '../../../database/named-statement.js';
 
-/** Another process takes over from one that has died after this. */
+/** How long after a process has died another one takes over. */
 const LEASE = `interval '10 seconds'`;
-/** Leases taken by one statement; the next claim takes the rest. */
+/** Most leases taken by one statement; the next claim takes the remaining ones. */
 const MAX_BATCH = 200;
 
 /**
- * Like RENEW it joins the table of sandboxes, another feature's: every process runs both every few seconds. From running
- * sandboxes to their conversations, which the inner limit fixes: PostgreSQL would walk through all conversations of all times,
- * expecting to meet enough that are due before long.
+ * Like RENEW, it joins the sandboxes table of another feature, because every process runs both statements every few
+ * seconds. The inner limit makes PostgreSQL go from running sandboxes to their conversations; otherwise it would scan
+ * all conversations ever made, expecting to find enough due ones early.
  */
 const CLAIM = `
   WITH due AS MATERIALIZED (
@@ -30,7 +30,7 @@ const CLAIM = `
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.sandbox_id`;
 
-/** A row that is being written to right now waits for the next renewal: the lease outlasts several of them. */
+/** Rows locked by a writer are skipped until the next renewal, since a lease outlasts several renewals. */
 const RENEW = `
   WITH mine AS (
     SELECT f.id, s.generation
@@ -67,7 +67,7 @@ export interface ClaimedConversation {
 /** Leases on followed conversations: which process follows which one. Times are the database's, so clocks need not agree. */
 @Injectable()
 export class FollowLeaseRepository {
-  /** Names this process, and no other one before or after it. */
+  /** Identifies this process; never reused. */
   private readonly follower = randomUUID();
   private readonly renewal = new NamedStatement<{ id: string; generation: number }>('follow_renew', RENEW);
 
@@ -83,7 +83,7 @@ export class FollowLeaseRepository {
     return rows.map(({ id, sandbox_id: sandboxId }) => ({ id, sandboxId }));
   }
 
-  /** @returns the conversations that are still to be followed here, with the generation of their sandbox */
+  /** @returns the conversations that this process still follows, with the generation of their sandbox */
   async renew(conversationIds: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.renewal.run(this.dataSource, [this.follower, conversationIds]);
     return new Map(rows.map(({ id, generation }) => [id, generation]));

@@ -24,13 +24,13 @@ const RENEW_MS = 3_000;
 interface FollowedLog {
   sandboxId: string;
   follower: ConversationFollower;
-  /** Of the sandbox; null until the first renewal. */
+  /** Generation of the sandbox; null until the first renewal. */
   generation: number | null;
 }
 
 /**
- * Follows the conversations of running sandboxes, each one in one process of all. The lease only saves work: events are
- * stored once whoever reads them, so a lease that is held a moment too long does no harm.
+ * Follows the conversations of running sandboxes, each in one process at a time. The lease only saves work: each
+ * event is stored once whichever process reads it, so a lease held a moment too long does no harm.
  */
 @Injectable()
 export class FollowersService implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -65,7 +65,7 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     );
   }
 
-  /** What this process follows, by how the last read of each log went. */
+  /** How many conversations this process follows, by the result of their last read. */
   counts(): { reading: number; failing: number } {
     const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
     return { reading: this.followed.size - failing, failing };

@@ -25,7 +25,7 @@ export class LogDrain implements OnModuleInit {
     this.sandboxes.beforeStop((sandboxId) => this.drain(sandboxId));
   }
 
-  /** Its agent server still answers (`RunningSandboxQueries.lastTarget`). */
+  /** Call while the agent server still responds (`RunningSandboxQueries.lastTarget`). */
   async drain(sandboxId: string): Promise<void> {
     const conversationIds = await this.conversations.idsInSandbox(sandboxId);
     const target = conversationIds.length === 0 ? null : await this.running.lastTarget(sandboxId);

@@ -35,7 +35,7 @@ describe('readLogAfter', () => {
     expect(await read(ids, after)).toEqual(expected);
   });
 
-  it('ends when pages name each other', async () => {
+  it('ends when pages form a cycle', async () => {
     const pages: unknown[] = [];
     const alternating = async (pageId: string | undefined): Promise<EventPage> => ({
       items: [],

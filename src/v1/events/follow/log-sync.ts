@@ -9,21 +9,21 @@ import { FollowedConversationRepository, type LogProgress } from '../followed-co
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
 
-/** Events on a page, fewer where so many are too large. */
+/** Events per page; a smaller size is tried when a page is too large. */
 const PAGE_SIZES = [100, 10, 1];
-/** Logs that are read at once: pages are large, and all of them are on their way into the database. */
+/** Logs read at once. Bounded because pages are large and stay in memory until they are stored. */
 const MAX_READS = 32;
-/** After this a read leaves its place to others: agent servers that hang must not keep them waiting. */
+/** After this a read gives up its slot, so that agent servers that hang do not keep others waiting. */
 const MAX_PLACE_MS = 500;
 /** Reads at once from one agent server, which may hang. */
 const MAX_READS_PER_SERVER = 4;
-/** A conversation that writes faster than it is read keeps its state for later. */
+/** How often the state is read while events keep arriving; after that it is left for the next sync. */
 const MAX_STATE_READS = 3;
 
 /** stored: there were new events; unchanged: there were none; removed: the conversation was removed from the service. */
 type SyncResult = 'stored' | 'unchanged' | 'removed';
 
-/** Copies what an agent server knows about a conversation and the service does not. */
+/** Copies new events and state of a conversation from its agent server. */
 @Injectable()
 export class LogSync {
   private readonly limit = pLimit(MAX_READS);
@@ -50,7 +50,7 @@ export class LogSync {
     );
   }
 
-  /** Up to where a log is stored; null when the conversation was removed from the service. */
+  /** How far a log is stored; null when the conversation was removed from the service. */
   async progress(conversationId: string): Promise<LogProgress | null> {
     return await this.conversations.progress(conversationId);
   }
@@ -58,8 +58,8 @@ export class LogSync {
   /**
    * Stores the events that come next in a log.
    *
-   * @param after up to where it was stored
-   * @returns up to where it is stored now; null when that has to be looked up
+   * @param after how far the log was stored before
+   * @returns how far it is stored now; null when that must be looked up
    */
   async storeNext(
     conversationId: string,
@@ -88,13 +88,16 @@ export class LogSync {
     return false;
   }
 
-  /** Runs a task in one of MAX_READS places, which it leaves after a while if it has to wait for its agent server. */
+  /**
+   * Runs a task in one of MAX_READS slots. It gives up the slot after MAX_PLACE_MS, because it may be waiting for its
+   * agent server.
+   */
   private async inPlace<T>(task: () => Promise<T>): Promise<T> {
     const begun = await this.limit(async () => {
       const left = Promise.withResolvers<void>();
       const timer = setTimeout(left.resolve, MAX_PLACE_MS).unref();
       const result = task();
-      // How it ends is for whoever waits for the result.
+      // The caller handles the result, a failure included.
       result.then(
         () => left.resolve(),
         () => left.resolve(),
@@ -154,9 +157,9 @@ export class LogSync {
   }
 }
 
-/** Pages that one pass over a log reads; the next pass goes on from there. */
+/** Most pages that one pass over a log reads; the next pass continues from there. */
 const MAX_PAGES = 100_000;
-/** Pages without an event in a row after which a pass ends: no log has so many. */
+/** A pass ends after this many empty pages in a row, because no real log has so many. */
 const MAX_EMPTY_PAGES = 100;
 
 /** Returns the page of a log that begins with the given event, or the first page when the log does not have it. */
@@ -164,14 +167,14 @@ type ReadPage = (pageId: string | undefined) => Promise<EventPage>;
 
 /**
  * Reads what a log holds after an event, page by page and oldest first. When the log does not have that event (it was
- * cut, for example by a loss of power), everything is read: the store leaves out what it knows.
+ * truncated, for example by a power failure), everything is read; the store skips known events.
  */
 export async function* readLogAfter(read: ReadPage, after: string | null): AsyncGenerator<AgentEvent[]> {
   let pageId = after ?? undefined;
   let page = await read(pageId);
   const isKnown = pageId !== undefined && page.items[0]?.id === pageId;
   yield isKnown ? page.items.slice(1) : page.items;
-  // Pages that name each other as the next one, or never hold an event, would have no end.
+  // Without these checks, pages that form a cycle or never hold an event would be read forever.
   const seen = new Set([pageId]);
   let empty = 0;
   while (

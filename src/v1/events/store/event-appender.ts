@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { EventRepository, type NextEvents } from './event.repository.js';
 
-/** Statements at once: while one is committed, the next one is sent. Others are for those who wait for a response. */
+/** Statements at once: while one is committed, the next is sent. The other connections are left for requests. */
 const MAX_STATEMENTS = 2;
-/** Of one statement, unless the first log alone has more. */
+/** Limits of one statement, unless the first log alone has more. */
 const MAX_LOGS = 100;
 const MAX_CHARACTERS = 1024 * 1024;
-/** Somebody who renews a lease has a log locked for a moment. */
+/** A retry helps because a lease renewal locks a log only for a moment. */
 const MAX_ATTEMPTS = 3;
 
 interface Waiting {
@@ -18,8 +18,8 @@ interface Waiting {
 }
 
 /**
- * Appends what comes next in logs: at once while there is little to do, and whatever has arrived meanwhile together once
- * statements are under way. A commit then costs the same for a hundred conversations as for one.
+ * Appends the next events of logs. Under low load each is sent at once; while statements are under way, new arrivals
+ * are batched, so that a commit costs the same for a hundred conversations as for one.
  */
 @Injectable()
 export class EventAppender {
@@ -29,9 +29,9 @@ export class EventAppender {
   constructor(private readonly events: EventRepository) {}
 
   /**
-   * @returns false when the events may not be what comes next in the log, or cannot be stored this way: `EventRepository.append`
-   *   knows
-   * @throws QueryFailedError when the database is away
+   * @returns false when the events may not directly continue the log, or cannot be stored this way; use
+   *   `EventRepository.append` then
+   * @throws QueryFailedError when the database is unavailable
    */
   async append(log: NextEvents): Promise<boolean> {
     return await new Promise<boolean>((resolve, reject) => {
@@ -50,7 +50,7 @@ export class EventAppender {
     }
   }
 
-  /** Each conversation once. */
+  /** Takes the next batch, each conversation at most once. */
   private takeBatch(): Waiting[] {
     const batch = new Map<string, Waiting>();
     const left: Waiting[] = [];
@@ -78,7 +78,7 @@ export class EventAppender {
       }
     } catch (error) {
       const isAway = isDatabaseAway(error);
-      // Otherwise one of them was refused, which the others must not suffer from.
+      // Otherwise PostgreSQL refused one of the logs, and the others must not fail with it.
       batch.forEach(({ resolve, reject }) => (isAway ? reject(error) : resolve(false)));
     }
   }

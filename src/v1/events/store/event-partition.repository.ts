@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** One replica changes partitions at a time; the others try again later. Any constant. */
+/** Advisory lock: one replica changes partitions at a time, the others try again later. The number is arbitrary. */
 const PARTITION_LOCK = 7_240_815_563;
 
 /**
- * Statements that come later wait as long as this one does, and PostgreSQL looks for deadlocks after a second: before it could
- * choose to end somebody's append, the change of a partition has given way.
+ * Later statements wait as long as this one does. PostgreSQL checks for deadlocks after a second, so a partition
+ * change gives up before PostgreSQL could choose to abort somebody's append.
  */
 const LOCK_TIMEOUT_MS = 500;
 
 const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
 
-/** Bounds are read by PostgreSQL, in whose words they are. */
+/** PostgreSQL parses the bounds itself, because they are in its own syntax. */
 const PARTITIONS = `
   SELECT name, (regexp_match(bounds, $$TO \\('([^']+)'\\)$$))[1]::timestamptz AS until
   FROM (
@@ -22,8 +22,8 @@ const PARTITIONS = `
     WHERE i.inhparent = 'conversation_events'::regclass) AS partition`;
 
 /**
- * The months up to so many days from now that have no partition. Those of rows in the default partition can get none, and those
- * before this month need none.
+ * The months within the given number of days that have no partition. Months with rows in the default partition cannot
+ * get one, and past months need none.
  */
 const MISSING = `
   SELECT to_char(month, 'YYYY_MM') AS month, to_char(month, 'YYYY-MM-DD') AS begins,
@@ -53,7 +53,7 @@ const PRUNE_DEFAULT = `
     WHERE stored_at < now() - make_interval(days => $1::int) ORDER BY stored_at LIMIT $2)`;
 
 interface Month {
-  /** `2026_11`, as in the name of its partition. */
+  /** Such as `2026_11`, as in the name of the partition. */
   month: string;
   begins: string;
   ends: string;
@@ -71,7 +71,7 @@ export class EventPartitionRepository {
    * Creates the partitions for events of the next days. An event whose partition is missing goes into the default one.
    *
    * @returns the names of the new ones
-   * @throws QueryFailedError when somebody uses the tables for long; the next attempt may succeed
+   * @throws QueryFailedError when a long transaction holds the tables; the next attempt may succeed
    */
   async createUntil(days: number): Promise<string[]> {
     const missing = await this.dataSource.query<Month[]>(MISSING, [days]);
@@ -80,9 +80,9 @@ export class EventPartitionRepository {
     }
     return (
       (await this.alone(async (manager) => {
-        // Another replica may have been quicker.
+        // Read under the lock, because another replica may already have created them.
         const months = await manager.query<Month[]>(MISSING, [days]);
-        // Before any other table, as statements of requests do; each of them locks its log.
+        // Locked before any other table, in the same order as the statements of requests, which lock their log first.
         await manager.query('LOCK TABLE followed_conversations IN EXCLUSIVE MODE');
         for (const month of months) {
           await this.create(manager, month);
@@ -93,9 +93,9 @@ export class EventPartitionRepository {
   }
 
   /**
-   * Drops the oldest partition all of whose events were stored before so many days.
+   * Drops the oldest partition if all of its events are older than the given number of days.
    *
-   * @returns its name; null when there is none, or another replica is at it
+   * @returns its name; null when there is none, or another replica is changing partitions
    * @throws QueryFailedError as `createUntil` does
    */
   async dropOldest(days: number): Promise<string | null> {
@@ -114,16 +114,16 @@ export class EventPartitionRepository {
   }
 
   /**
-   * Removes a batch of events that were stored before so many days, from those that have no partition of their own.
+   * Removes a batch of events older than the given number of days from the default partition.
    *
-   * @returns how many
+   * @returns how many were removed
    */
   async pruneDefault(days: number, limit: number): Promise<number> {
     const [, removed] = await this.dataSource.query<[unknown, number]>(PRUNE_DEFAULT, [days, limit]);
     return removed;
   }
 
-  /** For how long there are partitions; negative when the one for now is missing. */
+  /** Seconds for which partitions exist; negative when the current one is missing. */
   async secondsAhead(): Promise<number> {
     const [row] = await this.dataSource.query<{ seconds: number }[]>(SECONDS_AHEAD);
     return row?.seconds ?? 0;

@@ -5,14 +5,14 @@ import { AppConfig } from '../../../config/app-config.js';
 import { EventPartitionRepository } from './event-partition.repository.js';
 
 const EVERY_MS = 3_600_000;
-/** Days before they are needed that partitions are created: enough for a database that cannot be changed for a while. */
+/** How many days ahead partitions are created; enough to survive a time in which the database cannot be changed. */
 const DAYS_AHEAD = 75;
-/** Of one statement. */
+/** Most events removed by one statement. */
 const BATCH = 5_000;
 
 /**
- * Creates the partitions of coming months, and drops those of which every event is older than `EVENT_RETENTION_DAYS`. An event
- * is stored whether or not this has worked.
+ * Creates the partitions of coming months, and drops those whose events are all older than `EVENT_RETENTION_DAYS`.
+ * Events are stored even when this fails.
  */
 @Injectable()
 export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
@@ -29,7 +29,9 @@ export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
     private readonly config: AppConfig,
   ) {}
 
-  /** Before anything is stored: a month of which the default partition has events gets no partition any more. */
+  /**
+   * Runs before anything is stored: once the default partition has events of a month, that month can get no partition.
+   */
   async onModuleInit(): Promise<void> {
     this.loop.start();
     await this.loop.now();
@@ -40,7 +42,7 @@ export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
     await this.loop.stop();
   }
 
-  /** Works now instead of within the hour. */
+  /** Runs now instead of within the hour. */
   async sweep(): Promise<void> {
     await this.loop.now();
   }

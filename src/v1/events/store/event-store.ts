@@ -11,11 +11,11 @@ import { type AppendedEvents, EventRepository, storedRows } from './event.reposi
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
 
-/** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes some 10 ms. */
+/** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes about 10 ms. */
 const CHUNK_BYTES = 2 * 1024 * 1024;
 /** Large events take a while each, so others have their turn in between. */
 const TURN_MS = 5;
-/** A longer id is no honest one, and PostgreSQL has no room for it in an index. */
+/** No real agent server sends longer ids, and PostgreSQL cannot index them. */
 const MAX_ID_LENGTH = 200;
 const LAG_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
@@ -42,9 +42,9 @@ export class EventStore {
   }
 
   /**
-   * Stores consecutive events of a log, without those that are known.
+   * Stores consecutive events of a log and skips known ones.
    *
-   * @param after where the caller believes them to go on, which makes it quicker when it is so
+   * @param after the event that the caller believes to be the last stored one; storing is faster when this is right
    * @returns false when the conversation was removed
    */
   async store(
@@ -63,10 +63,10 @@ export class EventStore {
   }
 
   /**
-   * Stores the few events that come next in a log, together with those of other logs.
+   * Stores the next few events of a log, in one statement with those of other logs.
    *
-   * @param after up to where the log was stored
-   * @returns up to where it is stored now; null when that has to be looked up
+   * @param after how far the log was stored before
+   * @returns how far it is stored now; null when that must be looked up
    */
   async storeNext(
     conversationId: string,
@@ -87,7 +87,7 @@ export class EventStore {
     };
   }
 
-  /** Stores the state that an agent server reported, where it differs from the known one. */
+  /** Stores what changed in the state that an agent server reported. */
   async storeState(conversationId: string, state: ObservedState): Promise<void> {
     const changed = await this.conversations.updateState(conversationId, state);
     if (changed) {
@@ -127,7 +127,7 @@ export class EventStore {
     this.logger.warn('failed to store event in full', {
       conversation_id: conversationId,
       event_id: given.id,
-      // Its message may quote the event.
+      // Only the name, because the message may quote the event.
       error: refusal instanceof Error ? refusal.name : String(refusal),
     });
     return await this.append(conversationId, [toStub(given.event, new Date(this.clock.now()))]);
@@ -171,7 +171,7 @@ export class EventStore {
     return storable;
   }
 
-  /** The time is what a sandbox says: none, or one in the future, says nothing. */
+  /** The time comes from a sandbox: a missing or future one is ignored. */
   private noteLag(events: readonly AgentEvent[]): void {
     const seconds = (this.clock.now() - Date.parse(toInstant(events.at(-1)?.timestamp ?? '') ?? '')) / 1000;
     if (seconds >= 0) {
@@ -180,7 +180,7 @@ export class EventStore {
   }
 }
 
-/** Whether events can be stored in one statement with those of others, which a refused one would fail. */
+/** Whether events can share a statement with those of other logs, which would fail together with a refused event. */
 function isPlain(events: readonly StorableEvent[]): boolean {
   return (
     new Set(events.map(({ id }) => id)).size === events.length &&

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { NamedStatement } from '../../../database/named-statement.js';
 import type { StoredLog } from '../followed-conversation.repository.js';
 
-/** An event as it is stored. */
+/** A stored event. */
 export interface StoredEvent {
   seq: number;
   kind: string;
@@ -29,12 +29,12 @@ const FILTER = `
   AND ($4::timestamptz IS NULL OR occurred_at < $4)
   AND stored_at >= $5 AND stored_at < $6`;
 
-/** Not named, so that each is planned for the filters that are given. */
+/** Not named statements, so that PostgreSQL plans each for the given filters. */
 const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $7 ORDER BY seq LIMIT $8`, 'ASC');
 const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $7 ORDER BY seq DESC LIMIT $8`, 'DESC');
 const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
 
-/** Those before it were dropped. */
+/** Retention has removed the events before this one. */
 const FIRST_SEQ = `
   SELECT seq FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 AND stored_at < $3 ORDER BY seq LIMIT 1`;
 
@@ -61,7 +61,7 @@ export class EventQueries {
   /**
    * The events after a number, oldest first.
    *
-   * @param since none of them was stored before; null: not known, which takes a look at every partition
+   * @param since none of them was stored before this time; null: unknown, so every partition is read
    */
   async after(
     conversationId: string,
@@ -112,12 +112,12 @@ export class EventQueries {
   }
 }
 
-/** Whether a read may have stopped at the limit of bytes, so that there may be more events. */
+/** Whether a read may have stopped at the byte limit, so that more events may follow. */
 export function mayBeCut(events: readonly StoredEvent[]): boolean {
   return events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0) >= MAX_BYTES;
 }
 
-/** A run of events that is cut where it becomes too large, never before its first event. */
+/** Limits a run of events by bytes; the first event is always included. */
 function bounded(run: string, order: 'ASC' | 'DESC'): string {
   return `
     SELECT seq, kind, body FROM (

@@ -22,8 +22,8 @@ import { type ObservedState, stateInEvents } from './observed-state.js';
 import type { StorableEvent } from './storable-event.js';
 
 /**
- * One event of a conversation, as its agent server wrote it. The table has partitions, of which TypeORM knows nothing: each has
- * the keys that are named here.
+ * One event of a conversation, as its agent server wrote it. TypeORM does not know that the table is partitioned:
+ * each partition has the keys named here.
  */
 @Entity('conversation_events', { synchronize: false })
 @Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
@@ -51,15 +51,15 @@ export class ConversationEvent {
   @Column('text')
   kind: string;
 
-  /** The event's own timestamp, which is UTC. */
+  /** The event's own timestamp, in UTC. */
   @Column('timestamptz', { name: 'occurred_at' })
   occurredAt: Date;
 
-  /** When the service stored it, by the clock of the database; decides about the partition. */
+  /** When the service stored it, by the clock of the database; determines the partition. */
   @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' })
   storedAt: Date;
 
-  /** The event as it came: `json`, so that members keep their order. */
+  /** The event as received; `json` rather than `jsonb`, so that members keep their order. */
   @Column('json')
   body: AgentEvent;
 }
@@ -70,7 +70,9 @@ export const EVENTS_CHANNEL = 'conversation_events';
 const LOCK_LOG = `
   SELECT event_count, opened_at - interval '1 day' AS since FROM followed_conversations WHERE id = $1 FOR UPDATE`;
 
-/** Unique keys end with a partition: what was stored in an earlier one is found by those who have the log locked. */
+/**
+ * Unique keys cover one partition only, so known events in earlier partitions are looked up while the log is locked.
+ */
 const FIND_KNOWN = `
   SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3`;
 
@@ -78,7 +80,7 @@ const FIND_KNOWN = `
 const FIND_FIRST = `
   SELECT seq, occurred_at FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 ORDER BY seq LIMIT 1`;
 
-/** One statement, because somebody waits for the event during each round trip to the database. */
+/** One statement, because clients wait for the event during each round trip to the database. */
 const INSERT = `
   WITH inserted AS (
     INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
@@ -92,8 +94,8 @@ const INSERT = `
   SELECT pg_notify('${EVENTS_CHANNEL}', $1::text)`;
 
 /**
- * The same for events that go on where the log was read to, without a transaction around it: the update takes the row's lock and
- * finds no row when somebody else has appended meanwhile or one of the events is known.
+ * The same for events that directly continue the log, without an enclosing transaction: the update locks the row, and
+ * matches none when another writer has appended meanwhile or one of the events is known.
  */
 const APPEND_NEXT = `
   WITH advanced AS (
@@ -116,8 +118,8 @@ const UNIQUE_VIOLATION = '23505';
 const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
 /**
- * The same for many conversations at once. Rows that somebody else has locked are left out, so that nobody waits and no two
- * statements wait for each other; so are conversations that have one of the events.
+ * The same for many conversations at once. Rows locked by others are skipped, so that statements neither wait nor
+ * deadlock; conversations that already have one of the events are skipped too.
  */
 const APPEND_MANY = `
   WITH given AS MATERIALIZED (
@@ -149,15 +151,15 @@ const APPEND_MANY = `
 
 /** What a conversation gained by an append. */
 export interface AppendedEvents {
-  /** Without those that were known. */
+  /** The new events, without known ones. */
   events: AgentEvent[];
-  /** The same as they are stored. */
+  /** The rows of the same events. */
   rows: StoredEvent[];
   /** What the events changed in its state; null: nothing. */
   state: ObservedState | null;
 }
 
-/** The next events of a conversation's log. None of them tells of a new state. */
+/** The next events of a conversation's log. None of them changes the state. */
 export interface NextEvents {
   conversationId: string;
   events: readonly StorableEvent[];
@@ -169,7 +171,7 @@ interface LockedLog {
   since: Date;
 }
 
-/** Writes rows of events. Reading is the business of `EventQueries`. */
+/** Writes rows of events; `EventQueries` reads them. */
 @Injectable()
 export class EventRepository {
   private readonly appendNext = new NamedStatement<{ pg_notify: string }>('event_append_next', APPEND_NEXT);
@@ -181,10 +183,10 @@ export class EventRepository {
   ) {}
 
   /**
-   * Appends consecutive events of a log, and the state that they tell of, in one transaction. Known events are left
-   * out. The log's row is locked meanwhile, so that numbers have no gaps whoever else appends.
+   * Appends consecutive events of a log, and the state that they report, in one transaction. Known events are left
+   * out. The log's row is locked meanwhile, so that numbers have no gaps when others append too.
    *
-   * @param after where the log is believed to end; events that go on there need one statement instead of a transaction
+   * @param after the event believed to be the last of the log; if it is, one statement replaces the transaction
    * @returns null when the conversation was removed
    */
   async append(
@@ -215,8 +217,8 @@ export class EventRepository {
   }
 
   /**
-   * Appends what comes next in many logs at once, each conversation once. The others may be locked by somebody else, may have
-   * grown or may have one of the events: `append` knows.
+   * Appends the next events of many logs at once, each conversation at most once. A log that is left out may be
+   * locked, may have grown, or may have one of the events; use `append` for it.
    *
    * @returns the conversations whose events were stored
    */
@@ -225,7 +227,7 @@ export class EventRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** @returns null when that is not where the log ends: nothing was stored then */
+  /** @returns null when the log ends elsewhere; nothing was stored then */
   private async appendAfter({ conversationId, events, after }: NextEvents): Promise<AppendedEvents | null> {
     const given = events.map(({ event }) => event);
     const observed = stateInEvents(given);
@@ -268,7 +270,7 @@ export class EventRepository {
       : await this.withoutDropped(manager, conversationId, fresh, log.since);
   }
 
-  /** A log that was cut is read from its beginning again, of which the events may have outlived their retention. */
+  /** Leaves out events that retention has removed: a truncated log is read again from its beginning. */
   private async withoutDropped(
     manager: EntityManager,
     conversationId: string,

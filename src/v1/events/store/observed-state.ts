@@ -13,7 +13,7 @@ export interface ObservedState {
   executionStatus?: ConversationStatus;
   metrics?: MetricsSnapshot;
   title?: string;
-  /** What the agent has finished with; null is a result too. */
+  /** The result that the agent finished with; null is a valid result. */
   result?: unknown;
 }
 

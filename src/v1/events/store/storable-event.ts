@@ -6,7 +6,7 @@ const MAX_KIND_LENGTH = 200;
 
 /** An event as it is written to its table. */
 export interface StorableEvent {
-  /** As it came, apart from what could not be stored. */
+  /** The event as received, except for what could not be stored. */
   event: AgentEvent;
   id: string;
   kind: string;
@@ -44,7 +44,7 @@ function storable(event: AgentEvent, body: string, now: Date): StorableEvent {
   };
 }
 
-/** What a NUL or a lone surrogate becomes: PostgreSQL keeps neither in a text. */
+/** Replaces NUL and lone surrogates, which PostgreSQL cannot store in a text. */
 const REPLACEMENT = '\u{FFFD}';
 
 /** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
@@ -52,12 +52,12 @@ export function storableText(text: string): string {
   return text.replaceAll('\0', REPLACEMENT).toWellFormed();
 }
 
-/** The same value with every text (and key) in it made storable. */
+/** The value with every text and key in it made storable; the value itself when nothing has to change. */
 export function storableJson<T>(value: T): T {
   return isStorable(value) ? value : (cleaned(value) as T);
 }
 
-/** Looks at the texts themselves: writing JSON first takes ten times as long where many characters need an escape. */
+/** Checks the texts themselves: serialising to JSON first takes ten times as long when many characters need escapes. */
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') {
     return value.isWellFormed() && !value.includes('\0');
@@ -84,9 +84,9 @@ function cleaned(value: unknown): unknown {
     : value;
 }
 
-/** Lengths to which texts are cut: the longest one that is enough. */
+/** Lengths to which texts are cut; the longest sufficient one is used. */
 const TEXT_LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
-/** More than the note in a cut text takes. */
+/** Upper bound of the note in a cut text. */
 const NOTE_BYTES = 60;
 
 /**
@@ -94,7 +94,7 @@ const NOTE_BYTES = 60;
  * Returns the value itself when it is small enough. What is still too large has too many members: only the texts,
  * numbers and other plain values of its first level stay.
  *
- * @param bytes of its JSON
+ * @param bytes size of its JSON
  */
 export function shortenTexts<T extends object>(
   value: T,
@@ -123,7 +123,10 @@ function longTexts(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(longTexts) : [];
 }
 
-/** What cutting all texts to a length saves at least: characters of JSON are never shorter than in UTF-8. */
+/**
+ * Lower bound of the bytes that cutting all texts to a length saves: JSON never encodes a character shorter than
+ * UTF-8.
+ */
 function savedBytes(texts: readonly string[], length: number): number {
   return texts
     .filter((text) => text.length > length)
@@ -147,7 +150,7 @@ function shortened(value: unknown, length: number): unknown {
 const TIME_FORMAT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
 /**
- * A time as clients and agent servers write it, in UTC and with microseconds, which a `Date` would lose:
+ * Converts a time from clients or agent servers to UTC with microseconds, which a `Date` would lose:
  * `2026-01-31T12:00:00.123456Z`. A time without a zone is UTC. Null when the text is not a time.
  */
 export function toInstant(text: string): string | null {

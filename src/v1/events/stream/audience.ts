@@ -3,18 +3,18 @@ import { mayBeCut, type StoredEvent } from '../store/event.queries.js';
 import type { EventStream } from './event-stream.js';
 
 const PAGE_SIZE = 100;
-/** Of the events that are kept in memory for readers that are up to date. */
+/** Limits of the events kept in memory for readers that are up to date. */
 const MAX_TAIL_EVENTS = PAGE_SIZE;
 const MAX_TAIL_CHARACTERS = 32 * 1024;
 /** Small events are sent together up to this size. */
 const PART_CHARACTERS = 32 * 1024;
-/** After this, another process may have begun to follow the conversation. */
+/** How long after its last event this process counts as the follower; later, another process may have taken over. */
 const FED_MS = 2_000;
 
 /** Events as they are sent, written once for all readers. */
 export interface StreamPage {
   parts: readonly { bytes: Buffer; /** Number of the last event. */ seq: number }[];
-  /** Whether there may be more events already. */
+  /** Whether more events may already exist. */
   hasMore: boolean;
 }
 
@@ -22,8 +22,8 @@ export interface StreamPage {
 type ReadStored = (after: number, limit: number) => Promise<StoredEvent[]>;
 
 /**
- * The open streams of one conversation. Events that this process stores are kept for a moment, so that readers get them
- * without a read; whoever is further back reads the table.
+ * The open streams of one conversation. Events that this process stores are kept for a moment, so that up-to-date
+ * readers get them from memory; readers that are behind read the table.
  */
 export class Audience {
   readonly streams = new Map<EventStream, Pick<AuthUser, 'id' | 'keyId'>>();
@@ -31,7 +31,7 @@ export class Audience {
   private tail: StoredEvent[] = [];
   private tailCharacters = 0;
   private fedAt = -Infinity;
-  /** How often readers were told to look: a read from before that may miss what it was about. */
+  /** Counts the wakes: a read that began before the latest wake may have missed the event that caused it. */
   private wakes = 0;
   private readonly reads = new Map<string, Promise<StreamPage>>();
 
@@ -42,12 +42,12 @@ export class Audience {
     return this.tail.at(-1)?.seq ?? 0;
   }
 
-  /** Whether this process stores the conversation's events, so that what is told of them is known already. */
+  /** Whether this process stores the conversation's events, so that notifications about them bring nothing new. */
   get isFed(): boolean {
     return performance.now() - this.fedAt < FED_MS;
   }
 
-  /** Events that this process has just stored. */
+  /** Adds events that this process has just stored. */
   feed(rows: readonly StoredEvent[]): void {
     const last = this.last;
     const fresh = rows.filter(({ seq }) => seq > last);
@@ -70,7 +70,7 @@ export class Audience {
     this.wakeBehind(fresh.at(-1)?.seq ?? last);
   }
 
-  /** Lets every reader look for more, in the table. */
+  /** Makes every reader look for more events in the table. */
   wake(): void {
     this.wakes += 1;
     this.streams.forEach((_owner, stream) => stream.wake());
@@ -80,7 +80,7 @@ export class Audience {
     this.streams.forEach((_owner, stream) => stream.close());
   }
 
-  /** What comes after a number. Readers at the same position share it. */
+  /** The events after a number. Readers at the same position share the read. */
   page(after: number): Promise<StreamPage> {
     const key = `${after}/${this.last}/${this.wakes}`;
     const shared = this.reads.get(key);

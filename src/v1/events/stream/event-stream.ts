@@ -7,9 +7,9 @@ const HEARTBEAT = ': heartbeat\n\n';
 const HEARTBEAT_MS = 15_000;
 /** When clients connect again after the stream has ended. */
 const RECONNECT_MS = 1_000;
-/** A client that takes nothing for so long is disconnected; it may come back with the last event it has. */
+/** A client that reads nothing for this long is disconnected; it may reconnect with the last event it has. */
 const STALL_MS = 60_000;
-/** How long what is on its way to a client may take to arrive after the stream has ended. */
+/** How long data already sent may take to arrive after the stream has ended. */
 const END_GRACE_MS = 2_000;
 
 interface EventStreamOptions {
@@ -40,13 +40,13 @@ export class EventStream {
     return this.position;
   }
 
-  /** There may be more events. */
+  /** Tells the stream that there may be more events. */
   wake(): void {
     this.woken = true;
     this.wakeUp();
   }
 
-  /** Ends the response; what is on its way still arrives. */
+  /** Ends the response; data already sent still arrives. */
   close(): void {
     this.closed.abort();
     this.wakeUp();
@@ -139,8 +139,8 @@ export class EventStream {
 }
 
 /**
- * Tells clients when to connect again, and where the stream begins: one that has got no event yet would otherwise begin its
- * next stream at what is then the end. There is no data in it, so that clients hand nothing on.
+ * Tells clients when to reconnect and where the stream begins: a client that has received no event yet would
+ * otherwise start its next stream at the end of that moment. The frame has no data, so clients dispatch no event.
  */
 function openingFrame(position: number): string {
   return `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;

@@ -20,9 +20,11 @@ import { Audience } from './audience.js';
 import { EventStream } from './event-stream.js';
 
 const CHECK_MS = 5_000;
-/** What is told of conversations that this process stores itself is nearly always known; they are looked at together. */
+/**
+ * Notifications about conversations that this process stores itself are rarely news, so these are checked in batches.
+ */
 const KNOWN_CHECK_MS = 250;
-/** Open streams of one user: each may hold a page of events until its client takes them. */
+/** Most open streams of one user: each may hold a page of events until its client reads it. */
 const MAX_PER_USER = 32;
 
 /** Where a client wants its stream to begin. */
@@ -31,17 +33,17 @@ export interface StreamStart {
   header: string | undefined;
   /** Parameter `last_event_id`. */
   query: string | undefined;
-  /** Without either: begin with the next event instead of the first one. */
+  /** When neither is given: begin with the next event instead of the first one. */
   fromNow: boolean;
 }
 
-/** Live streams of conversations' events. Replicas that store events notify those that stream them. */
+/** Streams events of conversations. The replica that stores events notifies those that stream them. */
 @Injectable()
 export class EventStreamsService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(EventStreamsService.name);
   private readonly audiences = new Map<string, Audience>();
   private timer: NodeJS.Timeout | undefined;
-  /** Conversations that this process stores and of which another one may have stored something. */
+  /** Conversations that this process stores, but for which another process may have stored events too. */
   private readonly unsure = new Set<string>();
   private unsureTimer: NodeJS.Timeout | undefined;
   private stopping = false;
@@ -70,7 +72,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
   }
 
-  /** Before the server closes, because it waits for responses that have not ended. */
+  /** Ends the streams before the server closes, because the server waits for open responses. */
   beforeApplicationShutdown(): void {
     this.stopping = true;
     clearInterval(this.timer);
@@ -136,7 +138,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     return count;
   }
 
-  /** Some process has stored events. */
+  /** Handles the notification that some process has stored events. */
   private hear(conversationId: string): void {
     const audience = this.audiences.get(conversationId);
     if (audience?.isFed === true) {
