@@ -15,10 +15,10 @@ export class AcpModelService {
   ) {}
 
   /**
-   * Lets the agent go on with another model, and shows that one.
+   * Switches the agent to another model, and shows the new one.
    *
-   * @throws DomainError bad_request when it has no ACP agent, or one that keeps its model; gateway_timeout when its
-   *   program does not answer; others as the actions of conversations
+   * @throws DomainError bad_request when the agent is not an ACP agent or cannot change its model; gateway_timeout
+   *   when its program does not respond; others as `ConversationActionsService`
    */
   async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
     const entry = { action: 'conversation.switch_model', details: { model } } as const;

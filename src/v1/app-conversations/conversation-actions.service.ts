@@ -17,11 +17,11 @@ import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
-/** How long an action waits until a restarted agent server has its credentials again; that is tried every 5 s. */
+/** How long an action waits for a restarted agent server to get its credentials, which is attempted every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
 
-/** What the audit says of an action. */
+/** The audit entry of an action. */
 interface AuditedAction {
   action: AuditAction & `conversation.${string}`;
   details?: AuditDetails;
@@ -31,8 +31,8 @@ interface AuditedAction {
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
 /**
- * Does what users ask of their conversations at the agent servers. All methods throw DomainError: not_found, and what
- * `sandboxNotRunning` and `agentServerProblem` say.
+ * Performs users' actions on their conversations at the agent servers. All methods throw DomainError: not_found, and
+ * what `sandboxNotRunning` and `agentServerProblem` say.
  */
 @Injectable()
 export class ConversationActionsService {
@@ -48,7 +48,7 @@ export class ConversationActionsService {
   ) {}
 
   async sendMessage(userId: string, givenId: string, message: SendMessageRequest): Promise<void> {
-    // Messages are in the conversation's own log, which says who speaks.
+    // Not audited: the conversation's own log has messages with their sources.
     await this.act(userId, givenId, null, (target, { id }) =>
       this.agentServers.sendMessage(target, id, message),
     );
@@ -87,7 +87,7 @@ export class ConversationActionsService {
     await this.perform(userId, givenId, entry, action);
   }
 
-  /** Reads something at the agent server, which is no activity. */
+  /** Reads from the agent server; does not count as activity. */
   async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
     const { conversation, target } = await this.open(userId, givenId);
     return translateErrors(() => action(target, conversation));
@@ -106,8 +106,8 @@ export class ConversationActionsService {
   }
 
   /**
-   * Counts as activity, and requests a sync of the conversation's log. What the agent server does is in no transaction
-   * of ours: the entry is committed before it is asked, and another one when it fails.
+   * Counts as activity, and requests a sync of the conversation's log. No transaction of ours covers the agent
+   * server, so the audit entry is committed before the request, and a second one if it fails.
    */
   private async perform(
     userId: string,
@@ -174,7 +174,7 @@ export class ConversationActionsService {
 
   /**
    * Waits while a restarted agent server lacks the conversation's credentials, and refuses to work. When they do not
-   * come in time, the agent server answers for itself.
+   * arrive in time, the action goes ahead and the agent server's own refusal is returned.
    */
   private async untilResumed(
     userId: string,

@@ -7,7 +7,7 @@ import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
-/** A repository's own files decide how much it is; that is no breach. */
+/** The repository determines the size of the response, so exceeding the bounds is no breach. */
 const CALL = { method: 'POST' as const, mayExceed: true };
 const SKILL_TYPES = ['repo', 'knowledge', 'agentskills'] as const;
 
@@ -42,11 +42,11 @@ export interface HookEvent {
 }
 
 const MAX_FILES = 2_000;
-/** Looked at before they are sorted, so that a folder without an end is no work without an end. */
+/** Most files listed before sorting, so that the work is bounded in an endless folder. */
 const MAX_FOUND = 50_000;
 const MAX_CHARACTERS = 1_000_000;
 const FILES_TIMEOUT_SECONDS = 20;
-/** Folders that nobody reads in a list: what was installed or made. */
+/** Folders left out of lists: installed packages, caches and build output. */
 const LEFT_OUT = [
   '.git',
   'node_modules',
@@ -64,7 +64,7 @@ const LEFT_OUT = [
   'target',
 ];
 
-/** Tells what a conversation's folder has in it: its files, and what it has for agents. */
+/** Reads the files, skills and hooks in a conversation's folder. */
 @Injectable()
 export class ConversationFolderService {
   constructor(

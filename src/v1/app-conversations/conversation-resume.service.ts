@@ -9,7 +9,7 @@ import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 
-/** The agent waits for its user, whatever was observed before. */
+/** Statuses in which the agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
 
 /**
@@ -83,8 +83,8 @@ export class ConversationResumeService {
   }
 
   /**
-   * The stock server keeps its credentials, but does not say that a conversation was running: while it loads it gives
-   * the conversation another status, which is soon the one that was observed last. Hence the set.
+   * The stock server keeps its credentials, but does not report that a conversation was running: while loading it
+   * sets another status, which soon replaces the last observed one. The set remembers it.
    */
   private async runAtStockServer(
     target: RunningSandbox,

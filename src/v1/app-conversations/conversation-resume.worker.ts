@@ -12,7 +12,10 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { ConversationResumeService } from './conversation-resume.service.js';
 import { ConversationQueries, type ResumableConversation } from './conversation.queries.js';
 
-/** For what was missed: another process started the sandbox and died, or the agent server was not ready. */
+/**
+ * Interval of the sweep for missed resumes: another process started the sandbox and died, or the agent server was not
+ * ready.
+ */
 const SWEEP_MS = 5_000;
 
 /**

@@ -154,8 +154,8 @@ export class StartTask {
   requestSecrets: string | null;
 
   /**
-   * For people: what could not be done as asked, or what was done to other sandboxes for it. Responses append it to
-   * `detail`.
+   * Notes for the user: what could not be done as requested, or which other sandboxes were paused for it. Responses
+   * append it to `detail`.
    */
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];

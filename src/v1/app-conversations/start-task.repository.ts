@@ -69,7 +69,7 @@ const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
    WHERE sandbox_id = $1 AND user_id = $2`,
 );
 
-/** Tasks that are looked through at a time. */
+/** Most tasks read at a time. */
 const MAX_BATCH = 50;
 
 /** How responses show a secret. */
@@ -132,14 +132,14 @@ export class StartTaskRepository {
     return manager.findOneBy(StartTask, { id });
   }
 
-  /** Takes a task away from whoever had it; null when it is finished or gone. */
+  /** Takes a task over from any earlier worker; null when it is finished or gone. */
   async takeUp(id: string): Promise<StartTask | null> {
     const [row] = await this.takeUpRow.run(this.tasks.manager.connection, [id, [...FINISHED_STATUSES]]);
     return row ? this.rows.entity(row) : null;
   }
 
   /**
-   * Lets a task go on to the next status, without a detail unless one is given.
+   * Moves a task to the next status, and clears the detail unless one is given.
    *
    * @throws StartSuperseded
    */

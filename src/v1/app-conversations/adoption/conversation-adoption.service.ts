@@ -29,7 +29,7 @@ const MAX_MODEL_LENGTH = 500;
 const MAX_ADDRESS_LENGTH = 2_000;
 const MAX_PATH_LENGTH = 4_096;
 
-/** A conversation as the list of its agent server shows it: a stranger's word, cut to what a row can hold. */
+/** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
 export interface ListedConversation {
   /** UUID with dashes. */
   id: string;
@@ -47,7 +47,7 @@ export interface ListedConversation {
  * Reads an entry of the list.
  *
  * @param now stands in for a time that is missing or in the future
- * @returns null when it is none, or when it is about to be removed
+ * @returns null when the entry is invalid or about to be removed
  */
 export function toListedConversation(value: unknown, now: Date): ListedConversation | null {
   const id = parseHexId(jsonText(value, 'id') ?? '');
@@ -64,7 +64,7 @@ export function toListedConversation(value: unknown, now: Date): ListedConversat
   return {
     id,
     title: text(MAX_TITLE_LENGTH, 'title'),
-    // What an agent of others has for an LLM only stands for the model that it chooses itself.
+    // The LLM in an ACP agent's settings is only a placeholder: the agent chooses its model itself.
     model: isAcp
       ? text(MAX_MODEL_LENGTH, 'agent', 'acp_model')
       : text(MAX_MODEL_LENGTH, 'agent', 'llm', 'model'),
@@ -75,15 +75,15 @@ export function toListedConversation(value: unknown, now: Date): ListedConversat
   };
 }
 
-/** Conversations of one sandbox beyond which none is adopted: each is followed over a socket of its own. */
+/** No conversation is adopted in a sandbox that has this many, because each is followed over a socket of its own. */
 export const MAX_IN_SANDBOX = 200;
-/** Entries of the list that are asked for at once, fewer where so many are too large. */
+/** Page sizes of the list; the smaller one is used when a page is too large. */
 const PAGE_SIZES = [20, 1];
 /** Somewhat more than `MAX_IN_SANDBOX`, because deleted ones may still be listed. */
 const MAX_LISTED = 300;
-/** What is not read before the sandbox stops is read after its next start. */
+/** Time limit before the sandbox stops; what is missed is read after its next start. */
 const LAST_READ_MS = 2_000;
-/** For sandboxes whose webhooks do not arrive. */
+/** Interval of the sweep, for sandboxes whose webhooks do not arrive. */
 const SWEEP_MS = 60_000;
 const MAX_SANDBOXES_AT_ONCE = 4;
 
@@ -92,9 +92,9 @@ type Extent = 'news' | 'all';
 
 /**
  * Adopts the conversations that clients begin at the agent server of a sandbox themselves, as the SDK does: they become
- * conversations of the sandbox's owner. A webhook about one that is not known asks for it; a start of the sandbox, its
- * end and a sweep find what was missed. What the conversation is, is read from the agent server's list each time. Ids
- * that anybody has already are left alone.
+ * conversations of the sandbox's owner. A webhook about an unknown conversation triggers this; the start and end of
+ * the sandbox and a sweep find what was missed. The conversation's data always comes from the agent server's list.
+ * Ids already in use are left alone.
  */
 @Injectable()
 export class ConversationAdoptionService implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
@@ -175,7 +175,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     this.logger.warn('failed to adopt conversations', { sandbox_id: sandboxId, error: errorMessage(error) });
   }
 
-  /** Before the agent server ends: what is adopted now is read at once. */
+  /** Runs before the agent server ends; conversations adopted now are read at once. */
   private async adoptLast(sandboxId: string): Promise<void> {
     const target = await this.running.lastTarget(sandboxId);
     if (target === null) {
@@ -199,7 +199,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
       adopted += count;
       await this.removeAgain(target, listed, removed);
       if (isLast && extent === 'all') {
-        // What is left in the set is not in the complete list.
+        // The ids left in the set are no longer in the complete list.
         await this.removed.forget([...removed]);
       }
       if (extent === 'news' && count === 0) {
@@ -280,7 +280,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
           });
           break;
         }
-        // One from before its agent server's start lost its key then, and is given it by the next resume.
+        // A conversation older than its agent server's start has lost its key; the next resume gives it back.
         const sandboxGeneration = each.createdAt.getTime() < startedAt ? generation - 1 : generation;
         if (await this.conversations.adopt(manager, each, { userId, sandboxId, sandboxGeneration })) {
           adopted += 1;
@@ -291,7 +291,9 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     });
   }
 
-  /** Conversations that were deleted while their agent server did not answer; those are taken out of the set. */
+  /**
+   * Removes conversations that were deleted while their agent server did not respond, and takes them out of the set.
+   */
   private async removeAgain(
     target: RunningSandbox,
     listed: readonly ListedConversation[],

@@ -3,10 +3,10 @@ import { AppConfig } from '../../../config/app-config.js';
 import type { AcpAgent } from './acp-agents.file.js';
 import { OWN_AGENT } from './agent-settings.js';
 
-/** What the name of such an agent begins with in settings and requests. */
+/** Prefix of ACP agent names in settings and requests. */
 const PREFIX = 'acp:';
 
-/** The agents of others that users may choose, by the operator's list. */
+/** The ACP agents that users may choose, from the operator's list. */
 @Injectable()
 export class AcpAgents implements OnModuleInit {
   private agents = new Map<string, AcpAgent>();

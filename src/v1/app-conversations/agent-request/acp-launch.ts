@@ -3,7 +3,7 @@ import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { type AcpAgent, PLACEHOLDER } from './acp-agents.file.js';
 import type { AgentSettings } from './agent-settings.js';
 
-/** What an agent of the operator's list is started with. */
+/** How an agent from the operator's list is started. */
 export interface AcpLaunch {
   spec: AcpAgentSpec;
   /** What it may see, as variables of its environment. */
@@ -18,7 +18,7 @@ type KnownSettings = Pick<AgentSettings, 'llm_model' | 'llm_base_url' | 'llm_api
  * Fills in the operator's entry. A variable with a secret in it becomes a secret itself, so that it is masked and never
  * stored; one whose placeholder has no value is left out.
  *
- * @param secrets all that the user's agents may have; those that the operator does not name are withheld
+ * @param secrets all secrets that the user's agents may have; those that the operator does not name are withheld
  * @param model of the request; null: the operator's choice, or else the agent's
  */
 export function toAcpLaunch(

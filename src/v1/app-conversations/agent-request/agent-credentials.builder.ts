@@ -12,8 +12,8 @@ import { isSameModelServer, type NamedModel } from '../../../settings/model-serv
 import { agentLimits, type AgentSettings } from './agent-settings.js';
 
 /**
- * Builds what gives a conversation its credentials again: after its agent server was restarted, since no secret is ever
- * written there, and after something stopped it that its user may have changed.
+ * Builds the request that gives a conversation its credentials again: after a restart of its agent server, which
+ * never stores secrets, and after a stop whose cause the user may have fixed.
  */
 @Injectable()
 export class AgentCredentialsBuilder {
@@ -30,8 +30,8 @@ export class AgentCredentialsBuilder {
 
   /**
    * The user's settings as they are now, limits included, with the secrets that the conversation was started with. Its
-   * model stays, and so does the address where it is called: both are sent along, since a sandbox's own word for them
-   * may be a tool's. A key for another server is withheld, and the agent server is told so.
+   * model stays, and so does the address where it is called: both are sent along, because tools may have changed the
+   * values in the sandbox. A key for another server is withheld, and the agent server is told so.
    *
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
@@ -78,8 +78,8 @@ export class AgentCredentialsBuilder {
   }
 
   /**
-   * A conversation that a client began at the agent server gets the key of its model, which its client cannot know to be
-   * lost, and nothing else: tools, secrets and limits are its client's business.
+   * A conversation that a client began at the agent server gets the key of its model again, because its client cannot
+   * know that the key was lost. Tools, secrets and limits stay with the client.
    */
   private async buildAdopted(
     id: string,
@@ -87,7 +87,7 @@ export class AgentCredentialsBuilder {
     { llmModel, llmBaseUrl, agentKind }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'agentKind'>,
   ): Promise<CredentialsRequest> {
     if (agentKind === 'acp') {
-      // Its program has keys of its own, and gets none of ours.
+      // An ACP agent has keys of its own and gets none of ours.
       return { outbound_allowlist: this.config.outbound.allowlist };
     }
     const { settings } = await this.inputs.readConfiguration(userId, null);
@@ -97,7 +97,7 @@ export class AgentCredentialsBuilder {
       ...(llmModel && { llm_model: llmModel }),
       llm_base_url: llmBaseUrl === '' ? null : llmBaseUrl,
       ...(!isForModel && { llm_key_withheld: true }),
-      // One that its client gave again in the meantime stays where the settings have none.
+      // Omitted when the settings have no key, so that a key given by the client in the meantime stays.
       ...(isForModel && settings.llm_api_key !== null && { llm_api_key: settings.llm_api_key }),
       outbound_allowlist: this.config.outbound.allowlist,
     };

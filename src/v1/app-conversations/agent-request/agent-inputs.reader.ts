@@ -67,7 +67,7 @@ export class GitAccessReader {
 /** git makes no commit without a name, and an agent is expected to commit. The address is nobody's (RFC 2606). */
 const DEFAULT_IDENTITY: GitIdentity = { name: 'Slipway', email: 'agent@slipway.invalid' };
 
-/** Who commits in a sandbox: what the settings say, completed where they say only half. */
+/** The git identity in a sandbox: from the settings, completed with defaults. */
 export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity {
   const given = { name: oneLine(name), email: oneLine(email) };
   return {
@@ -92,7 +92,7 @@ interface AgentConfiguration {
   lacksProfile: boolean;
 }
 
-/** Everything a user has stored for agents, in clear: never for a response, a row or a log. */
+/** Everything a user has stored for agents, in clear. Must never get into a response, a row or a log. */
 interface AgentInputs extends AgentConfiguration {
   /** By name. */
   secrets: ReadonlyMap<string, AgentSecret>;
@@ -134,7 +134,7 @@ export class AgentInputsReader {
     return { ...configuration, secrets, credentials };
   }
 
-  /** Without secrets and credentials: only the database is asked. Throws like `read`. */
+  /** Like `read`, without secrets and credentials; needs only the database. */
   async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
     const [{ settings: row, keys, details }, mcpConfig, found] = await Promise.all([
       this.settings.loadWithKeys(userId),

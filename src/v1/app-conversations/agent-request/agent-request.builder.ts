@@ -50,7 +50,7 @@ type AgentRequest =
   | {
       problem: null;
       body: StartConversationRequest;
-      /** Null: the choice of an agent of others. */
+      /** Null: an ACP agent chooses its model itself. */
       model: string | null;
       /** Where the model is called; empty: at its provider's own address. */
       baseUrl: string;
@@ -185,13 +185,13 @@ export interface AgentStart {
   request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'>;
   /** Where the user reaches the web servers that the agent starts. */
   ports: readonly PortAddress[];
-  /** The request's, or else that of the settings. */
+  /** The model of the request, or else of the settings. */
   model: string;
   facts: ModelFacts;
   settings: AgentSettings;
   config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
   mcpConfig: ClearMcpConfig | null;
-  /** Become environment variables of the agent's tools. */
+  /** They become environment variables of the agent's tools. */
   secrets: ReadonlyMap<string, AgentSecret>;
   git: GitAccess | null;
   /** OUTBOUND_ALLOWLIST; null: any server. */
@@ -266,7 +266,7 @@ function toAgent(start: AgentStart): AgentSpec {
   };
 }
 
-/** An agent of others has a model, tools and a memory of its own, and none of our keys but those that it is given. */
+/** An ACP agent brings its own model, tools and memory, and gets only the keys that the operator names. */
 function toAcpAgent(start: AgentStart, { spec }: AcpLaunch): AgentSpec {
   const servers = mcpServerEntries(start.mcpConfig);
   const suffix = systemSuffix(start.dialect, start.request, start.settings.language, start.ports);
@@ -301,7 +301,7 @@ function unknownProfile(name: string | null): string {
   return `There is no profile ${name}: store it with POST /api/v1/settings/profiles/${name}, or choose another.`;
 }
 
-/** Our agent server writes down what it does not know, so it is not given what may be a secret. */
+/** Our agent server stores unknown members, so parameters that may be secret are not sent to it. */
 const OWN_PARAMETERS = ['input_cost_per_token', 'output_cost_per_token'];
 
 function modelParameters(dialect: AgentDialect, parameters: JsonObject = {}): JsonObject {

@@ -44,7 +44,7 @@ export class PendingMessage {
   @Column('integer', { default: 0 })
   attempts: number;
 
-  /** Nobody tries before this: somebody is at it, or failed a moment ago. */
+  /** No attempt is made before this time: a delivery is under way, or one failed a moment ago. */
   @Column('timestamptz', { name: 'due_at', default: () => 'now()' })
   dueAt: Date;
 
@@ -59,7 +59,7 @@ export class PendingMessage {
   createdAt: Date;
 }
 
-/** Longer than a delivery takes: whoever died at it is followed by another one after this. */
+/** Longer than a delivery takes; after this, another process takes over from one that died. */
 const CLAIM = `interval '2 minutes'`;
 
 const ADD = `
@@ -101,7 +101,7 @@ const POSTPONE = `
 
 /** Messages that one statement looks at. */
 const ORPHANS_BATCH = 1_000;
-/** Before any id. */
+/** Sorts before any id. */
 export const FIRST_MESSAGE_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Of starts that failed and of conversations that were deleted. Messages for paused sandboxes may be many, and wait for long. */

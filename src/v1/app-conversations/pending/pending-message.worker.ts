@@ -18,14 +18,14 @@ import {
   PendingMessageRepository,
 } from './pending-message.repository.js';
 
-/** For sandboxes that became ready without a word to this process, and for deliveries that failed. */
+/** Interval of the sweep, for sandboxes that became ready without a notification, and for failed deliveries. */
 const SWEEP_MS = 5_000;
 const MAX_PAUSE_SECONDS = 300;
-/** The agent server does not take such a message, whenever it is asked. */
+/** Statuses with which the agent server refuses a message for good. */
 const NEVER_TAKEN = new Set([413, 422]);
 
 /**
- * Delivers messages that waited for their conversations: in order, each once. An attempt that nobody saw the end of may
+ * Delivers messages that waited for their conversations: in order, each once. An attempt with an unknown outcome may
  * have arrived, so the next one looks for the message in the log first.
  */
 @Injectable()

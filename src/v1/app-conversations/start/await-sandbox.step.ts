@@ -21,7 +21,7 @@ export class SandboxChangeWaiter {
   }
 
   /**
-   * Waits until this process changes the sandbox, or for so long; the caller looks what became of it.
+   * Waits until this process changes the sandbox, or until the timeout; the caller then reads its status.
    *
    * @throws the signal's reason when it aborts
    */

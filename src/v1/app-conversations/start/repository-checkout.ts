@@ -28,7 +28,7 @@ export interface CheckoutPlan {
   identity: GitIdentity;
 }
 
-/** What came of it. */
+/** Result of a checkout. */
 interface CheckoutResult {
   ok: boolean;
   failure: GitPrepareFailure | null;
@@ -115,7 +115,7 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Credential helper that takes its answer from the environment of this one command. */
+/** Credential helper that reads user name and password from the environment of this one command. */
 const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
 /**

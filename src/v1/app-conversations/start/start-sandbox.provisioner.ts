@@ -15,7 +15,7 @@ import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-failure.js';
 
-/** The sandbox of an unfinished start is not idle: it is kept alive for so long, again and again. */
+/** How long each keep-alive of an unfinished start's sandbox lasts; renewed while the start goes on. */
 export const KEEP_ALIVE_SECONDS = 120;
 
 /** A sandbox that is to be created. */
@@ -35,7 +35,7 @@ interface CreatedSandbox {
   paused: readonly string[];
 }
 
-/** What came of an attempt to get a sandbox started. */
+/** Result of an attempt to get a sandbox started. */
 interface ProvisionAttempt {
   /** False: the user's quota is exhausted by busy sandboxes. */
   hasQuota: boolean;
@@ -46,7 +46,7 @@ interface ProvisionAttempt {
 /** Rolls back the transaction of an attempt without quota. */
 class QuotaExhausted extends Error {}
 
-/** Gets the sandboxes of starts created or resumed, as soon as their users' quotas allow. */
+/** Has the sandboxes of starts created or resumed as soon as their users' quotas allow. */
 @Injectable()
 export class StartSandboxProvisioner {
   constructor(

@@ -24,7 +24,7 @@ describe('Wakeup', () => {
     expect(await next).toBe(false);
   });
 
-  it('wakes by itself when the time is over', async () => {
+  it('wakes by itself after the timeout', async () => {
     expect(await new Wakeup().wait(1)).toBe(true);
   });
 

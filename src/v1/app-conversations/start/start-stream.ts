@@ -7,7 +7,7 @@ import { isFinished, START_TASK_STATUSES, type StartTaskStatus } from '../start-
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { START_TASKS_CHANNEL } from '../start-task.repository.js';
 
-/** Notifications may be lost: without one the row is read this often. */
+/** How often the row is read without a notification, because notifications may be lost. */
 const POLL_MS = 1_000;
 
 interface OpenStream {
@@ -63,7 +63,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     try {
       await this.write(first, response, stream.wakeup);
     } catch (error) {
-      // The array is closed all the same: the client keeps what it has, and asks for the rest.
+      // The array is closed anyway: the client keeps what it has, and requests the remaining statuses.
       this.logger.error('failed to stream a start', { task_id: first.id }, errorStack(error));
     } finally {
       this.streams.delete(stream);
@@ -128,7 +128,7 @@ export class Wakeup {
   }
 
   /**
-   * Waits until woken, or for so long.
+   * Waits until woken, or until the timeout.
    *
    * @returns whether to go on
    */
