@@ -177,8 +177,10 @@ describe('the port of a sandbox', () => {
       headers: keyOf(sandbox),
     });
     await once(open, 'open');
+    // The removal may close it before its response is read.
+    const closed = once(open, 'close');
     await me.remove(sandbox.id);
-    await once(open, 'close');
+    await closed;
 
     // The page of a browser asks again, with a key that it believes in.
     const origin = `http://localhost:${new URL(first.url).port}`;
