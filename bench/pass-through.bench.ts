@@ -19,7 +19,7 @@ const MIN_THROUGHPUT = 0.9;
 /** Processor time against that of a proxy that does nothing but copy. */
 const MAX_COST = 1;
 /** Many short rounds in turns, so that other load of the machine hits all ways alike. */
-const ROUNDS = 11;
+const ROUNDS = 8;
 const WARM_UPS = 3;
 const IN_ROUND = 150;
 const AT_ONCE = 16;

@@ -14,7 +14,7 @@ import { withFolder } from './support/fixtures.js';
 const USERS = 500;
 const CONNECTIONS = 32;
 /** Many short rounds, so that other load of the machine hits both sides alike. */
-const ROUNDS = 10;
+const ROUNDS = 8;
 /** A number and no time, so that the same share of them has its key looked up however busy the machine is. */
 const ROUND_REQUESTS = 2_000;
 /** By then the just-in-time compilers of both sides have done most of their work. */

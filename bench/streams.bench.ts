@@ -21,7 +21,7 @@ const READERS_PER_CONVERSATION = 5;
 /** Of one conversation. */
 const EVENTS_PER_SECOND = 10;
 /** By then the heap has the size that it keeps. */
-const WARM_UP_MS = 60_000;
+const WARM_UP_MS = 40_000;
 const MEASURED_MS = 30_000;
 /** For the last events to arrive. */
 const CATCH_UP_MS = 60_000;
