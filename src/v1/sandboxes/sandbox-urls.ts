@@ -15,7 +15,7 @@ export interface PortAddress {
   url: string;
 }
 
-/** What of a sandbox says where clients reach its agent server. */
+/** The facts about a sandbox that decide where clients reach its agent server. */
 export interface ExposedAgentServer {
   /** Where the service itself reaches it; null: that is not known. */
   address: string | null;
@@ -91,7 +91,7 @@ export class SandboxUrls {
     );
   }
 
-  /** Where browsers reach sandboxes, as sources of a Content-Security-Policy. */
+  /** The origins at which browsers reach sandboxes, as sources of a Content-Security-Policy. */
   browserSources(): string[] {
     const { expose, portsUrl: configured } = this.config.sandboxes;
     if (expose === 'direct') {

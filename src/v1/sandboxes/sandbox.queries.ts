@@ -151,7 +151,7 @@ export class SandboxQueries {
     );
   }
 
-  /** At least as many as were counted. */
+  /** The planner's estimate, but never less than what was counted. */
   private async estimate({ status, backend, count }: SandboxCount): Promise<number> {
     const [row] = await this.dataSource.query<{ 'QUERY PLAN': unknown }[]>(ESTIMATE, [status, backend]);
     return Math.max(count, jsonNumber(jsonList(row, 'QUERY PLAN')[0], 'Plan', 'Plan Rows') ?? 0);

@@ -100,7 +100,7 @@ interface ConditionalUpdate {
 export class SandboxRepository {
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
-  /** By their texts, of which there are as many as kinds of callers. */
+  /** By text. There are only as many texts as kinds of callers. */
   private readonly updates = new Map<string, NamedStatement<Record<string, unknown>>>();
 
   constructor(

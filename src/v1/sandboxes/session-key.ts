@@ -12,12 +12,12 @@ export function isSandboxId(text: string): boolean {
   return /^[0-9A-Za-z]{1,64}$/.test(text);
 }
 
-/** What clients of an agent server present: 43 characters of base62, 256 random bits. */
+/** The key that clients of an agent server present: 43 characters of base62, 256 random bits. */
 export function newSessionKey(): string {
   return randomBase62(43);
 }
 
-/** What the sandbox of a presented key is found by. */
+/** The hash by which the sandbox of a presented key is found. */
 export function sessionKeyHash(sessionKey: string): Buffer {
   return hash('sha256', sessionKey, 'buffer');
 }

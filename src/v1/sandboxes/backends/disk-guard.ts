@@ -8,10 +8,10 @@ const MAX_MEASURED = 10_000;
 const NOTABLE_BYTES = 16 * MEBIBYTE;
 const NOTABLE_FILES = 1000;
 const MEASURES_AT_ONCE = 4;
-/** Between two measurements while the disk has room, and of one sandbox. */
+/** Minimum time between two measurements while the disk has room, and between two of the same sandbox. */
 const PAUSE_MS = 5_000;
 const REPEAT_MS = 60_000;
-/** So long its owner has to delete files after a resume. */
+/** How long its owner may run it after a resume to delete files. */
 const EXCUSE_MS = 10 * 60_000;
 
 /** What the guard may do with sandboxes of this host. */
@@ -61,7 +61,7 @@ export class DiskGuard {
   readonly #limit = pLimit(MEASURES_AT_ONCE);
   #measuring = false;
   #nextAt = 0;
-  /** What was free at the last action; null while there is room. */
+  /** The free space at the last action; null while there is room. */
   #low: DiskSpace | null = null;
 
   constructor(
@@ -71,7 +71,7 @@ export class DiskGuard {
   ) {}
 
   /**
-   * Looks, and acts when that is necessary. To be called about twice a second.
+   * Checks the disk, and acts when that is necessary. To be called about twice a second.
    *
    * @param space null: it cannot be seen, and only single sandboxes are measured
    */
@@ -196,7 +196,7 @@ export class DiskGuard {
     return this.#measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** What a paused sandbox had is kept: after its resume it has not grown by all that it has. */
+  /** The size of a paused sandbox is kept, so that after its resume only what is new counts as growth. */
   #forget(running: ReadonlySet<string>): void {
     for (const id of this.#measured.keys()) {
       if (this.#measured.size <= MAX_MEASURED) {

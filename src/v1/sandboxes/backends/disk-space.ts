@@ -11,7 +11,7 @@ const INVISIBLE = new Set(['ENOENT', 'ENOTDIR', 'EACCES']);
 
 /** How full a disk is. */
 export interface DiskSpace {
-  /** What users other than root may still write. */
+  /** Bytes that users other than root may still write. */
   freeBytes: number;
   totalBytes: number;
   /** How many more files can be made, however small; null where nothing limits them. */

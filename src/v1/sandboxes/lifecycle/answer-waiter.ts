@@ -58,7 +58,7 @@ const MAX_ASSIGNING_POLLS = 10;
 /** A program that is starting. */
 interface AwaitedProgram {
   id: string;
-  /** What its output is searched for before it is shown; null: it has none yet. */
+  /** Masked in its output before that is shown; null: it has no key yet. */
   sessionKey: string | null;
 }
 

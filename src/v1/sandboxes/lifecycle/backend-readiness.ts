@@ -66,7 +66,7 @@ export class BackendReadiness
     await this.preparing?.catch(() => undefined);
   }
 
-  /** After the workers have stopped. */
+  /** Nest calls this after the workers have stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.backend.disconnect();
   }

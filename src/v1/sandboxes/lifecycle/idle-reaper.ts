@@ -16,12 +16,12 @@ import { IdlenessProbe } from './idleness-probe.js';
 import { LostHostReaper } from './lost-host.reaper.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
-/** An agent server hangs that has not answered for this long, in a sandbox that nobody uses. */
+/** In a sandbox that nobody uses, an agent server that has not answered for this long counts as hanging. */
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
 const MAX_INTERVAL_MS = 30_000;
 const MIN_INTERVAL_MS = 1_000;
-/** So that nothing is paused or removed much later than it should be. */
+/** Runs often enough that nothing is paused or removed much later than it should be. */
 const RUNS_PER_TIMEOUT = 4;
 
 /** Stops the programs of this host's sandboxes that nobody uses; much later it removes their files too. */

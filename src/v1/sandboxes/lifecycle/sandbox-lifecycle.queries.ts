@@ -11,7 +11,7 @@ const MAX_BATCH = 50;
 
 /** Rows of stopped sandboxes that one comparison reads: there may be many thousands, and it runs every two seconds. */
 const STOPPED_ROWS = 1_000;
-/** Before all stopped rows. */
+/** The cursor before all stopped rows. */
 export const FIRST_ROW = '-infinity ';
 
 /**
@@ -41,7 +41,7 @@ interface ExpectedRow {
   port_addresses: PortAddresses | null;
   generation: number;
   ours: boolean;
-  /** Of the last stopped row when there may be more. */
+  /** Cursor of the last stopped row; null when there are no more. */
   cursor: string | null;
 }
 

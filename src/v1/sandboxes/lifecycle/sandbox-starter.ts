@@ -133,7 +133,7 @@ export class SandboxStarter {
       }
       return launch.sessionKey;
     }
-    // A resume that overtook the pause finds the program of before it, with the key of before it.
+    // After a resume that overtook its pause, the earlier program still runs, with the earlier key.
     await this.backend.pause(id);
     const sessionKey = await this.renewKey(sandbox);
     await this.backend.resume({ ...launch, sessionKey }, signal);

@@ -20,7 +20,7 @@ import { type WarmPlan, WarmTemplates } from './warm-templates.js';
 
 const FIRST_MS = 2_000;
 const MOST_MS = 5 * 60_000;
-/** A failure after a longer time without one is the first again. */
+/** After this long without a failure, the next one counts as the first. */
 const FORGET_MS = 15 * 60_000;
 
 interface Failures {
@@ -66,7 +66,7 @@ const MAX_FILLS = 2;
 const OUTDATED_GRACE_MS = 30_000;
 /** A start that nobody has finished for this long belongs to a process that died, or hangs. */
 const ABANDONED_MS = 15 * 60_000;
-/** Between its row and its program; another replica may be at it. */
+/** How long a row may exist without its program: another replica may be starting it. */
 const NOT_RUNNING_YET_MS = 2 * 60_000;
 const LOST_HOST_SECONDS = 600;
 

@@ -20,7 +20,7 @@ export class WarmSandbox {
   @Column('text', { name: 'spec_id' })
   specId: string;
 
-  /** What it was started with (`WarmStarts.fingerprint`). */
+  /** Identifies what it was started with (`WarmStarts.fingerprint`). */
   @Column('text')
   fingerprint: string;
 

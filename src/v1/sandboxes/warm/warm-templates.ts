@@ -26,7 +26,7 @@ export class WarmTemplates {
   ) {}
 
   /**
-   * Reads anew what would be started: an image may have been built since.
+   * Determines again what would be started, since an image may have been built meanwhile.
    *
    * @returns a plan for each specification whose program can wait for a key; none when `SANDBOX_WARM` is 0
    */

@@ -7,7 +7,7 @@ import { callEngine, engineFailure, nullOnStatus } from './engine.js';
 /** What may name an image: users choose it, and it becomes part of a path of the engine's API. */
 const IMAGE_REFERENCE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/;
 const MEGABYTE = 1e6;
-/** Small enough to show movement over a slow line, large enough that not every event becomes a write to the database. */
+/** Small enough to show progress over a slow line, large enough that not every event becomes a write to the database. */
 const STEP_MEGABYTES = 5;
 const DONE_STATUSES = new Set(['Pull complete', 'Already exists']);
 

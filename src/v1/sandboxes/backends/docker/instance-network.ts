@@ -7,7 +7,7 @@ import { callEngine, engineStatus, nullOnStatus } from './engine.js';
 
 /** How the bridges of all installations begin, so that a rule of a firewall can name them (`slw+`). */
 const BRIDGE_PREFIX = 'slw';
-/** Linux has no longer names than 15 characters. */
+/** On Linux the name of an interface has at most 15 characters. */
 const BRIDGE_HASH = 10;
 
 /**
@@ -24,7 +24,7 @@ export class InstanceNetwork {
     this.name = `slipway-${instanceId}`;
   }
 
-  /** Get-or-create. Others of this installation may do so at the same time. */
+  /** Get-or-create. Other replicas of this installation may do so at the same time. */
   async ensure(): Promise<void> {
     if (await this.exists()) {
       return;

@@ -25,14 +25,14 @@ import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API } from './sandbo
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
-/** Of lines that may be of any length. */
+/** Bounds the log by bytes as well, since a line may be of any length. */
 const LOG_BYTES = 256 * 1024;
-/** A label's value, as the cluster takes it. */
+/** What the cluster accepts as the value of a label. */
 const LABEL_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 /** A pod may take its grace time to end, and a volume some time to be given back. */
 const END_DEADLINE_MS = 90_000;
 const LOOK_AGAIN_MS = 1_000;
-/** For so long requests of a start are repeated; then its worker begins again. */
+/** How long a start repeats its requests before its worker begins again. */
 const PATIENCE_MS = 20_000;
 /** Pods of one start that may end before they have their key. */
 const MAX_LOST_PODS = 3;
@@ -181,7 +181,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return hash('sha256', JSON.stringify([template, manifest]));
   }
 
-  /** A start that was given up throws why it was, unless it knows more. */
+  /** A start that is aborted throws the reason of the abort, unless the last error says more. */
   async #runUntilAborted(
     launch: SandboxLaunch,
     signal: AbortSignal,

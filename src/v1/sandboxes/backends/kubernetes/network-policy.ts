@@ -28,7 +28,7 @@ const NOT_PUBLIC_V4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ];
-/** All that is public in IPv6 begins with 2 or 3. */
+/** Every public IPv6 address begins with 2 or 3. */
 const PUBLIC_V6 = '2000::/3';
 const DNS_PORT = 53;
 const RETRY_MS = 30_000;

@@ -63,7 +63,7 @@ const NOT_STARTED: ObservedContainer = {
   signal: null,
 };
 
-/** Null for what is no Sandbox of ours. */
+/** Null for anything but a Sandbox of ours. */
 export function readSandbox(object: unknown): ObservedSandbox | null {
   const observed = readObject(object);
   const sandboxId = labelOf(object, SANDBOX_LABEL);
@@ -89,7 +89,7 @@ export function readSandbox(object: unknown): ObservedSandbox | null {
   };
 }
 
-/** Null for what is no pod. */
+/** Null for anything but a pod. */
 export function readPod(object: unknown): ObservedPod | null {
   const observed = readObject(object);
   if (observed === null) {

@@ -17,11 +17,11 @@ const LOOK_AGAIN_MS = 2_000;
 /** A start that takes longer says why. */
 const SAY_WHY_MS = 2_000;
 const MIN_POLL_MS = 10;
-/** For so long after an outage of the API server its controllers may still have to catch up. */
+/** How long after an outage of the API server its controllers may still be catching up. */
 const RECOVERY_MS = 120_000;
 /** What the scheduler says of a node that could not report, and of a volume claim that nobody could make. */
 const CATCHING_UP = /untolerated taint|persistentvolumeclaim .* not found/;
-/** A node may have attached to the pod that had the name before. */
+/** The node may have attached to an earlier pod of the same name. */
 const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
 const ALIVE_TIMEOUT_MS = 2_000;
@@ -48,7 +48,7 @@ type Aliveness =
   | 'unassigned'
   | 'assigned';
 
-/** How a start went on. */
+/** What came of following a pod. */
 type StartOutcome =
   | 'over'
   /** The program has ended without its key, and not because of itself: another pod has to start. */
@@ -86,7 +86,7 @@ export class PodStart {
             return next;
           }
           if (known !== null) {
-            // What has changed since then was reported to nobody.
+            // Nobody was told of what has changed since then.
             continue;
           }
           await change.within(next.pauseMs);

@@ -33,9 +33,9 @@ export interface CgroupSources {
 
 const MAX_ATTEMPTS = 5;
 const PERIOD_US = 100_000;
-/** Of the processor time that is left; a group has 1024 (v1) or 100 (v2) by default, so that the service goes first. */
+/** Share of the remaining processor time. The default is 1024 (v1) or 100 (v2), so the service goes first. */
 const SHARES = { 1: '512', 2: '50' } as const;
-/** Holds the processes that were in our own group, where a group with groups below it may hold none. */
+/** Takes the processes of our own group, where a group that has groups below it may hold none itself. */
 const OWN_LEAF = 'slipway-service';
 
 /** The control groups of sandboxes (cgroups(7)), one for each start of a program. */

@@ -47,7 +47,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     return (await Promise.all(found)).flat();
   }
 
-  /** Includes deleted files that its processes hold open. By coreutils' du: it goes down by descriptors, so that no nesting is too deep for it, and blocks nobody here. */
+  /** Includes deleted files that its processes hold open. Runs coreutils' du, which opens folders by descriptor, so that no nesting is too deep for it, and does not block this process. */
   async measure(id: string): Promise<number | null> {
     const kibibytes = await this.#sum(id, '-k');
     return kibibytes === null ? null : kibibytes * KIBIBYTE + (await deletedBytes(await this.#pids(id)));
@@ -132,7 +132,7 @@ export class GuardedPrograms implements GuardedSandboxes {
   }
 }
 
-/** What files take that have no name any more and that one of the processes has open (proc(5), `/proc/PID/fd`). */
+/** Bytes of files that have been deleted and that one of the processes still has open (proc(5), `/proc/PID/fd`). */
 async function deletedBytes(pids: readonly number[]): Promise<number> {
   const found = new Map<string, number>();
   let looked = 0;

@@ -89,7 +89,7 @@ export function programCommand(input: CommandInput): ProgramCommand {
   };
 }
 
-/** What leads into a network of its own (a socket for each port), and out of it (the opened ports of the machine's loopback). */
+/** The relays into a network of its own (a socket for each port) and out of it (the opened ports of the machine's loopback). */
 function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
   const inbound = Object.entries(ports).map(
     ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,

@@ -20,7 +20,7 @@ import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 
 const LOG_TAIL_BYTES = 4096;
-/** Of folders that are about to be removed. */
+/** Prefix of folders that are about to be removed. */
 export const REMOVED_PREFIX = '.removed-';
 const DEFAULT_WORKING_DIR = 'workspace';
 /** Names in the box that a working folder must not have. */
@@ -42,11 +42,11 @@ export interface SandboxPaths {
   root: string;
   /** Which installation and host the sandbox belongs to. */
   label: string;
-  /** Which process runs, or ran last. */
+  /** The record of the process that runs, or ran last. */
   program: string;
-  /** How it ended, as we saw it. */
+  /** The exit that we saw. */
   exit: string;
-  /** How it ended, as bubblewrap reported it. */
+  /** The exit that bubblewrap reported. */
   status: string;
   log: string;
   /** Where a program that waits for its session key gets it. */

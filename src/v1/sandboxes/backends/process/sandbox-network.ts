@@ -18,7 +18,7 @@ const POLL_MS = 1;
 const KILL_TIMEOUT_MS = 5_000;
 /** The largest packets that slirp4netns takes; small ones cost a system call each. */
 const MTU = 65_520;
-/** What a sandbox's network is connected by. */
+/** The interface that connects a sandbox's network. */
 export const NETWORK_INTERFACE = 'tap0';
 
 /** Bounds what many connections of a sandbox take of the machine: slirp4netns has a socket for each. */
