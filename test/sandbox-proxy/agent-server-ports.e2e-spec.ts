@@ -192,6 +192,8 @@ describe('the port of a sandbox', () => {
     });
     expect(await refusalOf(again)).toContain('404');
     const ports = first.app.get(AgentServerPorts);
+    // The minute begins when the removal is noticed, which must not happen first at a later time than now.
+    await ports.holdAll();
     await ports.holdAll(performance.now() + GONE_MS - 5_000);
     expect(await isFree(url)).toBe(false);
     expect(await me.get(sandbox.id)).toBeNull();
