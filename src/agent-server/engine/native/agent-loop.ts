@@ -78,7 +78,8 @@ export class AgentLoop {
     let condensed = false;
     await this.#handleFailures(async () => {
       const { messages } = messagesFromEvents(this.#host.events());
-      condensed = await this.#condenser.force(this.#createModel(this.#host.settings), messages, this.#signal);
+      const model = await this.#createModel(this.#host.settings);
+      condensed = await this.#condenser.force(model, messages, this.#signal);
     });
     return condensed;
   }
@@ -130,7 +131,7 @@ export class AgentLoop {
     const tools = this.#tools.offeredTools(this.#host.settings);
     const { instructions, messages } = messagesFromEvents(this.#host.events());
     const request: ModelRequest = {
-      model: this.#createModel(this.#host.settings),
+      model: await this.#createModel(this.#host.settings),
       instructions: instructions ?? '',
       messages,
       tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),

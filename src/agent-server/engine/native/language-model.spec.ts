@@ -2,13 +2,13 @@ import { describe, expect, it } from '@jest/globals';
 import { languageModel } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
-function made(
+async function made(
   model: string,
   apiKey: string | null,
   baseUrl: string | null = null,
   allowlist: string[] | null = null,
 ) {
-  const result = languageModel({
+  const result = await languageModel({
     model,
     apiKey,
     baseUrl,
@@ -20,28 +20,33 @@ function made(
 }
 
 describe('languageModel', () => {
-  it("uses Anthropic's own API for Anthropic and OpenAI's API for all others", () => {
-    expect(made('anthropic/claude', 'k')).toEqual({ provider: 'anthropic.messages', modelId: 'claude' });
-    expect(made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
+  it("uses Anthropic's own API for Anthropic and OpenAI's API for all others", async () => {
+    expect(await made('anthropic/claude', 'k')).toEqual({
+      provider: 'anthropic.messages',
+      modelId: 'claude',
+    });
+    expect(await made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
   });
 
-  it('refuses a model without the address of its provider, naming the setting', () => {
-    expect(() => made('gemini/flash', 'k')).toThrow(LlmFailure);
-    expect(() => made('gemini/flash', 'k')).toThrow('llm_base_url');
-    expect(() => made('', 'k')).toThrow(LlmFailure);
+  it('refuses a model without the address of its provider, naming the setting', async () => {
+    await expect(made('gemini/flash', 'k')).rejects.toThrow(LlmFailure);
+    await expect(made('gemini/flash', 'k')).rejects.toThrow('llm_base_url');
+    await expect(made('', 'k')).rejects.toThrow(LlmFailure);
   });
 
-  it('takes no Anthropic key from the environment', () => {
-    expect(() => made('anthropic/claude', null)).toThrow(LlmFailure);
+  it('takes no Anthropic key from the environment', async () => {
+    await expect(made('anthropic/claude', null)).rejects.toThrow(LlmFailure);
   });
 
-  it('calls no server of a user that the operator does not allow', () => {
+  it('calls no server of a user that the operator does not allow', async () => {
     const allowlist = ['llm.example.com', 'http://127.0.0.1:4000'];
     for (const allowed of ['https://llm.example.com/v1', 'http://127.0.0.1:4000/v1', null]) {
-      expect(made('openai/gpt-5', 'k', allowed, allowlist)).toMatchObject({ modelId: 'gpt-5' });
+      expect(await made('openai/gpt-5', 'k', allowed, allowlist)).toMatchObject({ modelId: 'gpt-5' });
     }
     for (const refused of ['http://llm.example.com/v1', 'http://127.0.0.1:4001', 'http://169.254.169.254']) {
-      expect(() => made('openai/gpt-5', 'k', refused, allowlist)).toThrow(/llm_base_url.*OUTBOUND_ALLOWLIST/);
+      await expect(made('openai/gpt-5', 'k', refused, allowlist)).rejects.toThrow(
+        /llm_base_url.*OUTBOUND_ALLOWLIST/,
+      );
     }
   });
 });

@@ -1,5 +1,3 @@
-import { createAnthropic } from '@ai-sdk/anthropic';
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModel } from 'ai';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import { modelEndpoint } from '../../../common/model-endpoint.js';
@@ -8,7 +6,7 @@ import { idleTimeoutFetch } from './idle-timeout-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 
 /** Creates the model that a conversation's current settings configure. */
-export type ModelFactory = (settings: EngineSettings) => LanguageModel;
+export type ModelFactory = (settings: EngineSettings) => Promise<LanguageModel>;
 
 /** @param anthropicUrl base address of Anthropic's own API */
 export function modelFactory(anthropicUrl: string): ModelFactory {
@@ -30,11 +28,12 @@ interface LanguageModelOptions {
 }
 
 /**
- * The model that the settings configure, with the user's key.
+ * The model that the settings configure, with the user's key. Only the program for its API is loaded: each takes time and
+ * memory in every sandbox.
  *
  * @throws LlmFailure when a setting is missing or names a server that may not be called
  */
-export function languageModel(options: LanguageModelOptions): LanguageModel {
+export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {
   const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl } = options;
   const endpoint = modelEndpoint(model, baseUrl);
   if ('problem' in endpoint) {
@@ -51,8 +50,10 @@ export function languageModel(options: LanguageModelOptions): LanguageModel {
       // Without a key, the SDK would take one from the environment.
       throw notConfigured('No key for the model: give llm_api_key in the settings.');
     }
+    const { createAnthropic } = await import('@ai-sdk/anthropic');
     return createAnthropic({ apiKey, baseURL: anthropicUrl, fetch })(endpoint.model);
   }
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   return createOpenAICompatible({
     name: 'openai',
     baseURL: endpoint.baseUrl,

@@ -201,7 +201,7 @@ export async function askSideQuestion({
   try {
     const response = await callModelWithRetries(
       {
-        model: createModel(settings),
+        model: await createModel(settings),
         instructions: instructions ?? systemPrompt(),
         messages: withQuestion,
         tools: [...tools.offeredTools(settings).values()].map((tool) => offeredTool(tool, false)),

@@ -3,7 +3,7 @@ import type { Content, MCPToolObservation, ToolDefinition } from '../../../agent
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { clipText } from '../../clipped-text.js';
 import { mcpToolDefinition, type PreparedCall, Tool, type ToolContext } from '../tool.js';
-import { McpConnection, type McpConnectionOptions, type McpToolEntry } from './mcp-connection.js';
+import type { McpConnection, McpConnectionOptions, McpToolEntry } from './mcp-connection.js';
 
 const CALL_TIMEOUT_MS = 300_000;
 const MAX_PARTS = 50;
@@ -63,6 +63,8 @@ export class McpToolbox {
 
   async #open(name: string, server: McpServer, options: McpConnectionOptions): Promise<McpFailure[]> {
     try {
+      // Most conversations have no tool server, and its client is large.
+      const { McpConnection } = await import('./mcp-connection.js');
       const connection = await McpConnection.open(server, options);
       this.#servers.set(name, { configuration: JSON.stringify(server), connection });
       return [];
