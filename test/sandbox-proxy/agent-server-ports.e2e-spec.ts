@@ -92,6 +92,11 @@ async function statusAt(url: string, headers: Record<string, string>): Promise<n
   return response.statusCode ?? 0;
 }
 
+/** Waits for the 503: for up to a second after the pause, requests with the key may still reach the agent server. */
+async function takesNoMore(url: string, headers: Record<string, string>): Promise<void> {
+  await until(async () => (await statusAt(url, headers)) === 503);
+}
+
 async function refusalOf(socket: WebSocket): Promise<string> {
   const [error] = (await once(socket, 'error')) as [Error];
   return error.message;
@@ -150,7 +155,7 @@ describe('the port of a sandbox', () => {
     const url = agentServer(sandbox);
     await fetch(`${url}${TOOLS}`, { headers: keyOf(sandbox) });
     await me.pause(sandbox.id);
-    await me.reach(sandbox.id, 'PAUSED');
+    await takesNoMore(`${url}${TOOLS}`, keyOf(sandbox));
 
     const response = await fetch(`${url}${TOOLS}`, { headers: keyOf(sandbox) });
     expect(response.status).toBe(503);
@@ -401,8 +406,7 @@ describe('the host name of a sandbox', () => {
     await once(socket, 'open');
     socket.terminate();
     await owner.pause(sandbox.id);
-    await owner.reach(sandbox.id, 'PAUSED');
-    expect(await statusAt(`${app.url}${TOOLS}`, { ...keyOf(sandbox), host })).toBe(503);
+    await takesNoMore(`${app.url}${TOOLS}`, { ...keyOf(sandbox), host });
     await owner.remove(sandbox.id);
     const unknown = `${toAgentServerLabel('0'.repeat(22))}.localhost:${port}`;
     expect(await statusAt(`${app.url}${TOOLS}`, { host: unknown })).toBe(404);

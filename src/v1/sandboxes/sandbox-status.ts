@@ -17,7 +17,7 @@ export type SandboxStatus = (typeof SANDBOX_STATUSES)[number];
 const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
   STARTING: 'STARTING',
   RUNNING: 'RUNNING',
-  // It takes no more requests, and becomes PAUSED without anybody doing anything.
+  // It becomes PAUSED without anybody doing anything; requests under way may still end.
   PAUSING: 'PAUSED',
   PAUSED: 'PAUSED',
   ERROR: 'ERROR',
