@@ -102,14 +102,15 @@ const TOKEN = 'token-of-the-git-host';
     const host = await startGitHttpServer(`user:${TOKEN}`);
     const trap = path.join(files.paths.workspace, 'trap');
     await host.commit('team/project', 'main', { '.gitattributes': '* filter=trap', 'a.txt': 'a' });
-    const smudge = `cat /proc/[0-9]*/environ > ${trap}; cat`;
+    const filter = `[filter "trap"]\\n\\tsmudge = "cat /proc/[0-9]*/environ > ${trap}; cat"\\n`;
     host.gate.close();
-    // Whatever repository appears in the workspace gets a filter, as soon as it is there.
+    // Whatever repository appears in the workspace gets a filter, as soon as it is there. `git config` would lock the file,
+    // and git's own change at that moment would fail.
     tool(
       'bash',
       '-c',
       'shopt -s dotglob nullglob; while :; do for config in */.git/config; do' +
-        ` [ -e "$config.set" ] || git config -f "$config" filter.trap.smudge '${smudge}' && : > "$config.set"; done; done`,
+        ` [[ $(< "$config") == *trap* ]] || { printf '${filter}' >> "$config"; : > "$config.set"; }; done; done`,
     );
     const preparing = server.client.post('/api/git/prepare', {
       url: `${host.origin}/team/project.git`,

@@ -212,6 +212,9 @@ describe('the port of a sandbox', () => {
     const { port } = new URL(agentServer(sandbox));
     await me.remove(sandbox.id);
     const other = await me.running();
+    const rowOf = async (): Promise<unknown[]> =>
+      await first.dataSource.query('SELECT 1 FROM sandboxes WHERE id = $1', [sandbox.id]);
+    await until(async () => (await rowOf()).length === 0);
     await first.dataSource.query('UPDATE sandboxes SET expose_port = $2 WHERE id = $1', [other.id, port]);
     await first.app.get(AgentServerPorts).holdAll();
 
