@@ -27,7 +27,7 @@ import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
 import { WebClientModule } from './v1/web-client/web-client.module.js';
 import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
-/** What the configuration does not say: the database that was opened, and the keys that were found. */
+/** What is known only at run time: the opened database and the encryption keys. */
 export interface AppResources {
   addresses: DatabaseAddresses;
   encryptionKeys: readonly CipherKey[];

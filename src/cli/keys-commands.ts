@@ -22,7 +22,7 @@ interface CreateKeyOptions {
   admin: boolean;
   /** Null: `admin@localhost`. */
   email: string | null;
-  /** Null: a name that tells where the key comes from. */
+  /** Null: a name that says where the key comes from. */
   keyName: string | null;
   /** ISO 8601 with a time zone; null: never. */
   expiresAt: string | null;
@@ -68,7 +68,7 @@ async function findOrCreateUser(
     output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
     return created;
   } catch (error) {
-    // Somebody else has created the user in between.
+    // Somebody else created the user in the meantime.
     const rival =
       error instanceof DomainError && error.kind === 'conflict' && (await users.findByEmail(email));
     if (rival) {
@@ -78,7 +78,7 @@ async function findOrCreateUser(
   }
 }
 
-/** The flag that each member of a body comes from. */
+/** The command-line flag for each member of a body. */
 const FLAGS: Readonly<Record<string, string>> = {
   email: '--user',
   name: '--name',

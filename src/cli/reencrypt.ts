@@ -31,7 +31,7 @@ const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS,
 ];
 
-/** A service that keeps writing under another key must not keep this going for ever. */
+/** Bounds the rounds when a service keeps writing under another key. */
 const MAX_ROUNDS = 10;
 const MAX_SHOWN_FAILURES = 20;
 
@@ -100,7 +100,7 @@ export async function reencrypt(
   output.note(`everything is encrypted with the key "${cipher.currentKeyId}"; the other keys can be removed`);
 }
 
-/** What one pass over a column came to. */
+/** The result of one pass over a column. */
 interface ColumnOutcome {
   /** Records that were under another key when they were read. */
   outdated: number;

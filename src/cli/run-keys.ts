@@ -30,7 +30,7 @@ export function failureText(error: unknown): string {
  * Runs one key command.
  *
  * @param args what follows `npm run keys --`
- * @param readConfig called only when the arguments make sense
+ * @param readConfig called only when the arguments are valid
  * @returns the exit status: 0, 1 for a failure, 2 for a command line that cannot be understood
  */
 export async function runKeys(

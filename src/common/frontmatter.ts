@@ -3,7 +3,7 @@ import { errorMessage } from './errors/error-message.js';
 
 const MAX_FRONTMATTER = 8_192;
 
-/** The head of a file is not readable; the message says why. */
+/** The frontmatter of a file cannot be read; the message says why. */
 export class FrontmatterError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -12,7 +12,7 @@ export class FrontmatterError extends Error {
 }
 
 /**
- * Splits a text that may begin with YAML between two lines of dashes, whoever wrote it.
+ * Splits an untrusted text that may begin with YAML between two lines of dashes.
  *
  * @returns the YAML's value, an empty object where there is none, and the rest of the text
  * @throws FrontmatterError
@@ -29,7 +29,7 @@ export function splitFrontmatter(text: string): { head: unknown; content: string
   return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
 }
 
-/** A stranger wrote it: aliases may multiply, and levels exhaust the stack. */
+/** The text is untrusted: aliases can expand without limit, and deep nesting can exhaust the stack. */
 function parseYaml(text: string): unknown {
   try {
     return parse(text, { maxAliasCount: 10, logLevel: 'error' });

@@ -38,7 +38,7 @@ export class JsonStringStream extends Transform {
   }
 }
 
-/** As each byte were a character: JSON escapes ASCII only, so that the bytes of other characters stay what they are. */
+/** Treats each byte as a character: JSON escapes only ASCII, so the bytes of other characters do not change. */
 function escaped(bytes: Buffer): Buffer {
   const text = isUtf8(bytes) ? bytes : Buffer.from(bytes.toString('utf8'));
   const json = JSON.stringify(text.toString('latin1'));

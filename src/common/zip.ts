@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Packed at a time, which takes a few milliseconds. */
+/** Bytes that are packed at a time, which takes a few milliseconds. */
 const PIECE_BYTES = 128 * 1024;
 
 /** A file of an archive. */
@@ -9,7 +9,7 @@ export interface ZipEntry {
   text: string;
 }
 
-/** Packs entries as they come, so that an archive of any size takes the memory of its largest entry. */
+/** Packs entries as they arrive, so an archive of any size needs only the memory of its largest entry. */
 export async function* zip(
   entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
 ): AsyncGenerator<Uint8Array> {
@@ -36,7 +36,7 @@ export async function* zip(
       file.push(bytes.subarray(begin, end), end === bytes.length);
       yield* takeChunks();
       if (end < bytes.length) {
-        // What is packed well leaves nothing to wait for.
+        // Well-compressed data may leave nothing to wait for.
         await setImmediate();
       }
     }

@@ -107,7 +107,7 @@ export class LogConfig {
   @SwitchVariable('LOG_REQUESTS', true)
   requests: boolean;
 
-  /** Greet whoever started the service: at a terminal, and on the embedded database (nobody's production). */
+  /** Prints a welcome text: at a terminal, and with the embedded database, which is not for production. */
   welcome: boolean;
 }
 

@@ -16,7 +16,7 @@ function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
 }
 
 export class EnterpriseSsoConfig {
-  /** Null only while it is read: without an issuer there is no such group. */
+  /** Null only while the variables are read: without an issuer this group does not exist. */
   @UrlVariable(
     'ENTERPRISE_SSO_ISSUER',
     { message: REALM },

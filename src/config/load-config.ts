@@ -64,7 +64,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
   const variables = Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
   );
-  // All of them at once: an operator mends them in one go.
+  // Reports all of them at once, so an operator can fix them in one go.
   const problems = GROUPS.flatMap((group) => problemsOf(group, variables));
   if (problems.length > 0) {
     throw new ConfigError(problems.join('\n'));
@@ -188,7 +188,7 @@ function isLocalUrl(address: string): boolean {
   return isLoopbackListener(new URL(address).hostname);
 }
 
-/** What a program needs of its surroundings; nothing that is the service's own. */
+/** The variables of the environment that any program needs; none that belong to the service. */
 const INHERITED =
   /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
 

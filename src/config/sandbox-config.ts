@@ -42,7 +42,7 @@ export class SandboxConfig {
   @PathVariable('SANDBOX_SPECS_FILE')
   specsFile: string | null;
 
-  /** Of the process backend. */
+  /** For the process backend. */
   @ChoiceVariable('SANDBOX_ISOLATION', ['auto', 'bwrap', 'none'], {
     default: 'auto',
   })
@@ -63,7 +63,7 @@ export class SandboxConfig {
   )
   networkAllow: string[];
 
-  /** Several users may have process sandboxes that nothing separates. */
+  /** Whether several users may have process sandboxes without isolation from each other. */
   @SwitchVariable('ALLOW_UNSANDBOXED', false)
   allowUnsandboxed: boolean;
 
@@ -97,7 +97,7 @@ export class SandboxConfig {
    * machine reaches the service, else `path`.
    */
   @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path', 'direct'], {
-    // Its name before there were ports and hosts.
+    // `proxy` is the former name of `path`.
     convert: (text) => (text === 'proxy' ? 'path' : text),
   })
   expose: 'ports' | 'hosts' | 'path' | 'direct';
@@ -163,7 +163,7 @@ export class SandboxConfig {
   @MatchingVariable('SANDBOX_SERVICE_ACCOUNT', DNS_NAME, DNS_NAME_EXPECTED)
   serviceAccount: string | null;
 
-  /** What may connect to pods: ranges, and labels of pods (`name=value`); empty: found out. */
+  /** What may connect to pods: ranges, and labels of pods (`name=value`); empty: detected. */
   @ListVariable(
     'SANDBOX_REACHED_FROM',
     Satisfies(
@@ -224,7 +224,7 @@ export class SandboxConfig {
   })
   processes: number;
 
-  /** What the files of one process sandbox may take, mebibytes; 0: any amount. */
+  /** Disk space that the files of one process sandbox may take, mebibytes; 0: unlimited. */
   @IntegerVariable('SANDBOX_DISK_MB', {
     default: '10240',
     minimum: 0,
@@ -232,7 +232,7 @@ export class SandboxConfig {
   })
   diskMb: number;
 
-  /** What sandboxes leave free on their disk, mebibytes. */
+  /** Disk space that sandboxes leave free, mebibytes. */
   @IntegerVariable('SANDBOX_DISK_RESERVE_MB', {
     default: '512',
     minimum: 0,

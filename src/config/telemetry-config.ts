@@ -64,7 +64,7 @@ export class TelemetryConfig {
   })
   serviceName: string;
 
-  /** What the spans and metrics of this process say about where it runs. */
+  /** Attributes of the spans and metrics of this process. */
   @FromVariable('OTEL_RESOURCE_ATTRIBUTES', { absent: {}, convert: parseAttributes })
   resourceAttributes: Readonly<Record<string, string>>;
 
@@ -102,7 +102,7 @@ export class TelemetryConfig {
   })
   metricIntervalMs: number;
 
-  /** Switches everything off that the other variables say. */
+  /** Turns off tracing and metrics whatever the other variables say. */
   @SwitchVariable('OTEL_SDK_DISABLED', false)
   disabled: boolean;
 }

@@ -108,7 +108,7 @@ export function TextVariable(name: string, options: VariableOptions = {}): Prope
   return FromVariable(name, options);
 }
 
-/** A text of a certain form. */
+/** A text that matches a pattern. */
 export function MatchingVariable(
   name: string,
   pattern: RegExp,
@@ -123,7 +123,7 @@ export function PostgresUrlVariable(name: string): PropertyDecorator {
   return MatchingVariable(name, /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://');
 }
 
-/** One of some words. */
+/** One of several words. */
 export function ChoiceVariable(
   name: string,
   words: readonly string[],

@@ -7,7 +7,7 @@ export interface ConcurrentIndex {
   on: string;
 }
 
-/** A backup holds a build up for as long; something that hangs shall not. */
+/** A backup may block a build for this long; anything that hangs must not block it for longer. */
 const MAX_WAIT_MS = 600_000;
 
 /**
@@ -22,7 +22,7 @@ export async function buildIndexes(
   await queryRunner.query(`SET lock_timeout = ${MAX_WAIT_MS}`);
   try {
     for (const { name, on } of indexes) {
-      // What a build that was broken off has left is no index, but has the name.
+      // An interrupted build leaves an invalid index with the same name.
       await queryRunner.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
       await queryRunner.query(`CREATE INDEX CONCURRENTLY ${name} ON ${on}`);
     }

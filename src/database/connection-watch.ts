@@ -3,7 +3,7 @@ import { type BeforeApplicationShutdown, Logger } from '@nestjs/common';
 import { Client } from 'pg';
 
 const LOOK_MS = 250;
-/** So many looks without an answer: a request that waits is told within two seconds. */
+/** Checks without an answer before all connections are cut: a waiting request then fails within two seconds. */
 const PATIENCE = 4;
 /** SSLRequest: whatever speaks PostgreSQL's protocol answers it with a byte, before it knows who asks. */
 const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
@@ -19,16 +19,16 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
   private readonly sockets = new Set<Socket>();
   private isUsed: () => boolean = () => false;
   private timer: NodeJS.Timeout | undefined;
-  /** What connections received that are closed now. */
+  /** Bytes that closed connections received. */
   private receivedBefore = 0;
   private received = 0;
   private probe: { socket: Socket; looks: number } | null = null;
   private silentSince: number | null = null;
 
-  /** @param url of the database, as the pool has it */
+  /** @param url of the database, the same as for the pool */
   constructor(private readonly url: string) {}
 
-  /** The `stream` of a connection of the pool. */
+  /** The `stream` option for connections of the pool. */
   readonly openSocket = (): Socket => {
     const socket = new Socket();
     this.sockets.add(socket);
@@ -43,7 +43,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     return socket;
   };
 
-  /** @param isUsed whether anybody waits for the database */
+  /** @param isUsed whether a statement waits for the database */
   start(isUsed: () => boolean): this {
     this.isUsed = isUsed;
     this.timer ??= setInterval(() => this.look(), LOOK_MS).unref();
@@ -55,7 +55,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     return this.silentSince !== null;
   }
 
-  /** Counts looks, not time: a process that was held up itself has received what came meanwhile before it looks again. */
+  /** Counts checks rather than time: a process that was suspended reads what has arrived before its next check. */
   look(): void {
     const received = [...this.sockets].reduce((sum, { bytesRead }) => sum + bytesRead, this.receivedBefore);
     const isHeard = received !== this.received;
@@ -75,7 +75,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     }
   }
 
-  /** The pool is closed next. */
+  /** Called before the pool is closed. */
   beforeApplicationShutdown(): void {
     clearInterval(this.timer);
     this.endProbe();
@@ -132,7 +132,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
   }
 }
 
-/** In the words of the driver, which says the same of a connection that breaks. */
+/** Begins like the driver's error for a broken connection, so that both are handled alike. */
 function silence(): Error {
   return new Error('Connection terminated: the database does not answer');
 }

@@ -31,7 +31,7 @@ class TransactionLimits implements EntitySubscriberInterface {
   }
 }
 
-/** The connections of the application's pool: in use, idle, and the most that there may be; and who waits for one. */
+/** The connections of the application's pool: in use, idle, their maximum, and the requests that wait for one. */
 export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' | 'waiting', number> {
   const pool: unknown = 'master' in driver ? driver.master : null;
   if (!(pool instanceof Pool)) {
@@ -44,7 +44,7 @@ export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' 
 /**
  * How the application, the command line and the tests connect. Whoever needs entities adds them.
  *
- * @param address a text is an address with nothing in between
+ * @param address a string is an address without a pooler in between
  */
 export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;

@@ -4,13 +4,13 @@ import { Client } from 'pg';
 import { errorMessage } from '../common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 
-/** A role that two replicas change at the same moment makes one of them fail. */
+/** When two replicas change a role at the same moment, one of them fails. */
 const ROLE_LOCK = 7_240_815_557;
-/** How long a notification may take that PostgreSQL delivers within milliseconds. */
+/** How long to wait for a notification, which PostgreSQL delivers within milliseconds. */
 const NOTIFICATION_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long a statement may take, and a transaction may do nothing, before PostgreSQL ends it. Milliseconds. */
+/** How long a statement may take, and a transaction may be idle, before PostgreSQL ends it, in milliseconds. */
 export const STATEMENT_TIMEOUT_MS = 15_000;
 export const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
 
@@ -53,7 +53,7 @@ export interface FoundDatabase {
  * made up, since that process changes.
  *
  * @param directUrl `DATABASE_DIRECT_URL`; null when it is not configured
- * @throws ConfigError when the database cannot be reached, or the direct address is missing or is none
+ * @throws ConfigError when the database cannot be reached, or the direct address is missing or not direct
  */
 export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {
   const main = await connectToAddress(url, 'DATABASE_URL');
@@ -175,7 +175,7 @@ async function limitStatementsOfRole(client: Client): Promise<string[]> {
 }
 
 /**
- * Opens one connection, to find out what an address leads to.
+ * Opens one connection to inspect an address.
  *
  * @param variable the variable that the address comes from
  * @throws ConfigError one line when the database cannot be reached

@@ -5,16 +5,16 @@ import { Clock } from '../common/clock.js';
 import { errorMessage } from '../common/errors/error-message.js';
 
 const COMPARE_MS = 30_000;
-/** A comparison is as exact as its query was quick, so that the quickest of these counts. */
+/** Queries per comparison. The fastest counts, because it is the most precise. */
 const QUERIES = 3;
 /** Smaller differences come from the network. */
 const TOLERANCE_MS = 100;
-/** A machine's clock that moves by more against time that has passed was set, or the machine has slept. */
+/** If a machine's clock deviates by more from the time that has passed, it was set, or the machine slept. */
 const JUMP_MS = 1_000;
 
-/** What passes time on this machine. */
+/** The clocks of this machine. */
 export interface MachineTime {
-  /** Epoch milliseconds; somebody may set it. */
+  /** Epoch milliseconds; may be set forward or back. */
   wall(): number;
   /** Milliseconds since some moment; never set, and it may stand still while the machine sleeps. */
   monotonic(): number;
@@ -37,7 +37,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
   );
   /** Database's time minus monotonic time, milliseconds; null until they were compared. */
   private ahead: number | null = null;
-  /** The same of the machine's clock when it was last looked at. */
+  /** Machine's clock minus monotonic time when it was last checked. */
   private wallAhead: number;
 
   constructor(
@@ -48,7 +48,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     this.wallAhead = time.wall() - time.monotonic();
   }
 
-  /** @throws QueryFailedError when the database cannot be asked */
+  /** @throws QueryFailedError when the query fails */
   static async start(dataSource: Pick<DataSource, 'query'>, time?: MachineTime): Promise<DatabaseClock> {
     const clock = new DatabaseClock(dataSource, time);
     await clock.compare();
@@ -66,7 +66,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     return Math.round(monotonic + (this.ahead ?? wallAhead));
   }
 
-  /** Asks the database for its time, and follows it. */
+  /** Reads the time of the database and adopts it. */
   async compare(): Promise<void> {
     const { ahead, uncertaintyMs } = await this.measure();
     if (this.ahead === null) {

@@ -14,19 +14,19 @@ import { dataSourceOptions } from './data-source-options.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
-/** How often a replica asks whether another one has finished. */
+/** How often a replica checks whether another one has finished. */
 const LOCK_POLL_MS = 100;
 /** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_PAUSE_MS = 2_000;
-/** How long migrations are begun again. */
+/** How long migrations are retried. */
 const PATIENCE_MS = 120_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface MigrationOptions {
   /** How long a statement waits for a table before its migration is rolled back. */
   lockTimeoutMs?: number;
-  /** How long a migration is begun again that could not lock its table. */
+  /** How long a migration that could not lock its table is retried. */
   patienceMs?: number;
   /** Called with the number of attempts so far, each time somebody held a table for too long. */
   onLocked?: (attempt: number) => void;
@@ -120,7 +120,7 @@ export async function missingMigrations(dataSource: DataSource): Promise<string[
     .filter((name) => !applied.has(name));
 }
 
-/** What fails is thrown as well, and said in the service's own log. */
+/** Failures are also thrown, and appear in the service's own log. */
 class SilentLogger extends AbstractLogger {
   protected override writeLog(): void {
     // Nothing is written.

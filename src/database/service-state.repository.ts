@@ -39,7 +39,7 @@ export class ServiceStateRepository {
     await manager.update(ServiceState, { id: 1 }, { keyCheck });
   }
 
-  /** Does nothing once there is one. */
+  /** Does nothing if the row exists. */
   async initialiseKeyCheck(keyCheck: string): Promise<void> {
     await this.rows.update({ id: 1, keyCheck: IsNull() }, { keyCheck });
   }

@@ -1,12 +1,12 @@
 import { type AfterQueryEvent, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { currentSpan, currentTracer, errorType, type SpanStart } from '../common/tracing/tracing.js';
 
-/** Where the name of the table stands at the latest: behind the columns of an entity. */
+/** The name of the table is within this many characters: it follows the columns of an entity. */
 const MAX_SEARCHED = 8_000;
 const OPERATION = /^\s*([a-z]+)/i;
 const TABLE = /\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?([a-z_][a-z0-9_]*)"?/i;
 
-/** Measures the statements of TypeORM as parts of traces; those with names of ours measure themselves. */
+/** Adds the statements of TypeORM to traces; named statements add themselves. */
 @EventSubscriber()
 export class StatementSpans implements EntitySubscriberInterface {
   afterQuery({ query, success, executionTime, error }: AfterQueryEvent): void {

@@ -13,7 +13,7 @@ export class Draining {
     return this.begun;
   }
 
-  /** Called once, when it begins. */
+  /** Called once, when draining begins. */
   onBegin(listener: () => void): void {
     this.listeners.push(listener);
   }

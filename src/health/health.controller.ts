@@ -45,7 +45,7 @@ const OK = JSON.stringify('OK');
 @Public()
 @Controller()
 export class HealthController {
-  /** Of this start of the process. */
+  /** Identifies this start of the process. */
   private readonly instanceId = randomUUID();
 
   constructor(
@@ -153,7 +153,7 @@ export class HealthController {
     }
   }
 
-  /** Whether an administrator asks. A key that cannot be checked now is none. */
+  /** Whether the caller is an administrator. A key that cannot be checked now counts as missing. */
   private async isAdministrator({ headers }: Request): Promise<boolean> {
     const key = presentedKey(headers);
     try {

@@ -14,7 +14,7 @@ const DATABASE_AWAY: PartState = {
   advice: 'It cannot be checked while the database cannot be used.',
 };
 
-/** The parts of every replica, whatever features it has. */
+/** The parts that every replica has. */
 @Injectable()
 export class ProgramParts implements OnModuleInit {
   constructor(

@@ -4,18 +4,18 @@ import { errorMessage } from '../common/errors/error-message.js';
 /** `starting`: not ready yet, without anything being wrong; `unknown`: nobody can tell while another part is away. */
 export const PART_STATUSES = ['ok', 'starting', 'failed', 'unknown'] as const;
 
-/** How a part is doing. */
+/** The state of a part. */
 export type PartState =
   | { status: 'ok' }
   | {
       status: 'starting' | 'failed' | 'unknown';
       /** What it means and what to do, for everybody: no address, no name of a machine, no secret. */
       advice: string;
-      /** What was caught; only administrators read its message. */
+      /** The error; only administrators see its message. */
       cause?: unknown;
     };
 
-/** Something that the service needs. */
+/** Something that the service depends on. */
 export interface ReadinessPart {
   name: string;
   /** Without it requests fail, and another replica may do better: this one is not ready. */
@@ -25,19 +25,19 @@ export interface ReadinessPart {
   adviceWhenLate?: string;
 }
 
-/** A part as it was found. */
+/** The result of checking a part. */
 export interface PartReport {
   name: string;
   required: boolean;
   status: (typeof PART_STATUSES)[number];
   advice: string | null;
-  /** For administrators. */
+  /** The error message, for administrators. */
   cause: string | null;
 }
 
 const CHECK_MS = 5_000;
 const LATE = `It did not answer within ${CHECK_MS / 1000} s: look for what keeps it busy.`;
-/** Probes are open to everybody: the engine is not asked for each of them. */
+/** How long a result is reused: probes are open to everybody, so they must not cause a check each. */
 const KEEP_MS = 2_000;
 
 /** Knows the parts that the service consists of; features add theirs before the application starts. */
@@ -53,13 +53,13 @@ export class Readiness {
     this.parts.push(part);
   }
 
-  /** Looks at all parts, required ones first. */
+  /** Checks all parts, required ones first. */
   async report(): Promise<PartReport[]> {
     const ordered = [...this.required(), ...this.parts.filter(({ required }) => !required)];
     return Promise.all(ordered.map((part) => this.look(part)));
   }
 
-  /** Looks only at what decides whether this replica is ready. */
+  /** Checks only the parts that decide whether this replica is ready. */
   async reportRequired(): Promise<PartReport[]> {
     return Promise.all(this.required().map((part) => this.look(part)));
   }

@@ -2,7 +2,7 @@ import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
 
-/** Ends the process, with a line for each thing that an operator can mend and with the stack for everything else. */
+/** Ends the process. Prints one line for each problem that an operator can fix, and the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
   process.stderr.write(`slipway cannot start: ${startFailureText(error)}\n`);
   process.exit(1);
@@ -16,7 +16,7 @@ export function startFailureText(error: unknown): string {
   }
   const { code, syscall } = error as { code?: string; syscall?: string };
   if (syscall !== 'listen') {
-    // A folder that may not be made, for one; the message names it.
+    // For example a folder that cannot be created; the message names it.
     return code === 'EACCES' ? errorMessage(error) : errorStack(error);
   }
   const advice = ADVICE.get(code ?? '');

@@ -16,7 +16,7 @@ import { runMigrations } from '../database/run-migrations.js';
 import { Draining } from '../health/draining.js';
 import { welcomeText } from './welcome-text.js';
 
-/** Requests that have not ended so long after the listener was closed are cut off, so that the rest can end in order. */
+/** Requests that have not ended this long after the listener closed are cut off, so that the rest of the stop can proceed. */
 const REQUEST_GRACE_MS = 20_000;
 
 export interface RunningService {
@@ -31,7 +31,7 @@ export interface RunningService {
 /**
  * Opens the database, migrates it and starts to listen.
  *
- * @param opening the database, where it is being opened already
+ * @param opening the database, if it is already being opened
  * @throws ConfigError, EmbeddedPostgresError or a listen error, each with one line for the operator
  */
 export async function startService(

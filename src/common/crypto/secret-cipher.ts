@@ -10,7 +10,7 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** Initialization vectors that are drawn at once: each call of the generator costs as much as the cipher. */
+/** Initialization vectors that one call of the random generator yields: a call costs as much as an encryption. */
 const DRAWN_IVS = 128;
 const DERIVED_BYTES = 32;
 
@@ -48,7 +48,7 @@ export class SecretCipher {
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;
-  /** Random bytes that no record has yet. */
+  /** Random bytes that have not been used yet. */
   private drawn = Buffer.alloc(0);
 
   /** @param keys the first encrypts, all decrypt */

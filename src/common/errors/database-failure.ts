@@ -1,6 +1,6 @@
 import type { ErrorCode } from './domain-error.js';
 
-/** Why PostgreSQL does not serve: nobody reaches it, it has no more of something, or its disk is full. */
+/** Why PostgreSQL cannot serve a request: it is unreachable, out of a resource, or its disk is full. */
 export type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
 
 /** What users and operators are told about each failure. */
@@ -29,7 +29,7 @@ export const DATABASE_PROBLEMS: Readonly<
 };
 
 const DISK_FULL = '53100';
-/** SQLSTATEs of a server without memory, connections or locks to give (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/** SQLSTATEs of a server that is out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const OVERLOADED = /^53...$/;
 /**
  * SQLSTATEs of a server that cannot serve anybody at the moment: lost connections, a cancelled statement, a shutdown or

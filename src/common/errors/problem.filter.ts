@@ -26,7 +26,7 @@ interface RouteLayer {
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger(ProblemFilter.name);
 
-  /** @param onProblem is told of each problem document */
+  /** @param onProblem called with each problem document */
   constructor(private readonly onProblem: (code: ErrorCode) => void = () => undefined) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
@@ -36,9 +36,9 @@ export class ProblemFilter implements ExceptionFilter {
   }
 
   /**
-   * Responds to a request that went wrong, also where Express has no part in it.
+   * Responds to a failed request, also where Express is not involved.
    *
-   * @param allowed the methods that routes have at its path
+   * @param allowed the methods that the path has routes for
    */
   respond(
     exception: unknown,

@@ -8,7 +8,7 @@ const KEEP_ALIVE_MS = 30_000;
 
 /** The connections of a guarded client. In a file of its own, so that undici is loaded with the first request. */
 export class GuardedAgents {
-  /** By which addresses each dials. */
+  /** The addresses to which each of them may connect. */
   readonly direct: Readonly<Record<AddressReach, Dispatcher>>;
   /** Reaches everything through the proxy; null without one. */
   readonly proxied: Dispatcher | null;

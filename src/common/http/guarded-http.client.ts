@@ -213,7 +213,7 @@ async function runWithDeadline<T>(
 }
 
 /**
- * Fills in what every request has. Drops the caller's `host`, since the address alone decides who is called, and its
+ * Adds the headers and options of every request. Drops the caller's `host`, since the address alone decides who is called, and its
  * `accept-encoding`, since the client decodes.
  */
 function createExchange(

@@ -6,9 +6,9 @@ import { jsonNumber, jsonText, parseJson } from '../json-access.js';
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 30_000;
-/** The API server is busy, restarts, or its answer belongs to a proxy in between. */
+/** The API server is busy or restarting, or a proxy in between answered. */
 const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
-/** From its last failure on; it reads its roles within a few seconds after its start. */
+/** Counted from its last failure; it reads its roles within a few seconds of its start. */
 const SETTLING_MS = 30_000;
 
 /** The API server refused a request, or gave no (understandable) response, then with status null. */
@@ -16,7 +16,7 @@ export class ApiServerError extends Error {
   constructor(
     message: string,
     readonly status: number | null,
-    /** In one word: `NotFound`, `AlreadyExists`. */
+    /** The machine-readable reason: `NotFound`, `AlreadyExists`. */
     readonly reason: string | null,
     /** When to try again, if the API server says so. */
     readonly retryAfterMs: number | null = null,
@@ -28,7 +28,7 @@ export class ApiServerError extends Error {
 
   /** Whether the same request may well succeed later. */
   get isTemporary(): boolean {
-    // Somebody else has changed the object in that moment; what exists already has another reason.
+    // A conflict: somebody else changed the object. That an object already exists has another reason.
     const isConflict = this.status === 409 && this.reason === 'Conflict';
     return this.status === null || TEMPORARY_STATUSES.has(this.status) || isConflict;
   }
@@ -65,7 +65,7 @@ export class ApiServerOutages {
   }
 }
 
-/** The error that a response with a status of failure stands for. */
+/** The error for a response with a failure status. */
 export function refusal({ statusCode = 0, headers }: IncomingMessage, body: string): ApiServerError {
   const parsed = parseJson(body);
   const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);

@@ -8,12 +8,12 @@ import { errorMessage } from '../errors/error-message.js';
 import { parseJson } from '../json-access.js';
 import { ApiServerError, ApiServerOutages, pauseBefore, refusal } from './api-server-error.js';
 
-/** Until the headers of a response, and from then on until its end. */
+/** Applies until the headers of a response have arrived, and again until its end. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 8;
-/** How long a call that names no time is repeated while the API server does not answer, or answers that it is busy. */
+/** How long a call is retried by default while the API server does not answer or is busy. */
 const DEFAULT_PATIENCE_MS = 10_000;
 /** A page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
@@ -25,10 +25,10 @@ interface ApiCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   query?: Record<string, string | number | boolean>;
   body?: unknown;
-  /** What the body is: `json` unless said. */
+  /** The type of the body; default `json`. */
   as?: keyof typeof CONTENT_TYPES;
   signal?: AbortSignal;
-  /** How long it is repeated after temporary failures. Every request of ours may be sent twice. */
+  /** How long it is retried after temporary failures. All our requests can safely be sent twice. */
   patienceMs?: number;
 }
 
@@ -69,7 +69,7 @@ export class ApiServer {
   }
 
   /**
-   * Sends a request, again and again while it fails for a reason that may pass, and reads the JSON response.
+   * Sends a request, retries it after temporary failures, and reads the JSON response.
    *
    * @throws ApiServerError; the signal's reason
    */
@@ -91,7 +91,7 @@ export class ApiServer {
     }
   }
 
-  /** As `call`, but null when there is no such object. */
+  /** Like `call`, but null when there is no such object. */
   async find(path: string, call: ApiCall = {}): Promise<unknown> {
     try {
       return await this.call(path, call);
@@ -154,7 +154,7 @@ export class ApiServer {
     const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
     const socket = new Socket(url, protocols, {
       ...options,
-      // An upgraded connection is of no use to later requests, but a proxy may be on the way to it.
+      // An upgraded connection cannot be reused, so an agent is needed only to connect through a proxy.
       agent: proxy ?? false,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       perMessageDeflate: false,
@@ -260,7 +260,7 @@ export class ApiServer {
   }
 
   async #readConfig(): Promise<KubeConfig> {
-    // Takes a while to load, and only some services need it.
+    // Loaded late: it takes a while, and only some installations need it.
     const { KubeConfig: Config } = await import('@kubernetes/client-node');
     const config = new Config();
     try {
@@ -297,7 +297,7 @@ export class ApiServer {
   }
 }
 
-/** Keeps connections, and never the process, alive. */
+/** Keeps connections alive, but does not keep the process alive. */
 function keepAliveAgent(
   { protocol }: URL,
   { ca, cert, key, rejectUnauthorized, servername }: RequestOptions,

@@ -6,9 +6,9 @@ import type { ApiServer } from './api-server.js';
 
 /** Objects of one page, so that a list of thousands is never in memory as text. */
 const PAGE = 200;
-/** A list beside the watch finds what a watch that stays open has missed. */
+/** Repeated lists find what an open watch has missed. */
 const RELIST_MS = 60_000;
-/** The API server ends a watch after this; the next one begins where it ended. */
+/** The API server ends a watch after this time; the next one continues from there. */
 const WATCH_SECONDS = 300;
 /** A line of a watch: an object, bounded by the cluster's own limit for one. */
 const MAX_LINE = 8 * 1024 * 1024;
@@ -18,7 +18,7 @@ interface ObjectWatchOptions<T> {
   /** Of the kind in its namespace: `/api/v1/namespaces/x/pods`. */
   path: string;
   labelSelector: string;
-  /** Keeps what is needed of an object; null: it is not kept. */
+  /** Picks what is kept of an object; null: the object is not kept. */
   read: (object: unknown) => T | null;
   onChange: (name: string) => void;
 }
@@ -33,7 +33,7 @@ export class ObjectWatch<T> {
   #running: Promise<void> | null = null;
   #listed = Promise.withResolvers<void>();
   #failure: ApiServerError | null = null;
-  /** Where the watch goes on; null: with a list. */
+  /** Where the watch resumes; null: begin with a list. */
   #version: string | null = null;
 
   constructor(
@@ -44,7 +44,7 @@ export class ObjectWatch<T> {
     this.#listed.promise.catch(() => undefined);
   }
 
-  /** Why the objects may be older than those of the cluster; null: they are what it said last. */
+  /** Why the objects may be out of date; null: they are current. */
   get failure(): ApiServerError | null {
     return this.#failure;
   }
@@ -59,9 +59,9 @@ export class ObjectWatch<T> {
   }
 
   /**
-   * The objects by name, as the cluster said last.
+   * The objects by name, as the cluster last reported them.
    *
-   * @throws ApiServerError when it cannot be asked
+   * @throws ApiServerError when the API server cannot be reached
    */
   async objects(): Promise<ReadonlyMap<string, T>> {
     if (this.#failure === null) {
@@ -73,7 +73,7 @@ export class ObjectWatch<T> {
     return this.#objects;
   }
 
-  /** What is known now, however old it is. */
+  /** The objects as they are known now, however old that is. */
   known(name: string): T | null {
     return this.#objects.get(name) ?? null;
   }
@@ -94,7 +94,7 @@ export class ObjectWatch<T> {
         const failure =
           error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
         if (failure.status === GONE) {
-          // Its place in the history is no more: only a list helps, and that at once.
+          // The watch cannot resume: its place in the history has expired. List again at once.
           this.#version = null;
           attempt = 0;
         } else {
@@ -107,7 +107,7 @@ export class ObjectWatch<T> {
 
   #fail(failure: ApiServerError): void {
     this.#failure = failure;
-    // Whoever waits for the first list learns why there is none.
+    // Callers that wait for the first list get the reason for its absence.
     this.#listed.reject(failure);
     this.#listed = Promise.withResolvers<void>();
     this.#listed.promise.catch(() => undefined);
@@ -144,7 +144,7 @@ export class ObjectWatch<T> {
     found.forEach((object, name) => this.#set(name, object));
   }
 
-  /** Until the API server ends it, or it is time for a list. */
+  /** Watches until the API server ends the watch, or the next list is due. */
   async #watch(stopped: AbortSignal): Promise<void> {
     const { path, labelSelector } = this.options;
     const query = {

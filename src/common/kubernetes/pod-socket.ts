@@ -45,9 +45,9 @@ export async function connectToPod(api: ApiServer, { namespace, pod, port }: Pod
 class PodSocket extends Socket {
   #frames: WebSocket;
   readonly #open: () => Promise<WebSocket>;
-  /** Channels whose first frame has yet to come. */
+  /** Channels whose first frame has not arrived yet. */
   #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
-  /** What was sent before anything came back; null: something has, or it was too much to keep. */
+  /** What was sent before the first response; null once there was one, or when it was too much to keep. */
   #sent: Buffer[] | null = [];
   #attempts = 1;
 
@@ -113,7 +113,7 @@ class PodSocket extends Socket {
     this.#send(Buffer.concat(parts), done);
   }
 
-  /** There are no half-closed connections on this way. */
+  /** Port forwarding has no half-closed connections. */
   override _final(done: (error?: Error | null) => void): void {
     this.#frames.close();
     done();
@@ -157,7 +157,7 @@ class PodSocket extends Socket {
         this.destroy(new Error(text));
         return;
       }
-      // Its own end says nothing about this connection.
+      // The end of the old tunnel means nothing for this connection.
       this.#frames.removeAllListeners('close');
       this.#repeat(this.#sent).catch((error: Error) => this.destroy(error));
     } else if (channel === DATA_CHANNEL) {
@@ -169,7 +169,7 @@ class PodSocket extends Socket {
     }
   }
 
-  /** Begins the socket's timeout again, as the handle of another socket would. */
+  /** Restarts the idle timeout, which the handle of an ordinary socket does by itself. */
   #noteActivity(): void {
     if (this.timeout !== undefined && this.timeout > 0) {
       this.setTimeout(this.timeout);

@@ -81,7 +81,7 @@ export interface DocumentedInvalidInput {
   problem: InputProblem;
 }
 
-/** A status alone, or with the texts of this operation. */
+/** A status, or a status with the texts of this operation. */
 type DocumentedError = number | DocumentedProblem | DocumentedInvalidInput;
 
 /** Documents the error responses of an operation that needs a key: 401, 429, 500, 503 and the given ones. */

@@ -1,6 +1,6 @@
 import { ApiExtension } from '@nestjs/swagger';
 
-/** Where the rules wait in the generated document: the generator passes on only extensions. */
+/** The extension that carries the rules through the generator, which passes on nothing else. */
 const EXTENSION = 'x-schema-rules';
 
 /** Rules of JSON Schema for objects as a whole, which the generator has no decorators for. */
@@ -10,7 +10,7 @@ export interface ObjectRules {
   anyOf?: { required: string[] }[];
 }
 
-/** Says of a DTO class what its members alone cannot say. It is checked elsewhere. */
+/** Adds rules about the object as a whole to the schema of a DTO class. They are checked elsewhere. */
 export function SchemaRules(rules: ObjectRules): ClassDecorator {
   return ApiExtension(EXTENSION, rules);
 }

@@ -5,7 +5,7 @@ export interface Page<T> {
   nextPageId: string | null;
 }
 
-/** Cuts `limit + 1` rows to a page. The id of the next page is made from the last row of this one. */
+/** Cuts `limit + 1` rows to a page. The id of the next page comes from the last row of this one. */
 export function toPage<T>(rows: T[], limit: number, cursor: (row: T) => string): Page<T> {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
@@ -13,7 +13,7 @@ export function toPage<T>(rows: T[], limit: number, cursor: (row: T) => string):
   return { items, nextPageId: hasMore ? Buffer.from(cursor(last), 'utf8').toString('base64url') : null };
 }
 
-/** The cursor in a page id; null, which means the first page, when it is missing or garbage. */
+/** The cursor in a page id; null, which means the first page, when it is missing or invalid. */
 export function decodePageId(pageId: string | undefined): string | null {
   if (pageId === undefined || !/^[A-Za-z0-9_-]{1,1024}$/.test(pageId)) {
     return null;

@@ -18,7 +18,7 @@ export interface ProcessTree {
 export interface TreeView {
   members: ProcessFacts[];
   /**
-   * Some process is just becoming another program (execve(2)), when the kernel shows neither its arguments nor its
+   * Some process is in the middle of an execve(2), when the kernel shows neither its arguments nor its
    * environment. It may be a member.
    */
   isUnsure: boolean;

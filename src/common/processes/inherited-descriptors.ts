@@ -39,7 +39,7 @@ function isPassedOn(number: number): boolean {
     const flags = /^flags:\s+([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${number}`, 'utf8'))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
   } catch {
-    // The one that listed the others.
+    // The descriptor of the listing itself.
     return false;
   }
 }

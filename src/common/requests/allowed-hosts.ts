@@ -10,7 +10,7 @@ interface HostRules {
   listenHost: string;
   /** Host names that the operator gave: `name`, or `*.name` for every name below it. With any, they count everywhere. */
   configured: readonly string[];
-  /** Further names by which clients reach it; asked for each name that nothing else allows. */
+  /** Further names by which clients reach it; called for each name that no other rule allows. */
   isOwn?: (name: string) => boolean;
 }
 
@@ -65,7 +65,7 @@ function isLocal(name: string): boolean {
   return /^(?:[a-z0-9_.-]+\.)?localhost$/.test(name);
 }
 
-/** Whether nobody but this machine reaches what listens there. */
+/** Whether only this machine can reach what listens there. */
 export function isLoopbackListener(host: string): boolean {
   return (
     isLocal(host.toLowerCase()) ||

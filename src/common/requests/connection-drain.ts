@@ -15,9 +15,9 @@ const FIRST_BYTE_MS = 1_000;
  */
 export class ConnectionDrain {
   readonly #server: Server;
-  /** Of requests under way, until the last byte has been handed over. */
+  /** Responses under way, until their last byte has been handed over. */
   readonly #responses = new Set<ServerResponse>();
-  /** Without a request so far. */
+  /** Connections without a request so far. */
   readonly #unused = new Set<Socket>();
   readonly #closeIdle: () => void;
   #hasBegun = false;

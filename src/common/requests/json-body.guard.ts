@@ -9,7 +9,7 @@ import { type BodyBounds, mayHaveBody, readJsonBody, skimJsonBody } from './json
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 
-/** What a route's body may be, and what becomes of it. */
+/** What a route's body may be, and how it is handled. */
 export interface JsonBodyOptions extends BodyBounds {
   /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
   anyText: boolean;
@@ -17,7 +17,7 @@ export interface JsonBodyOptions extends BodyBounds {
   skim: boolean;
 }
 
-/** What bodies of ordinary requests need, many times over. */
+/** Far more than ordinary requests need. */
 const USUAL: JsonBodyOptions = {
   bytes: 1_048_576,
   values: 20_000,
@@ -28,14 +28,14 @@ const USUAL: JsonBodyOptions = {
 
 /** Bodies of one caller that are received and parsed at the same time; further ones wait in their connections. */
 const BODIES_AT_ONCE = 8;
-/** Requests of one caller that wait for that. */
+/** Requests of one caller that may wait for their turn. */
 const MAX_WAITING = 1_000;
 
-/** Their bodies mean nothing (RFC 9110, 9.3.1). */
+/** Methods whose bodies have no meaning (RFC 9110, 9.3.1). */
 const READING_METHODS = new Set(['GET', 'HEAD']);
 const JSON_BODY = 'slipway:json-body';
 
-/** What differs for a route from the usual bounds of bodies. */
+/** Bounds of bodies that a route sets for itself. */
 export function JsonBodyBounds(options: Partial<JsonBodyOptions>): ReturnType<typeof SetMetadata> {
   return SetMetadata(JSON_BODY, options);
 }
@@ -49,7 +49,7 @@ export class JsonBodyGuard implements CanActivate {
   readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
   readonly #usual: JsonBodyOptions;
 
-  /** @param usual what differs from the usual bounds of all routes */
+  /** @param usual bounds for all routes that differ from the defaults */
   constructor(usual: Partial<JsonBodyOptions> = {}) {
     this.#usual = { ...USUAL, ...usual };
   }

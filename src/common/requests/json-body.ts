@@ -19,7 +19,7 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** RFC 8878 (3.1.1.1.2) asks no more of a receiver; a sender may claim windows of gigabytes. */
 const ZSTD_WINDOW_LOG = 23;
 
-/** What a body may be at most. */
+/** The bounds of a body. */
 export interface BodyBounds {
   /** Bytes, both as they are sent and unpacked. */
   bytes: number;
@@ -29,7 +29,7 @@ export interface BodyBounds {
   deadlineMs: number;
 }
 
-/** What a body holds, without its values. */
+/** The kind of value that a body holds. */
 export type BodyKind = 'list' | 'object' | 'other';
 
 /** A body that was read. */
@@ -78,7 +78,7 @@ export async function readJsonBody(request: IncomingMessage, bounds: BodyBounds)
  * Receives a JSON body under the same bounds without keeping it, for bodies that are only a signal.
  *
  * @returns what it holds; null for an empty one
- * @throws MalformedBodyError what of it is wrong, as far as its brackets show
+ * @throws MalformedBodyError as far as brackets show that it is malformed
  */
 export async function skimJsonBody(request: IncomingMessage, bounds: BodyBounds): Promise<BodyKind | null> {
   const outline = await followBody(request, bounds, () => undefined);
@@ -98,7 +98,7 @@ export function cutUnreadBody(request: IncomingMessage, response: ServerResponse
     if (request.complete || socket.destroyed) {
       return;
     }
-    // What still arrives is dropped; unread, it would keep the connection from its end.
+    // What still arrives is dropped; unread data would keep the connection open.
     request.resume();
     const timer = setTimeout(() => request.destroy(), deadlineMs);
     // Node.js closes the request of a client that leaves only as long as it has no response.
@@ -209,7 +209,7 @@ async function receive(
     source.off('data', onData).off('end', resolve);
     request.off('close', onClose).off('data', onPackedData).unpipe();
     unpacked?.destroy();
-    // `onLeave` stays as the listener of errors: nobody waits for the rest, which is dropped.
+    // `onLeave` stays as the error listener while the rest of the body is dropped.
     request.resume();
   }
 }

@@ -1,12 +1,12 @@
-/** How much JSON is accepted, whatever its size in bytes. */
+/** Bounds of a JSON text besides its size in bytes. */
 export interface JsonBounds {
-  /** Objects and lists inside each other. */
+  /** Nested objects and lists. */
   depth: number;
   /** Values and keys together. Each costs some fifty bytes of memory once it is parsed, and two bytes in the text. */
   values: number;
 }
 
-/** Why a text was refused before its end. */
+/** Why a text was refused. */
 export type JsonBoundsProblem = 'depth' | 'values' | 'syntax';
 
 /** A JSON text that exceeds its bounds, or whose brackets do not match. Contains nothing of the text. */
@@ -73,9 +73,9 @@ export class JsonOutline {
   }
 
   /**
-   * The next bytes of the text, in UTF-8.
+   * Takes the next bytes of the text, in UTF-8.
    *
-   * @throws JsonBoundsError when they are too much
+   * @throws JsonBoundsError when the text exceeds a bound
    */
   push(bytes: Uint8Array): void {
     // Locals and an index: fields and iterators cost several times as much in a loop over each byte.

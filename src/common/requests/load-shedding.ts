@@ -24,12 +24,12 @@ export class LoadShedding {
     this.#limit = limit;
   }
 
-  /** Requests that are being worked on. */
+  /** Requests under way. */
   get underWay(): number {
     return this.#underWay;
   }
 
-  /** Refuses a request before Express takes it; null: it is not to be refused. */
+  /** The error that refuses a request before Express handles it; null: the request is accepted. */
   handlerOf(request: IncomingMessage): (() => Promise<never>) | null {
     return this.#isReached && !isExempt(request) ? () => Promise.reject(overloaded()) : null;
   }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Goes on, or ends with an error. */
+/** Calls the next step, or ends with an error. */
 export type Next = (error?: unknown) => void;
 
-/** A step between socket and handler that needs nothing of Express, which takes it as well. */
+/** A step between socket and handler that does not depend on Express, but that Express accepts as middleware. */
 export type Middleware = (request: IncomingMessage, response: ServerResponse, next: Next) => void;
 
 /** Takes a request through the steps, in order; `done` follows the last one, or the first that ends with an error. */

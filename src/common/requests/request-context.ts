@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { Next } from './middleware.js';
 
-/** A UUID with its dashes: no id in one of our addresses is longer. */
+/** The length of a UUID with dashes: no id in our addresses is longer. */
 const MAX_ID_LENGTH = 36;
 const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
@@ -70,7 +70,7 @@ export function currentRequest(): RequestContext | undefined {
 }
 
 /**
- * Notes whose key came with the current request.
+ * Records whose key came with the current request.
  *
  * @param caller the user's id, or that of the sandbox whose key it is
  * @param keyId the id of the API key, unless it is a sandbox's

@@ -23,7 +23,7 @@ import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
 const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 
-/** An object whose members are nobody's business here. */
+/** An object whose members are not validated here. */
 export function FreeObject(options: FieldOptions): PropertyDecorator {
   return composeDecorators(
     documentedField(options, mapSchema({})),

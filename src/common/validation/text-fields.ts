@@ -124,7 +124,7 @@ export function Identifier(options: FieldOptions): PropertyDecorator {
   );
 }
 
-/** A moment as ISO 8601 text with a time zone; arrives as a `Date`. */
+/** A date and time as ISO 8601 text with a time zone; arrives as a `Date`. */
 export function Instant(options: FieldOptions): PropertyDecorator {
   return composeDecorators(
     documentedField(options, { type: String, format: 'date-time' }, (value) =>
@@ -135,7 +135,7 @@ export function Instant(options: FieldOptions): PropertyDecorator {
   );
 }
 
-/** The problem of a value that is no moment. */
+/** The problem of a value that is not a date and time. */
 function noInstant(value: unknown): FieldProblem[] {
   const type = typeof value === 'string' ? 'datetime_parsing' : 'datetime_type';
   return [{ type, msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }];

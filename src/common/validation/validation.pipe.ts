@@ -19,7 +19,7 @@ type Condition = (object: object, value: unknown) => boolean;
 interface Check {
   constraint: ValidatorConstraintInterface;
   constraints: unknown[];
-  /** Of each element of a collection. */
+  /** Whether the rule applies to each element of a collection. */
   each: boolean;
 }
 
@@ -31,7 +31,7 @@ interface MemberRules {
   isNested: boolean;
 }
 
-/** Null: it has rules that are not known here. */
+/** Null: it has rules that this check does not know. */
 const rulesByClass = new WeakMap<object, MemberRules[] | null>();
 
 /**

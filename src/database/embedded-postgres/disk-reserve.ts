@@ -7,7 +7,7 @@ import { errorCode } from '../../common/errors/error-message.js';
 const RESERVE_BYTES = 64 * 2 ** 20;
 /** With less than a segment of the log left, the server's next write may be its last one. */
 const FULL_BYTES = 16 * 2 ** 20;
-/** Whatever fills the disk is to be stopped first, or it takes the reserve as well. */
+/** Waits until writers have failed: otherwise whatever fills the disk would take the reserve too. */
 const PATIENCE_MS = 5_000;
 /** A reserve is made when the disk has this many times its size. */
 const ROOM = 4;
@@ -21,11 +21,11 @@ export interface DiskReserveOptions {
   patienceMs?: number;
 }
 
-/** What a look at the disk changed. */
+/** What a check of the disk changed. */
 export type ReserveChange = 'made' | 'released' | null;
 
 /**
- * A file on the disk of the embedded database that nobody reads. When the disk is full it is removed, so that the server can
+ * A file without meaning on the disk of the embedded database. When the disk is full it is removed, so that the server can
  * write again; when there is room it is made anew.
  */
 export class DiskReserve {
@@ -50,7 +50,7 @@ export class DiskReserve {
     return bavail * bsize;
   }
 
-  /** Looks at the disk, and gives the reserve back or makes it where that is due. */
+  /** Checks the disk, and releases or creates the reserve if necessary. */
   async look(): Promise<ReserveChange> {
     const free = await this.freeBytes();
     const held = await this.isHeld();

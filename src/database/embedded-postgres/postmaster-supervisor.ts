@@ -84,7 +84,7 @@ export class PostmasterSupervisor {
         this.report('error', 'failed to restart embedded database', {
           attempt,
           retry_ms: retryMs,
-          // A disk that cannot be asked must not end the attempts.
+          // A failed check of the disk must not end the attempts.
           free_bytes: await this.reserve.freeBytes().catch(() => null),
           error: errorMessage(error),
         });

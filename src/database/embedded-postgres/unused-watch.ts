@@ -5,7 +5,7 @@ import { programFailure } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';
 
-/** A server without a connection is stopped after so many looks in a row. */
+/** A server is stopped after this many checks in a row without a connection. */
 const LOOKS = 6;
 
 /**

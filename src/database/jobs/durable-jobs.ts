@@ -23,7 +23,7 @@ import {
 } from './job-queue.worker.js';
 
 const CHANNEL = 'jobs';
-/** How often a process without workers looks whether there is any job at all. */
+/** How often a process without workers checks for jobs. */
 const SEARCH_MS = 2_000;
 
 /** The jobs of all queues of a kind. */
@@ -97,7 +97,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   }
 
   async onApplicationShutdown(): Promise<void> {
-    // What is just being opened has to be closed too.
+    // A store that is still being opened has to be closed too.
     const boss = await this.opening?.catch(() => null);
     await boss?.stop({ graceful: false });
   }
@@ -106,12 +106,12 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   async prepare(queue: JobQueue): Promise<void> {
     const boss = await this.open();
     if (!this.handlers.has(queue.name)) {
-      // It belongs to another host, which may be down.
+      // The queue belongs to another host, which may be down.
       await createQueue(boss, queue);
     }
   }
 
-  /** Looks now for jobs whose workers died, instead of within seconds. */
+  /** Checks for jobs of dead workers now instead of within seconds. */
   async supervise(): Promise<void> {
     const boss = await this.open();
     await boss.supervise();
@@ -122,7 +122,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     return this.lastFailure;
   }
 
-  /** What waits, is worked on and has failed in the queues of all hosts, by the kinds that this process knows. */
+  /** Counts of waiting, active and failed jobs in the queues of all hosts, by the kinds that this process knows. */
   async backlog(): Promise<JobBacklog[]> {
     const kinds = [...new Set([...this.handlers.values()].map(({ queue }) => queue.kind))];
     const found = await countJobs(this.dataSource);
@@ -220,7 +220,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   }
 }
 
-/** The longest kind that a queue's name is, or begins with. */
+/** The longest kind that equals a queue's name or its beginning. */
 function kindOf(name: string, kinds: readonly string[]): string | null {
   const fitting = kinds.filter((kind) => name === kind || name.startsWith(`${kind}-`));
   return fitting.toSorted((one, other) => other.length - one.length)[0] ?? null;
@@ -247,7 +247,7 @@ export async function openJobStore(
   if (options.type !== 'postgres' || options.url === undefined) {
     throw new Error('durable jobs need PostgreSQL and its URL');
   }
-  // It takes longer to load than most of the service.
+  // Loaded late: it takes longer than most of the service.
   const { PgBoss: Store } = await import('pg-boss');
   const store = new Store({
     connectionString: withTimeout(options.url),
@@ -277,7 +277,7 @@ export async function hasJobs(dataSource: DataSource): Promise<boolean> {
   return row?.found === true;
 }
 
-/** What is in a queue. */
+/** Job counts of a queue. */
 export interface QueueCounts {
   name: string;
   waiting: number;

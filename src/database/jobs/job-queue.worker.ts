@@ -10,7 +10,7 @@ import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tra
 export interface JobQueue {
   /** Letters, digits, `-`, `_`, `.`. */
   name: string;
-  /** What it is called in figures, together with the like queues of other hosts: the name or its beginning. */
+  /** Its name in metrics, shared with the same queues of other hosts: the name or its beginning. */
   kind: string;
   /** Where a job goes whose attempts all failed; a queue without one keeps it as failed. */
   deadLetter: string | null;
@@ -20,7 +20,7 @@ export interface JobQueue {
   retryDelaySeconds: number;
   /** How many jobs of this queue one process works on at the same time. */
   concurrency: number;
-  /** How often a process looks for jobs that nobody announced: retries that fall due, lost notifications. */
+  /** How often a process polls for jobs without a notification: retries that fall due, lost notifications. */
   pollMs: number;
 }
 
@@ -50,7 +50,7 @@ const HEARTBEAT_REFRESH_SECONDS = 3;
 const NO_POLLING_SECONDS = 24 * 3600;
 /** How long `stop` waits for handlers. A job that has not ended by then is another worker's. */
 const STOP_GRACE_MS = 10_000;
-/** From then on they count as attempts: a statement that never succeeds may look like an outage. */
+/** Attempts that an outage may end before they count: a statement that never succeeds may look like an outage. */
 const MAX_OUTAGES = 20;
 
 /** Puts a new job with the data in the place of a job, so that its attempt does not count. */
@@ -87,7 +87,7 @@ export class JobQueueWorker {
     this.wake();
   }
 
-  /** Looks for jobs now, unless as many are being worked on as may be. */
+  /** Fetches jobs now, unless the maximum is being worked on. */
   wake(): void {
     const [idle] = this.#idle;
     if (this.#stopping.signal.aborted) {
@@ -125,7 +125,7 @@ export class JobQueueWorker {
           return job === undefined ? [] : [await this.#attempt(job)];
         } finally {
           this.#idle.add(id);
-          // There may be more: it fetches again once this job is settled.
+          // There may be more jobs: the worker fetches again once this one is settled.
           this.#boss.notifyWorker(id);
         }
       },
@@ -183,7 +183,7 @@ export class JobQueueWorker {
   }
 }
 
-/** Of a job's data: how many of its attempts the database has ended. */
+/** Member of a job's data: how many of its attempts ended because the database was away. */
 const OUTAGES_MEMBER = 'outages';
 
 function outagesOf({ data }: JobWithMetadata): number {
@@ -197,7 +197,7 @@ function isOutage(error: unknown): boolean {
   );
 }
 
-/** Of a job's data: the span that sent it. Whichever process works on it continues the trace. */
+/** Member of a job's data: the span that sent it. Whichever process works on the job continues the trace. */
 const TRACEPARENT_MEMBER = 'traceparent';
 
 /** Data of a job with what its worker needs to continue the sender's trace, if there is one. */

@@ -7,7 +7,7 @@ import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseAddresses } from '../database-addresses.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
-/** A connection that hangs is noticed after at most this and the time that a statement may take. */
+/** A hung connection is noticed after at most this interval plus the statement timeout. */
 const PROBE_MS = 15_000;
 const QUERY_TIMEOUT_MS = 5_000;
 const MIN_RECONNECT_MS = 50;
@@ -19,7 +19,7 @@ interface Listener {
 }
 
 /**
- * What replicas tell each other, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
+ * Notifications between replicas, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
  * first listener, so the pool keeps its size; it keeps its session, also where requests go through a pooler. Notifications are hints: what is sent while the connection is down is
  * lost, so after each new connection every listener is told to look for itself (`onResync`).
  */
@@ -62,7 +62,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     };
   }
 
-  /** Whether everything that is sent arrives; nothing has to while nobody listens. */
+  /** Whether notifications arrive; true while nobody listens. */
   get isConnected(): boolean {
     return this.client !== null || this.running === null;
   }
@@ -114,7 +114,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     client.on('error', ended.reject);
     client.on('end', ended.resolve);
     client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
-    // It is awaited only further down; a failure before that is not an unhandled one.
+    // It is awaited only below; until then a rejection must not count as unhandled.
     ended.promise.catch(() => undefined);
     const probe = setInterval(() => void this.execute(client, 'SELECT 1').catch(ended.reject), PROBE_MS);
     probe.unref();
