@@ -7,7 +7,7 @@ import { AppConfig } from '../config/app-config.js';
 import { AuditRepository } from './audit.repository.js';
 
 const EVERY_MS = 3_600_000;
-/** Of one transaction: it ends within a fraction of a second. */
+/** Entries removed in one transaction, which ends within a fraction of a second. */
 const BATCH = 5_000;
 
 /** Removes audit entries that are older than `AUDIT_RETENTION_DAYS`, in batches, on one replica at a time. */

@@ -12,7 +12,7 @@ import { EntityRows } from '../database/named-statement.js';
 import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
 import { AuditEntry, storable } from './audit.repository.js';
 
-/** Which entries; what is absent does not matter. */
+/** Filters of entries; an absent member does not filter. */
 export interface AuditFilter {
   actorUserId?: string;
   ownerUserId?: string;
@@ -26,7 +26,7 @@ export interface AuditFilter {
   until?: Date;
 }
 
-/** Filters as columns and values have them. */
+/** Names of the filters. */
 type AuditCondition = 'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'since' | 'until';
 
 /**
@@ -87,7 +87,7 @@ function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
     ['actor', actorUserId],
     ['owner', ownerUserId],
     ['actions', actions.length < AUDIT_ACTION_NAMES.length ? actions : undefined],
-    // As it was cut when it was stored.
+    // Cut in the same way as when it was stored.
     ['resource', resourceId === undefined ? undefined : storable(resourceId)],
     ['request', requestId],
     ['since', since],

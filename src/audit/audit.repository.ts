@@ -3,7 +3,7 @@ import { currentRequest } from '../common/requests/request-context.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ActorKind, AuditAction, AuditOutcome } from './audit-action.js';
 
-/** Names beside an entry: never a value that somebody stored. */
+/** Names in the details of an entry: never a stored value. */
 export type AuditDetails = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /**
@@ -48,7 +48,7 @@ export class AuditEntry {
   @Column('text', { name: 'resource_id', nullable: true })
   resourceId: string | null;
 
-  /** Whose it is; the user may have been removed since. */
+  /** Its owner, who may have been removed since. */
   @Column('uuid', { name: 'owner_user_id', nullable: true })
   ownerUserId: string | null;
 
@@ -63,16 +63,16 @@ export class AuditEntry {
   details: AuditDetails;
 }
 
-/** What a feature says of a change; who acted is known from the request. */
+/** What a feature records about a change; the actor is known from the request. */
 export interface NewAuditEntry {
   action: AuditAction;
   /** Id or name, as it stands in the addresses of the API. */
   resourceId: string | null;
-  /** Whose it is; null: nobody's, or known to the statement that appends the entry. */
+  /** Its owner; null: none, or the statement that appends the entry finds it. */
   ownerId: string | null;
   /** `done` by default. */
   outcome?: AuditOutcome;
-  /** The service acts for reasons of its own, even where a request is the occasion. */
+  /** The service acts by itself, even if a request is the occasion. */
   by?: 'service';
   /** Names, never values; cut to {@link MAX_ITEMS} and {@link MAX_TEXT}. */
   details?: AuditDetails;
@@ -128,7 +128,7 @@ const MAX_TEXT = 512;
  * it tells of: neither is there without the other.
  */
 export class AuditRepository {
-  /** @param outsideRequests who acts in this process when no request does */
+  /** @param outsideRequests the actor in this process outside of requests */
   constructor(private readonly outsideRequests: 'service' | 'operator') {}
 
   /**

@@ -85,7 +85,7 @@ const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
 
-/** Of one user. Each key has a rate limit of its own, so that more of them would be no limit at all. */
+/** Active keys of one user. Each key has a rate limit of its own, so an unlimited number would defeat the limit. */
 export const MAX_KEYS = 50;
 /** Revoked and expired ones are kept for the record. */
 const MAX_ENDED = 100;
@@ -147,7 +147,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   }
 
   /**
-   * Stores a key, and forgets what the user has beyond the newest keys that have ended. Requests of one user take turns.
+   * Stores a key, and removes all but the newest ended keys of the user. Requests of one user take turns.
    *
    * @returns null when the user has as many keys as may be
    */
@@ -194,7 +194,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /** Notes the last use of a key, unless one since `unlessSince` is noted already. */
+  /** Stores the last use of a key, unless a use since `unlessSince` is stored already. */
   async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
     await this.query(TOUCH, [id, now, unlessSince]);
   }

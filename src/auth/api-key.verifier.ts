@@ -84,7 +84,7 @@ export class ApiKeyVerifier {
   }
 }
 
-/** A time before the verification shows that a clock was set back: how long ago it was is not known any more. */
+/** A time before the verification shows that a clock was set back, so the age of the verification is unknown. */
 function isFresh({ verifiedAt, expiresAt }: VerifiedKey, now: number): boolean {
   return now >= verifiedAt && now - verifiedAt < CACHE_MS && now < expiresAt;
 }

@@ -17,7 +17,7 @@ import { UsersService } from './users.service.js';
 
 const MINUTE_MS = 60_000;
 
-/** Who may ask: API keys, users, and the guards that stand before every route. */
+/** API keys, users, and the guards of every route. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([User, ApiKey]),

@@ -3,7 +3,7 @@ import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
 const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-/** The one thing that web applications ask leave for and that users can do here. */
+/** The only permission that web applications ask for and that users have here. */
 const PERMISSIONS = ['edit_org_settings'];
 
 /** Path of `/api/organizations/{organization_id}/…`. */

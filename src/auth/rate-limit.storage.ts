@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 /** More keys than one replica serves within a window; the one that was idle longest is forgotten first. */
 const MAX_KEYS = 100_000;
 
-/** What @nestjs/throttler is told of a key. Times are seconds. */
+/** The record of a key for @nestjs/throttler. Times are seconds. */
 type RateLimitRecord = Awaited<ReturnType<ThrottlerStorage['increment']>>;
 
 interface Window {
@@ -20,7 +20,7 @@ interface Window {
  * hour.
  */
 export class RateLimitStorage implements ThrottlerStorage {
-  /** With `max` it would set aside room for all of them at once: 3 MB, also where no limit is set. */
+  /** With `max` the cache would allocate room for all keys at once: 3 MB, even if no limit is set. */
   private readonly windows = new LRUCache<string, Window>({ maxSize: MAX_KEYS, sizeCalculation: () => 1 });
 
   /** @param monotonic milliseconds since some moment */

@@ -53,7 +53,7 @@ export class UserRepository extends Repository<User> {
     super(User, dataSource.manager);
   }
 
-  /** Upper and lower case do not matter. */
+  /** Case-insensitive. */
   async findByEmail(email: string): Promise<User | null> {
     return this.findOneBy({ email: email.toLowerCase() });
   }

@@ -13,14 +13,14 @@ import {
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Said of every metric of ours: queries over several replicas go wrong otherwise. */
+/** Added to the help of every metric of ours: queries over several replicas go wrong otherwise. */
 const SCOPES = {
   counted: 'Each replica counts for itself: sum over replicas.',
   database: 'Read from the database, the same by every replica: take the maximum over replicas.',
   replica: 'Of this replica.',
 };
 
-/** Gauges that are read at a time: a scrape must not take all connections of the pool. */
+/** Gauges that are read concurrently: a scrape must not take all connections of the pool. */
 const MAX_READS = 3;
 /** Prometheus waits for ten seconds in all, and the other metrics are worth having, above all while the database is down. */
 const READ_TIMEOUT_MS = 3_000;
@@ -31,7 +31,7 @@ export class MetricsRegistry {
   readonly #registry = new Registry();
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
   readonly #limit = pLimit(MAX_READS);
-  /** Until then no gauge of the database is read: one has just failed. */
+  /** Until this time no gauge is read from the database, because one has just failed. */
   #databaseAwayUntil = -Infinity;
 
   constructor() {
@@ -106,7 +106,7 @@ export class MetricsRegistry {
     });
   }
 
-  /** Null when the values cannot be had. */
+  /** Null when the values cannot be read. */
   async #read(
     metric: string,
     fromDatabase: boolean,

@@ -4,7 +4,7 @@ import { Metrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
 import { ProgramMetrics } from './program.metrics.js';
 
-/** What operators see of the service as figures; features add their own. */
+/** The metrics of the service; features add their own. */
 @Module({
   imports: [JobsModule],
   providers: [Metrics, MetricsServer, ProgramMetrics],

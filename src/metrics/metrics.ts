@@ -8,7 +8,7 @@ import type { MetricsRegistry } from './metrics-registry.js';
  */
 export type LabelValues = Readonly<Record<string, readonly string[]>>;
 
-/** Of an instrument that has no labels. */
+/** Labels of an instrument without labels. */
 export type NoLabels = Readonly<Record<string, never>>;
 
 type Labels<V extends LabelValues> = Readonly<{ [Label in keyof V]: V[Label][number] }>;
@@ -53,7 +53,7 @@ export interface GaugeSource extends Omit<SampleSource, 'labels' | 'read'> {
   read: () => Promise<ReadonlyMap<string, number>>;
 }
 
-/** What a feature counts or measures as it happens. */
+/** An instrument with which a feature counts or measures events. */
 export interface Instrument<V extends LabelValues> {
   /** Counts one, or measures `value`. Does nothing while metrics are off. */
   record(labels: Labels<V>, value?: number): void;
@@ -78,12 +78,12 @@ export class Metrics {
     this.define((registry) => registry.addGauge(source));
   }
 
-  /** How often something happened. */
+  /** Adds a counter. */
   addCounter<const V extends LabelValues>(definition: CounterDefinition & { labels: V }): Instrument<V> {
     return this.instrument((registry) => registry.addCounter(definition));
   }
 
-  /** How long something took, or how large it was. */
+  /** Adds a histogram of durations or sizes. */
   addHistogram<const V extends LabelValues>(definition: HistogramDefinition & { labels: V }): Instrument<V> {
     return this.instrument((registry) => registry.addHistogram(definition));
   }

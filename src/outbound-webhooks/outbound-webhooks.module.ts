@@ -13,7 +13,7 @@ import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 import { WebhookMetrics } from './webhook.metrics.js';
 import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './webhook.sender.js';
 
-/** Addresses of users that are told what happens to their conversations. */
+/** Webhook endpoints of users, which receive the events of their conversations. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),

@@ -5,14 +5,14 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** One event on its way to one endpoint: the queue of what is to be sent, and the log of what was. */
+/** The delivery of one event to one endpoint. The rows are both the queue of deliveries and their log. */
 @Entity('webhook_deliveries')
 @Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
 @Index('webhook_deliveries_status_idx', ['endpointId', 'status', 'createdAt', 'id'])
 @Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
 @Index('webhook_deliveries_created_at_idx', ['createdAt'])
 export class WebhookDelivery {
-  /** The same in all attempts: receivers know by it what they have seen. */
+  /** The same in all attempts, so that receivers recognize an event that they have seen. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_deliveries_pkey' })
   id: string;
 
@@ -32,7 +32,7 @@ export class WebhookDelivery {
   @Column('text')
   status: DeliveryStatus;
 
-  /** Begun ones. */
+  /** Attempts begun so far. */
   @Column('integer', { default: 0 })
   attempts: number;
 

@@ -8,7 +8,7 @@ import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, type WebhookEvent } from './webhook-event.js';
 
-/** Tells workers that there is something to deliver. */
+/** Notifies workers of deliveries. */
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
 
 /** One statement: whoever changes something waits for it, and most users have no endpoint. */
@@ -58,7 +58,7 @@ const SETTLE = `
   SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
   WHERE id = $1 AND attempts = $2 AND status = 'pending'`;
 
-/** As it was before the claim, and due. */
+/** Undoes a claim: the delivery is as it was before, and due. */
 const RELEASE = `
   WITH released AS (
     UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = $3
@@ -107,7 +107,7 @@ const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
     SELECT id FROM webhook_deliveries WHERE created_at < $1 ORDER BY created_at LIMIT $2)`;
 
-/** A delivery in the hands of a worker, with what it needs of the endpoint. */
+/** A delivery that a worker has claimed, with the data of its endpoint. */
 export interface ClaimedDelivery {
   id: string;
   eventType: string;
@@ -115,14 +115,14 @@ export interface ClaimedDelivery {
   /** This one included. */
   attempts: number;
   createdAt: Date;
-  /** Its secret encrypted. */
+  /** The encrypted secret of the endpoint. */
   endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secret'>;
 }
 
 /** How an attempt ended. */
 export interface AttemptResult {
   status: DeliveryStatus;
-  /** Null: there is none. */
+  /** Null: no further attempt. */
   nextAttemptAt: Date | null;
   /** Null: no response. */
   responseStatus: number | null;
@@ -131,7 +131,7 @@ export interface AttemptResult {
   durationMs: number;
 }
 
-/** What waits to be sent to endpoints that are enabled. */
+/** Counts of the deliveries that wait for enabled endpoints. */
 export interface DeliveryBacklog {
   due: number;
   /** Their next attempt is not due yet. */
@@ -190,9 +190,9 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   }
 
   /**
-   * Adds a delivery that its caller attempts at once.
+   * Adds a delivery that the caller attempts at once.
    *
-   * @param until from then on it is anybody's
+   * @param until from then on any worker may claim it
    */
   async addClaimed(
     endpoint: WebhookEndpoint,
@@ -209,7 +209,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
    * Takes due deliveries, at most one of each endpoint.
    *
    * @param busy ids of endpoints to leave out
-   * @param until from then on they are anybody's again
+   * @param until from then on any worker may claim them again
    */
   async claim(busy: readonly string[], limit: number, until: Date): Promise<ClaimedDelivery[]> {
     const [rows] = await this.query<[ClaimedRow[], number]>(CLAIM, [this.now(), until, busy, limit]);
@@ -223,13 +223,13 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     }));
   }
 
-  /** Notes how an attempt ended, unless somebody else has made the next one meanwhile. */
+  /** Stores the result of an attempt, unless another worker has made the next one in the meantime. */
   async settle({ id, attempts }: ClaimedDelivery, result: AttemptResult): Promise<void> {
     const { status, nextAttemptAt, responseStatus, error, durationMs } = result;
     await this.query(SETTLE, [id, attempts, status, nextAttemptAt, responseStatus, error, durationMs]);
   }
 
-  /** Gives a claim back whose attempt was broken off, so that another process makes it at once. */
+  /** Releases the claim of an interrupted attempt, so that another process makes it at once. */
   async release({ id, attempts }: ClaimedDelivery): Promise<void> {
     await this.query(RELEASE, [id, attempts, this.now()]);
   }
@@ -281,7 +281,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return this.findOneBy({ endpointId, id });
   }
 
-  /** Begins a delivery anew, whatever became of it. */
+  /** Restarts a delivery, whatever its result was. */
   async redeliver(endpointId: string, id: string): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);
@@ -290,9 +290,9 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   }
 
   /**
-   * Forgets what was created before, the oldest first, also what never arrived.
+   * Removes deliveries that were created before a time, the oldest first, including those that never arrived.
    *
-   * @returns how many were forgotten: at most `limit`
+   * @returns how many were removed: at most `limit`
    */
   async prune(before: Date, limit: number): Promise<number> {
     const [, removed] = await this.query<[unknown, number]>(PRUNE, [before, limit]);

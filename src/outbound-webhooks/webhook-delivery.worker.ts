@@ -19,15 +19,15 @@ import { ATTEMPT_TIMEOUT_MS, WebhookSender } from './webhook.sender.js';
 const POLL_MS = 2_000;
 const PRUNE_MS = 3_600_000;
 const KEEP_MS = 7 * 24 * 3_600_000;
-/** Of one statement: it ends within a fraction of a second. */
+/** Deliveries that one statement removes; it ends within a fraction of a second. */
 const PRUNE_BATCH = 5_000;
-/** Of one process, each to another endpoint. */
+/** Concurrent attempts of one process, each to another endpoint. */
 const MAX_CONCURRENT = 32;
-/** Longer than an attempt can take: afterwards its process has died. */
+/** How long a claim lasts. Longer than an attempt can take: a claim that expires belongs to a dead process. */
 const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
 
 /**
- * Delivers what was published: at least once, again and again with growing pauses until the receiver takes it. The
+ * Delivers published events at least once: retries with growing pauses until the receiver accepts them. The
  * deliveries of one endpoint are sent one after the other, so that a slow one holds up nobody else's.
  */
 @Injectable()
@@ -127,7 +127,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     }
   }
 
-  /** An attempt that ends with the process is another one's; when even that fails, it is when the claim ends. */
+  /** Hands an interrupted attempt to another process; if that fails, the claim expires. */
   private async handleFailure(delivery: ClaimedDelivery, error: unknown): Promise<void> {
     try {
       if (this.stopping.signal.aborted) {

@@ -10,7 +10,7 @@ import {
 } from 'typeorm';
 import { User } from '../auth/user.repository.js';
 
-/** An address of a user's that is told what happens. */
+/** A webhook endpoint of a user. */
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])
 export class WebhookEndpoint {

@@ -7,7 +7,7 @@ import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { WebhookEndpoint } from './webhook-endpoint.entity.js';
 
-/** Of one user. */
+/** Endpoints of one user. */
 export const MAX_ENDPOINTS = 10;
 
 /** What an encrypted signing secret is bound to: copied to another endpoint it does not decrypt. */
@@ -25,7 +25,7 @@ export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** What users say of an endpoint; the secret in clear. */
+/** What users configure of an endpoint; the secret in clear. */
 export interface EndpointValues {
   url: string;
   description: string | null;
@@ -54,7 +54,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     return this.findOneBy({ userId, id });
   }
 
-  /** @returns null when the user has as many as may be */
+  /** @returns null when the user has the maximum of endpoints */
   async add(userId: string, { secret, ...values }: EndpointValues): Promise<WebhookEndpoint | null> {
     const id = randomUUID();
     return this.manager.transaction(async (manager) => {
@@ -73,7 +73,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
   }
 
   /**
-   * Changes what is given. An endpoint that is enabled again has no reason any more why it was not.
+   * Changes the given members. Enabling an endpoint clears the reason why it was disabled.
    *
    * @returns null when the user has no such endpoint
    */

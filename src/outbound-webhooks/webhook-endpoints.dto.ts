@@ -38,7 +38,7 @@ function EventTypes(): PropertyDecorator {
   };
 }
 
-/** What users may say of an endpoint. */
+/** What users can configure of an endpoint. */
 class EndpointFieldsDto {
   @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
   description?: string | null;

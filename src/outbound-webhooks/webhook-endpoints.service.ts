@@ -26,14 +26,14 @@ export interface EndpointWithSecret {
   secret: string;
 }
 
-/** Which deliveries of an endpoint, and from where on. */
+/** Which deliveries of an endpoint, and which page. */
 export interface DeliverySearch {
   status?: DeliveryStatus;
   pageId?: string;
   limit: number;
 }
 
-/** Endpoints that users want to be told at, and what was sent there. */
+/** The webhook endpoints of users, and their deliveries. */
 @Injectable()
 export class WebhookEndpointsService {
   /** Null: any public server. */
@@ -88,7 +88,7 @@ export class WebhookEndpointsService {
   }
 
   /**
-   * Replaces the signing secret. What is sent from now on, repeated attempts included, is signed with the new one.
+   * Replaces the signing secret. Everything sent from now on, retries included, is signed with the new one.
    *
    * @throws DomainError not_found
    */
@@ -105,7 +105,7 @@ export class WebhookEndpointsService {
   }
 
   /**
-   * Sends a test event and waits for the answer of the endpoint's server.
+   * Sends a test event and waits for the response of the endpoint's server.
    *
    * @throws DomainError not_found
    */

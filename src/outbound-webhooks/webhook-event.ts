@@ -1,4 +1,4 @@
-/** What happened, by the names that endpoints subscribe to. */
+/** Types of events, to which endpoints subscribe. */
 export const WEBHOOK_EVENT_TYPES = [
   'conversation.ready',
   'conversation.start_failed',
@@ -13,19 +13,19 @@ export const WEBHOOK_EVENT_TYPES = [
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-/** Subscribes to all types, also those that come later. */
+/** Subscribes to all types, including future ones. */
 export const EVERY_EVENT = '*';
 /** What `POST …/test` sends, whatever the endpoint subscribes to. */
 export const TEST_EVENT = 'test';
 
-/** Something that happened to what a user owns. */
+/** An event that concerns a user. */
 export interface WebhookEvent {
   type: WebhookEventType;
   /** Ids and facts that a receiver needs to ask for more; never a secret, and nothing that agents wrote. */
   data: Record<string, unknown>;
 }
 
-/** The event of a conversation's new execution status; null for states that nobody waits for. */
+/** The event for a conversation's new execution status; null for statuses without an event. */
 export function statusEvent(
   status: string,
   conversation: { conversationId: string; sandboxId: string },

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
-/** What the specification allows. */
+/** Bounds of the specification, in bytes. */
 const MIN_BYTES = 24;
 const MAX_BYTES = 64;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -22,7 +22,7 @@ export function webhookSecretBytes(secret: string): Buffer | null {
   return bytes.length >= MIN_BYTES && bytes.length <= MAX_BYTES ? bytes : null;
 }
 
-/** One delivery as it is signed. */
+/** The signed parts of a delivery. */
 export interface SignedDelivery {
   id: string;
   /** Of this attempt. */
@@ -34,7 +34,7 @@ export interface SignedDelivery {
  * The headers that prove a delivery, as Standard Webhooks has them (https://www.standardwebhooks.com): HMAC-SHA256 over
  * id, timestamp in seconds, and body. Receivers refuse old timestamps, and know repeated ids.
  *
- * @throws Error when the secret is none
+ * @throws Error when the secret is malformed
  */
 export function signatureHeaders(secret: string, { id, at, body }: SignedDelivery): Record<string, string> {
   const key = webhookSecretBytes(secret);

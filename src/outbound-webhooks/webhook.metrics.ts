@@ -12,7 +12,7 @@ const OUTCOME_OF: Record<DeliveryStatus, Outcome> = {
   failed: 'failed',
 };
 
-/** Shows what waits to be sent to the webhook endpoints of users, and how attempts end. */
+/** Metrics of waiting webhook deliveries and of the results of attempts. */
 @Injectable()
 export class WebhookMetrics implements OnModuleInit {
   private readonly attempts: Instrument<{ outcome: typeof OUTCOMES }>;

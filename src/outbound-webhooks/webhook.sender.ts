@@ -8,13 +8,13 @@ import { deliveryBody } from './webhook-event.js';
 import { signatureHeaders } from './webhook-signature.js';
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Nobody reads what receivers answer, beyond the status. */
+/** Only the status of a response matters. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const GONE = 410;
 
 /** Seconds from each attempt to the next one: about two days in all. */
 const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000];
-/** Of the time to wait; receivers that were down do not get everything at the same moment. */
+/** Share of the pause that is random, so that receivers that were down do not get everything at the same moment. */
 const JITTER = 0.1;
 
 const FAILURES: Readonly<Record<UpstreamReason, string>> = {
@@ -26,7 +26,7 @@ const FAILURES: Readonly<Record<UpstreamReason, string>> = {
   malformed: 'The response is malformed.',
 };
 
-/** HTTP to the endpoints of users: to public addresses, and to those that the operator allows. */
+/** HTTP client for the endpoints of users: reaches public addresses, and those that the operator allows. */
 export class WebhookHttpClient extends GuardedHttpClient {}
 
 /** Hosts that endpoints may name, besides public ones where no list is configured. */
@@ -123,7 +123,7 @@ export class WebhookSender implements OnApplicationShutdown {
   }
 }
 
-/** When a delivery is attempted again after so many attempts; null: not any more. */
+/** When a delivery is attempted again after this many attempts; null: never. */
 export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
   const seconds = RETRY_SECONDS[attempts - 1];
   return seconds === undefined

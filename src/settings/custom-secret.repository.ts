@@ -93,7 +93,7 @@ const DESCRIBE_PAGE = new NamedStatement<SecretDescription>(
    ORDER BY name LIMIT $4`,
 );
 
-/** Of one user. Tools get all of them as variables, and a system takes no more than these. */
+/** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
 const MAX_SECRETS = 1_000;
 const MAX_MIB = 4;
 

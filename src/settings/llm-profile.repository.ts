@@ -41,7 +41,7 @@ export class LlmProfile {
   @Column('text')
   config: string;
 
-  /** The settings were set to it last. Whether they still are, only a comparison tells. */
+  /** The profile that was last applied to the settings. They may have changed since. */
   @Column('boolean', { default: false })
   active: boolean;
 

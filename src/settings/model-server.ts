@@ -5,7 +5,7 @@ export interface NamedModel {
   baseUrl: string | null;
 }
 
-/** Of model names without a provider. */
+/** The provider of model names without one. */
 const DEFAULT_PROVIDER = 'openai';
 
 /**

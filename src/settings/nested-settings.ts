@@ -12,9 +12,9 @@ import {
 } from './setting-fields.js';
 import { SETTINGS, type SettingsRow } from './settings-table.js';
 
-/** What the nested settings have beyond the columns of the flat ones. Holds keys: never for a log, masked in responses. */
+/** Members of the nested settings that have no column. Contains keys: never log them, and mask them in responses. */
 export interface SettingsDetails {
-  /** Beyond `agent`, `condenser.enabled` and the model with its key and address. */
+  /** All members but `agent`, `condenser.enabled` and the model with its key and address. */
   agent: JsonObject;
   conversation: JsonObject;
   /** Preferences of user interfaces. */
@@ -53,7 +53,7 @@ const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
 /** Members of `agent_settings` that have fields of their own. */
 const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
 
-/** The most that the details may take as JSON. */
+/** Maximal size of the details as JSON. */
 const MAX_DETAILS_BYTES = 64 * 1024;
 
 /**
@@ -151,7 +151,7 @@ function flatValue(column: string, value: unknown): Record<string, unknown> {
     return value === null || value === MASK ? {} : { [column]: value };
   }
   if (column === 'security_analyzer') {
-    // Blank, because null means what the default is.
+    // Blank, because null would select the default.
     return { [column]: value === 'none' ? '' : value };
   }
   if (value !== null) {
@@ -168,9 +168,9 @@ export function changesDetails({ details }: NestedChange): boolean {
 }
 
 /**
- * Merges what a request changes into the stored details; masks keep what they stand for.
+ * Merges the changes of a request into the stored details; masks keep the stored values.
  *
- * @throws InvalidInputError for masks with nothing behind them, and when the details become too large
+ * @throws InvalidInputError for masks without a stored value, and when the details become too large
  */
 export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): SettingsDetails {
   const problems: InputProblem[] = [];

@@ -11,7 +11,7 @@ export interface SettingField {
   type: FieldType;
   default: unknown;
   prominence: 'critical' | 'major' | 'minor';
-  /** Fields that must be switched on before it counts. */
+  /** Fields that must be switched on for it to take effect. */
   dependsOn: readonly string[];
   /** Stored encrypted and never shown. */
   secret: boolean;
@@ -47,7 +47,7 @@ const CRITICAL = { prominence: 'critical' } as const;
 const MAJOR = { prominence: 'major' } as const;
 const SECRET = { secret: true } as const;
 
-/** Said of parameters that our own agent server has no use for. */
+/** Added to the description of parameters that our own agent server does not use. */
 const STOCK = 'Used by stock agent servers.';
 
 /** Members of `agent_settings` itself. */

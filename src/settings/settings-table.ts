@@ -11,13 +11,13 @@ interface Setting {
    * `elsewhere`: no column; tool servers, tokens and custom secrets have tables of their own.
    */
   kind: 'plain' | 'key' | 'elsewhere';
-  /** What a user has who never set it, and the default of the column; without it: null. */
+  /** The value for users who never set it, and the default of the column; absent: null. */
   default?: boolean;
-  /** Clients send null when they mean "unchanged" (their forms never get the keys to show). */
+  /** Null means "unchanged": forms of clients never get the keys and send null for them. */
   nullKeeps?: boolean;
   /** Blank text clears it, since null keeps it. */
   blankClears?: boolean;
-  /** Blank text keeps it in a form that sends back what it was shown: that was blank, whatever is stored. */
+  /** Blank text keeps it when a form sends back what it was shown: responses show a blank, whatever is stored. */
   formKeeps?: boolean;
 }
 
@@ -129,7 +129,7 @@ export function settingsChanges(dto: SettingsDto): SettingsChanges {
     const isKept =
       value === undefined ||
       (value === null && nullKeeps === true) ||
-      // Nobody's key: the nested settings show it in a key's place, and clients send back what they were shown.
+      // The mask is not a key: the nested settings show it in place of one, and clients send it back.
       (kind === 'key' && value === MASK) ||
       (isBlank && formKeeps === true && dto.provider_tokens_set === true);
     if (!isKept) {

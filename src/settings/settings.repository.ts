@@ -73,7 +73,7 @@ export class SettingsRepository extends Repository<Settings> {
     'settings_load',
     LOAD_AS_JSON,
   );
-  /** By the columns that they set. */
+  /** Statements by the columns that they set. */
   private readonly upsertStatements = new Map<string, NamedStatement<never>>();
 
   constructor(

@@ -42,7 +42,7 @@ export class SettingsService {
     const { mcp_config: mcpConfig, secrets_store: secretsStore } = dto;
     const mcpColumns = mcpConfig && this.mcpConfigs.toColumns(userId, mcpConfig);
     if (!also && secretsStore === undefined && (mcpConfig === undefined || mcpColumns)) {
-      // Most requests by far: nothing has to be read, and no provider asked, first.
+      // Most requests by far: nothing has to be read, and no provider called, first.
       if (await this.settings.store(userId, changes, mcpColumns ?? undefined)) {
         return [];
       }
@@ -83,7 +83,7 @@ export class SettingsService {
   }
 }
 
-/** Said before a user stored anything. */
+/** The error for a user who has not stored anything. */
 export function settingsNotFound(): DomainError {
   return new DomainError('not_found', 'not_found', 'Settings not found');
 }

@@ -20,7 +20,7 @@ interface ScopedRepository {
 
 export interface CollectedCandidates {
   candidates: readonly Candidate[];
-  /** Something was left out, here or at the provider. */
+  /** Whether something was left out, here or at the provider. */
   truncated: boolean;
 }
 

@@ -18,7 +18,7 @@ export interface ProviderStatus {
   age?: number;
   /** Seconds to wait before asking again. */
   retryAfter?: number;
-  /** Something was cut. */
+  /** Whether something was cut. */
   truncated?: boolean;
 }
 

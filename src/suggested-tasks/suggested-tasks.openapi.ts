@@ -89,7 +89,7 @@ const ALL_SLOW = {
   extensions: { errors: [{ provider: 'github', code: 'timeout', retry_after: null }] },
 } as const;
 
-/** What a client meets that asks for suggested tasks, by any route. */
+/** Error responses of all routes that find suggested tasks. */
 export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
   NO_PROVIDERS,
   ALL_REFUSED,

@@ -67,7 +67,7 @@ function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelect
   return { tasks, statuses };
 }
 
-/** The cache hands the same work out for a minute or two, always of the same source. */
+/** The cache returns the same work for a minute or two, always from the same source. */
 const candidatesByWork = new WeakMap<ProviderWork, CollectedCandidates>();
 
 function candidatesOf(source: WorkSource, work: ProviderWork): CollectedCandidates {

@@ -14,12 +14,12 @@ import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import type { WorkSource } from './candidate.js';
 
-/** Parts that a passing failure hid are asked for again as soon as after a refusal of everything. */
+/** Parts that a temporary failure hid are requested again as soon as after a complete failure. */
 const FRESH_PARTIAL_MS = 30_000;
-/** Gaps that stay until somebody changes the token's rights. */
+/** Gaps that remain until the token's rights change. */
 const LASTING_GAPS: readonly ProviderErrorCode[] = ['sso_required', 'insufficient_scope', 'unsupported'];
 
-/** Together about 100 MB. */
+/** Limits of the cache; together about 100 MB. */
 const MAX_ENTRIES = 5_000;
 const MAX_ITEMS = 200_000;
 
@@ -34,7 +34,7 @@ export class WorkCache extends ProviderCache<ProviderWork> {
 /** A provider's work from the cache. */
 export type CachedWork = Cached<ProviderWork>;
 
-/** How long a provider's work is served without asking again, in milliseconds. */
+/** How long a provider's work is served from the cache, in milliseconds. */
 export function workFreshFor(policy: WorkPolicy, work: ProviderWork): number {
   const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
   const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
@@ -51,7 +51,7 @@ function countItems(work: ProviderWork): number {
   );
 }
 
-/** What came of reading one provider. */
+/** The result of reading one provider. */
 export type ProviderOutcome = { provider: ProviderType } & (
   { source: WorkSource; read: CachedWork } | { error: GitProviderError }
 );

@@ -38,7 +38,7 @@ const KINDS: Record<SpanKind, SdkKind> = {
   producer: SdkKind.PRODUCER,
   consumer: SdkKind.CONSUMER,
 };
-/** Whatever ends up in a span by mistake is not a long text. */
+/** Bounds texts in spans, in case a long one gets there by mistake. */
 const LIMITS = {
   attributeValueLengthLimit: 256,
   attributeCountLimit: 32,
@@ -83,7 +83,7 @@ export class OtelTracer extends Tracer {
   readonly #providers: TracerProvider[];
   readonly #tracers: Record<SpanProgram, SdkTracer>;
 
-  /** @param resource what all spans say about this process; those of agent servers have a service name of their own */
+  /** @param resource attributes of all spans of this process; spans of agent servers have a service name of their own */
   constructor(
     config: Pick<TelemetryConfig, 'sampler' | 'samplerRatio' | 'serviceName'>,
     resource: Readonly<Record<string, string>>,
@@ -131,7 +131,7 @@ export class OtelTracer extends Tracer {
     spans.forEach(({ endedAt }, index) => started[index]?.end(endedAt));
   }
 
-  /** Sends what the processor still has. */
+  /** Sends the spans that are still queued. */
   async shutdown(): Promise<void> {
     await Promise.all(this.#providers.map((provider) => provider.shutdown()));
   }

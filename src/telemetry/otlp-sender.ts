@@ -7,22 +7,22 @@ export type TelemetrySignal = 'traces' | 'metrics';
 
 type CollectorAddress = Pick<TelemetryConfig, 'endpoint' | 'headers' | 'protocol' | 'timeoutMs'>;
 
-/** What the collector made of a request. */
+/** The result of a request to the collector. */
 export type SendOutcome =
   | {
       kind: 'taken';
-      /** Where an answer of the protocol says what of the request was not; null: nothing like that was sent. */
+      /** The message about rejected items of a partly accepted request; null: there was none. */
       answer: Uint8Array | null;
     }
-  /** The same request may be taken later. `afterMs`: not before the collector says; null: it says nothing. */
+  /** The same request may be accepted later. `afterMs`: the delay that the collector asks for; null: it names none. */
   | { kind: 'later'; reason: string; afterMs: number | null }
   /** The same request will be refused again. */
   | { kind: 'refused'; reason: string };
 
-/** An honest answer has a few bytes. */
+/** A valid response has a few bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const CONNECTIONS = 2;
-/** Of OTLP/HTTP (https://opentelemetry.io/docs/specs/otlp/#failures-1). */
+/** Retryable statuses of OTLP/HTTP (https://opentelemetry.io/docs/specs/otlp/#failures-1). */
 const RETRYABLE: readonly number[] = [429, 502, 503, 504];
 const MAX_RETRY_AFTER_SECONDS = 300;
 
@@ -38,7 +38,7 @@ export class OtlpSender {
   constructor(options: CollectorAddress, proxy: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>) {
     this.#options = options;
     this.#agent = new EnvHttpProxyAgent({
-      // Never from the environment: the configuration was judged.
+      // Never from the environment: only the validated configuration counts.
       httpProxy: '',
       httpsProxy: proxy.proxyUrl ?? '',
       noProxy: proxy.noProxy ?? '',

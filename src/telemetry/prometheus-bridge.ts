@@ -24,7 +24,7 @@ interface PrometheusValue {
 
 type Labels = Record<string, string | number>;
 
-/** When counting began, and when it was looked at. */
+/** When counting began, and when the metrics were read. */
 export interface Period {
   start: HrTime;
   end: HrTime;

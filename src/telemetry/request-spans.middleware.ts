@@ -6,7 +6,7 @@ import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-co
 import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
 import { routePattern } from '../metrics/request-metrics.middleware.js';
 
-/** Probes come every few seconds, and nobody looks for them. */
+/** Paths without spans: probes come every few seconds and are of no interest. */
 const PROBES = /^\/health([/?]|$)/;
 const USER_HASH_LENGTH = 16;
 
@@ -56,7 +56,7 @@ export function requestSpansMiddleware(
   };
 }
 
-/** Tells users apart without naming them to whoever reads traces. */
+/** Distinguishes users in traces without identifying them. */
 function userHash(userId: string): string {
   return createHash('sha256').update(userId).digest('hex').slice(0, USER_HASH_LENGTH);
 }

@@ -6,7 +6,7 @@ interface SpanQueueOptions {
   /** How long a finished span waits for others. */
   delayMs: number;
   send: (spans: ReadableSpan[]) => Promise<SendOutcome>;
-  /** How many spans of a request that was taken were not. */
+  /** Spans that the collector rejected in a request that it accepted. */
   rejectedOf: (answer: Uint8Array) => number;
   /** Called once for each outage, and once when it is over. */
   report: (outage: { reason: string } | null) => void;
@@ -36,7 +36,7 @@ export class SpanQueue implements SpanProcessor {
   #queue: ReadableSpan[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | null = null;
-  /** Milliseconds; 0 while requests are taken. */
+  /** Milliseconds until the next attempt; 0 while the collector accepts requests. */
   #backOffMs = 0;
   #isOut = false;
   #isStopped = false;
@@ -46,7 +46,7 @@ export class SpanQueue implements SpanProcessor {
   }
 
   onStart(): void {
-    // A span is of interest once it has ended.
+    // Only ended spans are exported.
   }
 
   onEnd(span: ReadableSpan): void {

@@ -31,7 +31,7 @@ interface TelemetryExportOptions {
   logger: Logger;
 }
 
-/** Everything between the service and its collector. In a file that is loaded only where there is one. */
+/** The export to the collector. A file of its own, so that it is loaded only where there is a collector. */
 export class TelemetryExport {
   readonly #sender: OtlpSender;
   readonly #queue: SpanQueue;
@@ -148,13 +148,13 @@ export class TelemetryExport {
   }
 }
 
-/** Whatever the collector answers, it has taken the request. */
+/** Whatever the response says, the collector has accepted the request. */
 function rejectedSpans(read: () => { partialSuccess?: { rejectedSpans?: unknown } }): number {
   try {
     const rejected = Number(read().partialSuccess?.rejectedSpans ?? 0);
     return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
   } catch {
-    // It was no answer of the protocol.
+    // The response did not follow the protocol.
     return 0;
   }
 }

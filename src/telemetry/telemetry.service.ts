@@ -11,7 +11,7 @@ import { Metrics } from '../metrics/metrics.js';
 import { MetricsModule } from '../metrics/metrics.module.js';
 import type { TelemetryExport } from './telemetry-export.js';
 
-/** Traces and metrics by OpenTelemetry. Without an endpoint nothing of it is loaded, and nothing is measured. */
+/** Traces and metrics by OpenTelemetry. Without an endpoint no part of it is loaded, and nothing is measured. */
 @Injectable()
 export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('Telemetry');

@@ -134,7 +134,7 @@ export function toConversationInfoDto(conversation: AppConversationDto): Convers
   };
 }
 
-/** Whether a conversation is one that was asked for. */
+/** Whether a conversation matches the query. */
 export function isWanted(
   { selected_repository: repository, trigger }: ConversationInfoDto,
   query: SearchConversationInfosQueryDto,

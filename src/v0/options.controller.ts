@@ -9,7 +9,7 @@ import { OWN_AGENT, OWN_SECURITY_ANALYZER } from '../v1/app-conversations/agent-
 import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
 import { ServerConfigDto, toServerConfigDto } from './options.dto.js';
 
-/** What the older web application asks first: without an answer it stores its defaults over the user's settings. */
+/** The first requests of the older web application: without a response it overwrites the user's settings with its defaults. */
 @ApiTags('Config')
 @Public()
 @Controller('api/options')

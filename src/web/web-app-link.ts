@@ -1,6 +1,6 @@
 import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
 
-/** Before the key in a link's fragment, which browsers send to nobody. */
+/** Precedes the key in the fragment of a link; browsers never send fragments. */
 const FRAGMENT = 'key=';
 /** The service in the application's own list of backends. */
 const BACKEND = { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key' };
