@@ -99,7 +99,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     }
     this.#causes.set(id, { run: record.run, cause });
     await this.terminate(id);
-    await writeFile(causeFile(files.paths), JSON.stringify({ run: record.run, cause }), {
+    await writeFile(files.paths.cause, JSON.stringify({ run: record.run, cause }), {
       mode: 0o600,
     }).catch(() => undefined);
   }
@@ -110,7 +110,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     if (known?.run === current) {
       return known.cause;
     }
-    const written = parseJson(await readIfExists(causeFile(paths)));
+    const written = parseJson(await readIfExists(paths.cause));
     return jsonText(written, 'run') === current ? jsonText(written, 'cause') : null;
   }
 
@@ -151,8 +151,4 @@ async function deletedBytes(pids: readonly number[]): Promise<number> {
     }
   }
   return [...found.values()].reduce((sum, bytes) => sum + bytes, 0);
-}
-
-function causeFile({ root }: Pick<SandboxPaths, 'root'>): string {
-  return `${root}/cause.json`;
 }

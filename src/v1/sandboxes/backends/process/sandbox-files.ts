@@ -1,4 +1,5 @@
 import {
+  appendFile,
   chmod,
   chown,
   copyFile,
@@ -48,6 +49,8 @@ export interface SandboxPaths {
   exit: string;
   /** The exit that bubblewrap reported. */
   status: string;
+  /** Why the guard of the disk ended a start. */
+  cause: string;
   log: string;
   /** Where a program that waits for its session key gets it. */
   keyPipe: string;
@@ -148,8 +151,10 @@ export class SandboxFiles {
 
   /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
-    const { exit, status, keyPipe } = this.paths;
+    const { exit, status, keyPipe, cause } = this.paths;
     await Promise.all([exit, status, keyPipe].map(async (file) => await rm(file, { force: true })));
+    // Written when the disk may have no room for another file.
+    await appendFile(cause, '', { mode: 0o600 });
   }
 
   /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
@@ -179,6 +184,7 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
     program: path.join(root, 'program.json'),
     exit: path.join(root, 'exit.json'),
     status: path.join(root, 'status.json'),
+    cause: path.join(root, 'cause.json'),
     log: path.join(root, 'output.log'),
     keyPipe: path.join(root, 'key.pipe'),
     network: path.join(root, 'network.json'),
