@@ -105,7 +105,8 @@ function inOneByte(code) {
  * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
  * @param {object} options of the bundler
  * @param {object} outputOptions options of the bundler's output
- * @returns {Promise<string[]>} folders of the packages that are in it
+ * @returns {Promise<{ folders: string[], entries: Record<string, string> }>} folders of the packages that are in it, and the
+ *   file of each program
  */
 async function bundle(folder, input, options = {}, outputOptions = {}) {
   const made = await rolldown({
@@ -142,7 +143,12 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
   const folders = output.flatMap(({ moduleIds = [] }) =>
     moduleIds.flatMap((id) => PACKAGE.exec(id)?.[1] ?? []),
   );
-  return [...new Set(folders)].toSorted((a, b) => a.localeCompare(b, 'en'));
+  return {
+    folders: [...new Set(folders)].toSorted((a, b) => a.localeCompare(b, 'en')),
+    entries: Object.fromEntries(
+      output.flatMap(({ isEntry, name, fileName }) => (isEntry ? [[name, fileName]] : [])),
+    ),
+  };
 }
 
 /** Licenses require their text in every copy, and an image of sandboxes has no `node_modules` with it. */
@@ -173,17 +179,28 @@ function sourceMap(map, file) {
   return JSON.stringify(traced);
 }
 
-const packages = await bundle(
-  'bundle/agent-server',
+// CommonJS, because V8's code caches can be had for it, and because its `import`s of built-in modules cost nothing
+// (docs/adr/0046, 0054).
+const AGENT_SERVER = 'bundle/agent-server';
+const { folders, entries } = await bundle(
+  AGENT_SERVER,
+  { program: 'agent-server/main.js', 'relay.main': 'agent-server/relay.main.js' },
+  { plugins: [withoutEncodings] },
   {
-    main: 'agent-server/main.js',
-    'relay.main': 'agent-server/relay.main.js',
+    format: 'cjs',
+    // Its name says what is in it: a warm sandbox of an earlier build is told by the name in main.js.
+    entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
-  { plugins: [http, withoutEncodings] },
 );
-writeFileSync(path.join(dist, 'bundle/agent-server/LICENSES.txt'), notices(packages));
-// In an image, no package.json above this folder says that these are ES modules.
-writeFileSync(path.join(dist, 'bundle/agent-server/package.json'), '{ "type": "module" }\n');
+await bundle(AGENT_SERVER, { loader: 'agent-server/bundle-loader.js' }, {}, { format: 'cjs' });
+const agentServer = path.join(dist, AGENT_SERVER);
+writeFileSync(
+  path.join(agentServer, 'main.js'),
+  `require('./loader.js').loadBundle(require('node:path').join(__dirname, '${entries.program}'));\n`,
+);
+writeFileSync(path.join(agentServer, 'LICENSES.txt'), notices(folders));
+// Whatever package.json is above this folder.
+writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n');
 await bundle(
   'service',
   { main: 'main.js', keys: 'cli/keys.js' },

@@ -37,11 +37,13 @@ export function build() {
   if (status !== 0) {
     return false;
   }
-  const bundler = spawnSync(process.execPath, [at('scripts/bundle.mjs')], {
-    stdio: ['ignore', process.stderr.fd, 'inherit'],
-  });
-  if (bundler.status !== 0) {
-    return false;
+  for (const script of ['scripts/bundle.mjs', 'scripts/code-cache.mjs']) {
+    const made = spawnSync(process.execPath, [at(script)], {
+      stdio: ['ignore', process.stderr.fd, 'inherit'],
+    });
+    if (made.status !== 0) {
+      return false;
+    }
   }
   mkdirSync(at('dist'), { recursive: true });
   writeFileSync(stamp, '');

@@ -1,6 +1,6 @@
 import { runAgentServer } from './program.js';
 
-await runAgentServer(async (context, server) => {
+void runAgentServer(async (context, server) => {
   if (context.kind === 'acp') {
     const { createAcpEngine } = await import('./engine/acp/acp.engine.js');
     return createAcpEngine(server);
@@ -8,6 +8,7 @@ await runAgentServer(async (context, server) => {
   // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
   const { createNativeEngine } = await import('./engine/native/native.engine.js');
   return createNativeEngine(context, server);
+}).then(() => {
+  // All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
+  process.exit();
 });
-// All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
-process.exit();

@@ -11,16 +11,22 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [program = '', ...args] = positionals;
-const relays = await startRelays(values.relay.map(parseRelay));
-const child = spawn(program, args, { stdio: 'inherit' });
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.on(signal, () => child.kill(signal));
+
+async function run(): Promise<void> {
+  const relays = await startRelays(values.relay.map(parseRelay));
+  const child = spawn(program, args, { stdio: 'inherit' });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => child.kill(signal));
+  }
+  child.on('error', (error) => {
+    process.stderr.write(`${program} cannot be run: ${error.message}\n`);
+    process.exit(127);
+  });
+  child.on('exit', (code, signal) => {
+    relays.close();
+    process.exit(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+  });
 }
-child.on('error', (error) => {
-  process.stderr.write(`${program} cannot be run: ${error.message}\n`);
-  process.exit(127);
-});
-child.on('exit', (code, signal) => {
-  relays.close();
-  process.exit(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
-});
+
+// A CommonJS module has no await of its own. A relay that cannot start ends the process.
+void run();

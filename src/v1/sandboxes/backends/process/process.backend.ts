@@ -226,7 +226,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       return null;
     }
     const { agentServer } = this.#options;
-    // The names of the other files of the bundle, which depend on their content, are in it.
+    // It names the file that it loads, by a hash of that file's content and so of all others.
     this.#agentServerHash ??= hash('sha256', await readFile(agentServer.entry, 'utf8'));
     const facts = [template, this.#options, this.#requirePrepared().platform, this.#agentServerHash];
     return hash('sha256', JSON.stringify(facts));
