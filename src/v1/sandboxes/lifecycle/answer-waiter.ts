@@ -47,6 +47,8 @@ export class StartDeadline {
   }
 }
 
+/** A program that ends is noticed within this time. An inspection costs much more than a request to the program. */
+const INSPECT_EVERY_MS = 100;
 const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 250;
 /** Polls back off to a tenth of the time spent, so polling makes a start at most that much slower. */
@@ -77,28 +79,29 @@ export class AnswerWaiter {
    * @throws SandboxBackendError with the cause when it ends, or does not answer in time; the signal's reason
    */
   async untilAnswering(
-    { id, sessionKey }: AwaitedProgram,
+    program: AwaitedProgram,
     deadline: StartDeadline,
   ): Promise<{ address: string; ports: SandboxFacts['ports'] }> {
     const startedAt = performance.now();
-    const wanted = sessionKey === null ? 'unassigned' : 'assigned';
-    let tried: string | null = null;
+    const wanted = program.sessionKey === null ? 'unassigned' : 'assigned';
+    let facts: SandboxFacts | null = null;
+    let inspectAgainAt = startedAt;
     let assigningPolls = 0;
     for (;;) {
-      const facts = await this.backend.inspect(id);
-      if (facts.state !== 'running') {
-        const log = await this.backend.logTail(id);
-        throw new SandboxBackendError(failedWhileStarting({ facts, log, sessionKey }, tried));
+      if (facts === null || facts.address === null || performance.now() >= inspectAgainAt) {
+        facts = await this.inspectRunning(program, facts?.address ?? null);
+        inspectAgainAt = performance.now() + INSPECT_EVERY_MS;
       }
-      tried = facts.address;
-      requireAddresses(facts);
-      const liveness = tried === null ? null : await this.client.liveness(tried);
-      if (tried !== null && liveness === wanted) {
-        return { address: tried, ports: facts.ports };
+      const { address, ports }: SandboxFacts = facts;
+      const liveness = address === null ? null : await this.client.liveness(address);
+      if (address !== null && liveness === wanted) {
+        return { address, ports };
       }
       if (deadline.isOver) {
-        const log = await this.backend.logTail(id);
-        throw new SandboxBackendError(neverAnswered({ log, sessionKey }, tried, deadline.seconds));
+        const log = await this.backend.logTail(program.id);
+        throw new SandboxBackendError(
+          neverAnswered({ log, sessionKey: program.sessionKey }, address, deadline.seconds),
+        );
       }
       if (liveness === 'unassigned' && assigningPolls < MAX_ASSIGNING_POLLS) {
         assigningPolls += 1;
@@ -108,6 +111,23 @@ export class AnswerWaiter {
       const pauseMs = (performance.now() - startedAt) * POLL_SHARE;
       await this.wait(Math.min(Math.max(pauseMs, MIN_POLL_MS), MAX_POLL_MS), deadline);
     }
+  }
+
+  /**
+   * @param tried the address that it had when it was last inspected
+   * @throws SandboxBackendError when it has ended
+   */
+  private async inspectRunning(
+    { id, sessionKey }: AwaitedProgram,
+    tried: string | null,
+  ): Promise<SandboxFacts> {
+    const facts = await this.backend.inspect(id);
+    if (facts.state !== 'running') {
+      const log = await this.backend.logTail(id);
+      throw new SandboxBackendError(failedWhileStarting({ facts, log, sessionKey }, tried));
+    }
+    requireAddresses(facts);
+    return facts;
   }
 
   /** Returns early when the time is up, for one last poll. */
