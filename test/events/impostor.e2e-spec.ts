@@ -5,7 +5,7 @@ import { jsonAt } from '../../src/common/json-access.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { SyncRequests } from '../../src/v1/events/follow/sync-requests.js';
 import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idleness-probe.js';
-import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

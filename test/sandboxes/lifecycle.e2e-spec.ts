@@ -5,7 +5,7 @@ import {
   FIRST_ROW,
   SandboxLifecycleQueries,
 } from '../../src/v1/sandboxes/lifecycle/sandbox-lifecycle.queries.js';
-import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.queries.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';

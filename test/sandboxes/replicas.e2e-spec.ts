@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../src/config/config.error.js';
-import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { HostRegistry } from '../../src/v1/sandboxes/lifecycle/host-registry.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
 import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
-import { RunningSandboxQueries } from '../../src/v1/sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxClient } from '../support/sandbox-client.js';

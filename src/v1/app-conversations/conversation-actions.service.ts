@@ -9,7 +9,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';

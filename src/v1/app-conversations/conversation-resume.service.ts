@@ -3,7 +3,7 @@ import type { ConversationStatus } from '../../agent-protocol/conversation.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import type { ResumableConversation } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';

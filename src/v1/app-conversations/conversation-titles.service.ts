@@ -7,7 +7,7 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { ConversationUpdates } from '../events/conversation-updates.js';
 import { EventQueries } from '../events/store/event.queries.js';
-import { RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { initialTitle, MAX_TITLE_LENGTH } from './conversation.entity.js';
 import { ConversationRepository } from './conversation.repository.js';
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { AgentServerClient, type RemoteConversation } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import type { RunningSandbox } from '../sandboxes/running-sandbox.queries.js';
+import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { agentDialect } from './agent-request/agent-settings.js';
 import type { ConversationRow } from './conversation.queries.js';

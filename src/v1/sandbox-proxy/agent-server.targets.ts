@@ -8,7 +8,7 @@ import {
   type SandboxAddress,
 } from '../agent-servers/sandbox-address.js';
 import { connectToSandbox } from '../agent-servers/sandbox-connection.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
 import { MAX_IDLE, SandboxExchanges } from './sandbox-exchanges.js';

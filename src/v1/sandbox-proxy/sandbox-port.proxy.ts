@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { AgentServerAddresses } from './agent-server.addresses.js';

@@ -7,9 +7,9 @@ import type { SandboxConfig } from '../../config/sandbox-config.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { IdlenessProbe } from './lifecycle/idleness-probe.js';
-import { SandboxQuotaQueries } from './sandbox-quota.queries.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
+import { SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
 /** Refuses a second user on a machine that does not isolate sandboxes, unless the operator allows it. */
@@ -19,7 +19,7 @@ export class UserSeparation {
     private readonly config: AppConfig,
     private readonly backend: SandboxBackend,
     private readonly readiness: BackendReadiness,
-    private readonly queries: SandboxQuotaQueries,
+    private readonly queries: SandboxQueries,
   ) {}
 
   /**
@@ -61,7 +61,7 @@ class TooFewPaused extends Error {}
 @Injectable()
 export class SandboxQuota {
   constructor(
-    private readonly queries: SandboxQuotaQueries,
+    private readonly queries: SandboxQueries,
     private readonly config: AppConfig,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,

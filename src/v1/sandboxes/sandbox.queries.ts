@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { jsonList, jsonNumber } from '../../common/json-access.js';
 import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
-import { currentPorts, type PortAddresses } from './sandbox.entity.js';
-import { isSandboxId, sessionKeyBinding } from './session-key.js';
+import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
+import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 /** What the owner of a sandbox may know of it. */
 export interface SandboxView {
@@ -83,6 +84,20 @@ const COUNTS = `
 /** Runs nothing: the planner knows from its statistics how many rows to expect. */
 const ESTIMATE = 'EXPLAIN (FORMAT JSON) SELECT FROM sandboxes WHERE status = $1 AND backend = $2';
 
+/** Statuses that count towards the quota. */
+const ACTIVE: SandboxRowStatus[] = ['STARTING', 'RUNNING'];
+
+const COUNT_ACTIVE = `
+  SELECT count(*)::int AS count FROM sandboxes
+  WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING') AND id <> $2`;
+
+/** Any number that no other advisory lock of ours has. */
+const FIRST_USER_LOCK = 7_305_218_441;
+
+/** Two ends of an index: `<>` would read all sandboxes of the user. */
+const EXISTS_OF_OTHERS = `
+  SELECT EXISTS (SELECT FROM sandboxes WHERE user_id < $1) OR EXISTS (SELECT FROM sandboxes WHERE user_id > $1) AS found`;
+
 const CURSOR = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([0-9A-Za-z]{1,64})$/;
 
 interface SandboxRow {
@@ -100,7 +115,7 @@ interface SandboxRow {
   created_exactly: string;
 }
 
-/** Reads sandboxes for people: one statement each, and no call to any backend. */
+/** Reads and counts sandboxes: one statement each, and no call to any backend. */
 @Injectable()
 export class SandboxQueries {
   private readonly searchRows = new NamedStatement<SandboxRow>('sandboxes_search', SEARCH);
@@ -109,6 +124,7 @@ export class SandboxQueries {
     'sandbox_snapshot',
     SNAPSHOT,
   );
+  private readonly countRows = new NamedStatement<{ count: number }>('sandboxes_count_taken', COUNT_ACTIVE);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -141,6 +157,40 @@ export class SandboxQueries {
     return { status: row?.status ?? null, statusDetail: row?.status_detail ?? null };
   }
 
+  /**
+   * How many sandboxes of the user start or run.
+   *
+   * @param manager the transaction to read in; null: none
+   * @param exceptId a sandbox that does not count
+   */
+  async countActive(manager: EntityManager | null, userId: string, exceptId: string | null): Promise<number> {
+    const values = [userId, exceptId ?? ''];
+    const [row] = manager
+      ? await this.countRows.within(manager, values)
+      : await this.countRows.run(this.dataSource, values);
+    return row?.count ?? 0;
+  }
+
+  /** Those that `countActive` counts. */
+  async findActive(
+    manager: EntityManager | null,
+    userId: string,
+    exceptId: string | null,
+  ): Promise<Sandbox[]> {
+    const sandboxes = (manager ?? this.dataSource).getRepository(Sandbox);
+    return sandboxes.findBy({ userId, status: In(ACTIVE), ...(exceptId !== null && { id: Not(exceptId) }) });
+  }
+
+  /**
+   * Whether any other user has a sandbox. Callers take turns until their transactions end: of two users who start their
+   * first sandboxes at the same time the second one sees the first.
+   */
+  async othersHaveSandboxes(manager: EntityManager, userId: string): Promise<boolean> {
+    await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_USER_LOCK]);
+    const [row] = await manager.query<{ found: boolean }[]>(EXISTS_OF_OTHERS, [userId]);
+    return row?.found === true;
+  }
+
   /** Of all users and hosts; an estimate where there are many. Statuses that no sandbox has are left out. */
   async counts(): Promise<SandboxCount[]> {
     const counts = await this.dataSource.query<SandboxCount[]>(COUNTS);
@@ -171,6 +221,93 @@ export class SandboxQueries {
       sessionKey:
         row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
       createdAt: row.created_at,
+    };
+  }
+}
+
+const FIND_TARGET = `
+  SELECT id, user_id, address, port_addresses, session_key, generation, stopped_generation, spec_id, status
+  FROM sandboxes
+  WHERE id = $1 AND address IS NOT NULL`;
+
+const IS_CURRENT = `
+  SELECT 1 AS found
+  FROM sandboxes
+  WHERE id = $1 AND generation = $2 AND address = $3 AND session_key_hash = $4
+    AND status IN ('RUNNING', 'PAUSING', 'DELETING')`;
+
+interface TargetRow {
+  id: string;
+  user_id: string;
+  address: string;
+  port_addresses: PortAddresses | null;
+  session_key: string;
+  generation: number;
+  stopped_generation: number | null;
+  spec_id: string;
+  status: SandboxRowStatus;
+}
+
+/** A sandbox with an agent server that can be called. */
+export interface RunningSandbox extends AgentServerTarget {
+  sandboxId: string;
+  userId: string;
+  /** Where the ports of what agents start are reached, by name. */
+  ports: Readonly<Record<string, string>>;
+  /** Counts starts: what an agent server was told in an earlier generation is lost. */
+  generation: number;
+  /** Its user stopped it before this start: what ran then goes on only when the user says so. */
+  stoppedByUser: boolean;
+  specId: string;
+  status: SandboxRowStatus;
+}
+
+/** Where the agent servers of sandboxes are right now. */
+@Injectable()
+export class RunningSandboxQueries {
+  private readonly findTarget = new NamedStatement<TargetRow>('sandbox_target', FIND_TARGET);
+
+  private readonly findCurrent = new NamedStatement<{ found: number }>('sandbox_current', IS_CURRENT);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+  ) {}
+
+  /** Null unless the sandbox is RUNNING. */
+  async target(sandboxId: string): Promise<RunningSandbox | null> {
+    const found = await this.lastTarget(sandboxId);
+    return found?.status === 'RUNNING' ? found : null;
+  }
+
+  /**
+   * Like `target`, and also for a sandbox that is about to be stopped or removed: its agent server still answers while
+   * the listeners of `SandboxEvents.beforeStop` read what would be lost otherwise. Users' requests go to `target`.
+   */
+  async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
+    if (!isSandboxId(sandboxId)) {
+      return null;
+    }
+    const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);
+    if (!row) {
+      return null;
+    }
+    const { id, address, generation } = row;
+    const sessionKey = this.cipher.decrypt(row.session_key, sessionKeyBinding(id));
+    return {
+      sandboxId: id,
+      userId: row.user_id,
+      address,
+      ports: currentPorts(row.port_addresses, generation),
+      sessionKey,
+      generation,
+      stoppedByUser: row.stopped_generation === generation - 1,
+      specId: row.spec_id,
+      status: row.status,
+      isCurrent: async () => {
+        const values = [id, generation, address, sessionKeyHash(sessionKey)];
+        return (await this.findCurrent.run(this.dataSource, values)).length > 0;
+      },
     };
   }
 }

@@ -32,7 +32,6 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
-import { RunningSandboxQueries } from './running-sandbox.queries.js';
 import { SandboxActivityRepository } from './sandbox-activity.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
 import { SandboxCallback } from './sandbox-callback.js';
@@ -41,11 +40,10 @@ import { SandboxEvents } from './sandbox-events.js';
 import { SandboxHost, SandboxHostRepository } from './sandbox-host.repository.js';
 import { SandboxKeyQueries } from './sandbox-key.queries.js';
 import { SandboxLeaseRepository } from './sandbox-lease.repository.js';
-import { SandboxQuotaQueries } from './sandbox-quota.queries.js';
 import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
-import { SandboxQueries } from './sandbox.queries.js';
+import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
 import { UserOverrides } from './user-overrides.js';
@@ -113,7 +111,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxQueries,
     SandboxKeyQueries,
     SandboxLifecycleQueries,
-    SandboxQuotaQueries,
     RunningSandboxQueries,
     // What makes the backend do what the rows say.
     SandboxWorker,

@@ -18,7 +18,7 @@ import { LogDrain } from '../../events/follow/log-drain.js';
 import { storableText, toInstant } from '../../events/store/storable-event.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxLifecycleQueries } from '../../sandboxes/lifecycle/sandbox-lifecycle.queries.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { MAX_TITLE_LENGTH } from '../conversation.entity.js';

@@ -8,7 +8,7 @@ import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { SyncRequests } from '../../events/follow/sync-requests.js';
 import { readLogAfter } from '../../events/follow/log-sync.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
 import { ConversationQueries, type ConversationRow } from '../conversation.queries.js';
 import { CredentialRefreshService } from '../credential-refresh.service.js';

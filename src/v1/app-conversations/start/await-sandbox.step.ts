@@ -1,9 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
-import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.queries.js';
+import {
+  type RunningSandbox,
+  RunningSandboxQueries,
+  SandboxQueries,
+  type SandboxSnapshot,
+} from '../../sandboxes/sandbox.queries.js';
 import { agentDialect, type AgentDialect } from '../agent-request/agent-settings.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';

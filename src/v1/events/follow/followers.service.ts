@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { OPENED_CHANNEL } from '../followed-conversation.repository.js';
 import type { ConversationFollower } from './conversation-follower.js';

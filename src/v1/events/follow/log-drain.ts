@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
-import { RunningSandboxQueries } from '../../sandboxes/running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { LogSync } from './log-sync.js';

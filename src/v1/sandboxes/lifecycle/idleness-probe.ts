@@ -3,7 +3,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { AgentServerClient, type AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
-import { RunningSandboxQueries } from '../running-sandbox.queries.js';
+import { RunningSandboxQueries } from '../sandbox.queries.js';
 import type { Sandbox } from '../sandbox.entity.js';
 
 /** The user of a sandbox is working in it when the last request is this recent. */
