@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxActivityRepository } from '../../src/v1/sandboxes/sandbox-activity.repository.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxQuota } from '../../src/v1/sandboxes/sandbox-quota.js';
+import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
@@ -62,7 +62,7 @@ describe('sandbox limits', () => {
       const third = await me.running();
       expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
 
-      await app.app.get(SandboxActivityRepository).keepAlive(third.id, 60);
+      await app.app.get(SandboxRepository).keepAlive(third.id, 60);
       const refused = await me.call('POST', '');
       expect(refused.status).toBe(429);
       expect(refused.headers.get('retry-after')).toBe('30');
@@ -70,7 +70,7 @@ describe('sandbox limits', () => {
       expect(await me.resume(second.id)).toBe(429);
 
       app.clock.advance(61_000);
-      app.app.get(SandboxActivityRepository).touch(third.id);
+      app.app.get(SandboxRepository).touch(third.id);
       await until(async () => {
         const [row] = await app.dataSource.query<{ seen: boolean }[]>(
           'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',
@@ -187,11 +187,11 @@ describe('sandbox limits', () => {
     it.each([
       ['a conversation runs', async (id: string) => void (backend.box(id).conversationRuns = true)],
       ['its agent server had something to do', async (id: string) => void (backend.box(id).idleSeconds = 5)],
-      ['it is kept alive', (id: string) => app.app.get(SandboxActivityRepository).keepAlive(id, 60)],
+      ['it is kept alive', (id: string) => app.app.get(SandboxRepository).keepAlive(id, 60)],
       [
         'its user is at work',
         async (id: string) => {
-          app.app.get(SandboxActivityRepository).touch(id);
+          app.app.get(SandboxRepository).touch(id);
           await until(async () => {
             const [row] = await app.dataSource.query<{ seen: boolean }[]>(
               'SELECT traffic_at IS NOT NULL AS seen FROM sandboxes WHERE id = $1',

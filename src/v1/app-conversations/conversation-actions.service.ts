@@ -10,8 +10,8 @@ import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-
 import { unknownConversation } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
@@ -41,7 +41,7 @@ export class ConversationActionsService {
     private readonly repository: ConversationRepository,
     private readonly startTasks: StartTaskQueries,
     private readonly running: RunningSandboxQueries,
-    private readonly activity: SandboxActivityRepository,
+    private readonly sandboxes: SandboxRepository,
     private readonly credentials: CredentialRefreshService,
     private readonly syncRequests: SyncRequests,
     private readonly agentServers: AgentServerClient,
@@ -116,7 +116,7 @@ export class ConversationActionsService {
     action: ConversationAction<void>,
   ): Promise<void> {
     const { conversation, target } = await this.open(userId, givenId);
-    this.activity.touch(conversation.sandbox_id);
+    this.sandboxes.touch(conversation.sandbox_id);
     await this.untilResumed(userId, conversation, target);
     await this.note(userId, conversation.id, entry, 'requested');
     try {

@@ -2,9 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
 import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
 import { type AgentServerAddress, AgentServerAddresses } from './agent-server.addresses.js';
 import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
@@ -42,7 +42,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly addresses: AgentServerAddresses,
     private readonly targets: AgentServerTargets,
     private readonly sandboxes: SandboxQueries,
-    private readonly activity: SandboxActivityRepository,
+    private readonly repository: SandboxRepository,
   ) {}
 
   /** The agent server and path that a request is for; null when it is not for an agent server. */
@@ -97,7 +97,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       // Reads do not keep a sandbox awake, and neither do requests that it refuses.
       response.once('finish', () => {
         if (response.statusCode < 400) {
-          this.activity.touch(sandboxId);
+          this.repository.touch(sandboxId);
         }
       });
     }

@@ -2,9 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
-import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
 import { AgentServerTargets, type ConnectedSandbox } from './agent-server.targets.js';
 import type { CloudProxyDto } from './cloud-proxy.dto.js';
@@ -32,7 +32,7 @@ export class CloudProxyService {
     private readonly targets: AgentServerTargets,
     private readonly ports: ExposedPortRepository,
     private readonly urls: SandboxUrls,
-    private readonly activity: SandboxActivityRepository,
+    private readonly sandboxes: SandboxRepository,
   ) {}
 
   /**
@@ -48,7 +48,7 @@ export class CloudProxyService {
     if (method !== 'GET') {
       response.once('finish', () => {
         if (response.statusCode < 400) {
-          this.activity.touch(sandbox.sandboxId);
+          this.sandboxes.touch(sandbox.sandboxId);
         }
       });
     }

@@ -4,8 +4,8 @@ import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { SandboxActivityRepository } from '../sandboxes/sandbox-activity.repository.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { AgentServerAddresses } from './agent-server.addresses.js';
 import { portToken } from '../sandboxes/session-key.js';
 import {
@@ -47,7 +47,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   constructor(
     private readonly urls: SandboxUrls,
     private readonly running: RunningSandboxQueries,
-    private readonly activity: SandboxActivityRepository,
+    private readonly sandboxes: SandboxRepository,
     private readonly agentServers: AgentServerAddresses,
   ) {}
 
@@ -65,7 +65,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     try {
       const { portRequest, target, origin, sandbox } = await this.authorize(request);
-      const onClientData = (): void => this.activity.touch(sandbox.sandboxId);
+      const onClientData = (): void => this.sandboxes.touch(sandbox.sandboxId);
       onClientData();
       const proxied = { ...proxyToPort(target, origin, portRequest), onClientData };
       await this.forwarder.forwardUpgrade(request, socket, head, proxied);
@@ -89,7 +89,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       redirectWithCookie(response, authorized);
       return;
     }
-    this.activity.touch(sandbox.sandboxId);
+    this.sandboxes.touch(sandbox.sandboxId);
     await this.forwarder.forwardRequest(request, response, proxyToPort(target, origin, portRequest));
   }
 

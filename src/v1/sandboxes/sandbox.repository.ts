@@ -1,5 +1,6 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import { LRUCache } from 'lru-cache';
 import { type EntityManager, Not, Repository } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
@@ -32,6 +33,20 @@ const INSERT = new NamedStatement(
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
+
+/** However many requests a user sends to a sandbox, they cost one write in this time. */
+const TOUCH_EVERY_MS = 5_000;
+const MAX_TOUCHES = 10_000;
+
+const TOUCH = `
+  UPDATE sandboxes
+  SET traffic_at = $2, last_activity_at = greatest(last_activity_at, $2::timestamptz)
+  WHERE id = $1 AND status = 'RUNNING' AND (traffic_at IS NULL OR traffic_at < $3)`;
+
+const KEEP_ALIVE = `
+  UPDATE sandboxes
+  SET held_until = greatest(held_until, $2::timestamptz), last_activity_at = greatest(last_activity_at, $3::timestamptz)
+  WHERE id = $1`;
 
 type StartingSandbox = Pick<
   Sandbox,
@@ -98,6 +113,9 @@ interface ConditionalUpdate {
 /** Single rows of sandboxes. They are changed by conditional updates only. */
 @Injectable()
 export class SandboxRepository {
+  private readonly logger = new Logger(SandboxRepository.name);
+  /** When each was last touched, epoch milliseconds. */
+  private readonly touches = new LRUCache<string, number>({ max: MAX_TOUCHES });
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
   /** By text. There are only as many texts as kinds of callers. */
@@ -215,6 +233,30 @@ export class SandboxRepository {
       { ...change, updatedAt: new Date(this.clock.now()) },
     );
     return affected === 1;
+  }
+
+  /**
+   * Its user did something in it, so it is not idle; asking for its status does not count. Returns at once: no request
+   * waits for this.
+   */
+  touch(id: string): void {
+    const now = this.clock.now();
+    if (now - (this.touches.get(id) ?? 0) < TOUCH_EVERY_MS) {
+      return;
+    }
+    this.touches.set(id, now);
+    this.sandboxes
+      .query(TOUCH, [id, new Date(now), new Date(now - TOUCH_EVERY_MS / 2)])
+      .catch((error: unknown) => {
+        this.touches.delete(id);
+        this.logger.warn('failed to record sandbox activity', { sandbox_id: id, error: String(error) });
+      });
+  }
+
+  /** It is not idle for so many seconds from now; an earlier keep-alive that lasts longer stays. */
+  async keepAlive(id: string, seconds: number): Promise<void> {
+    const now = this.clock.now();
+    await this.sandboxes.query(KEEP_ALIVE, [id, new Date(now + seconds * 1000), new Date(now)]);
   }
 
   async delete(id: string, condition: SandboxCondition): Promise<boolean> {

@@ -32,7 +32,6 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
-import { SandboxActivityRepository } from './sandbox-activity.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
@@ -103,7 +102,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     // The tables.
     SandboxRepository,
     SandboxLeaseRepository,
-    SandboxActivityRepository,
     SandboxHostRepository,
     OrphanedSandboxRepository,
     WarmSandboxRepository,
@@ -138,7 +136,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     ExposedPortRepository,
     HostIdentity,
     RunningSandboxQueries,
-    SandboxActivityRepository,
     SandboxCreator,
     SandboxEvents,
     SandboxKeyQueries,

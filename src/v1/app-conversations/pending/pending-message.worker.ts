@@ -9,7 +9,7 @@ import { SyncRequests } from '../../events/follow/sync-requests.js';
 import { readLogAfter } from '../../events/follow/log-sync.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
-import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
+import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationQueries, type ConversationRow } from '../conversation.queries.js';
 import { CredentialRefreshService } from '../credential-refresh.service.js';
 import {
@@ -50,7 +50,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
     private readonly credentials: CredentialRefreshService,
-    private readonly activity: SandboxActivityRepository,
+    private readonly sandboxes: SandboxRepository,
     private readonly syncRequests: SyncRequests,
     private readonly host: HostIdentity,
   ) {}
@@ -114,7 +114,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     const { id } = conversation;
     try {
       if (!(await this.hasArrived(target, id, message))) {
-        this.activity.touch(conversation.sandbox_id);
+        this.sandboxes.touch(conversation.sandbox_id);
         const body = { role: 'user' as const, content: message.content, run: true };
         await this.credentials.runWithRefresh(target, conversation, () =>
           this.agentServers.sendMessage(target, id, body),

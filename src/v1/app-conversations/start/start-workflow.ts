@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
-import { SandboxActivityRepository } from '../../sandboxes/sandbox-activity.repository.js';
+import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
@@ -29,7 +29,7 @@ export class StartWorkflow {
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly conversations: ConversationRepository,
-    private readonly sandboxActivity: SandboxActivityRepository,
+    private readonly sandboxes: SandboxRepository,
     private readonly failures: StartFailureHandler,
     private readonly contexts: StartContextReader,
     private readonly checkSettings: CheckSettingsStep,
@@ -143,7 +143,7 @@ export class StartWorkflow {
   }
 
   private keepSandboxAlive({ sandboxId }: StartTask): void {
-    this.sandboxActivity.keepAlive(sandboxId, KEEP_ALIVE_SECONDS).catch((error: unknown) => {
+    this.sandboxes.keepAlive(sandboxId, KEEP_ALIVE_SECONDS).catch((error: unknown) => {
       this.logger.warn('failed to keep a sandbox alive', {
         sandbox_id: sandboxId,
         error: errorMessage(error),
