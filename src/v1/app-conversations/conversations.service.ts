@@ -5,7 +5,7 @@ import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { unknownConversation } from '../events/events.service.js';
-import { SandboxWorkerSignal } from '../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';

@@ -7,7 +7,7 @@ import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
 import { currentTraceparent } from '../../common/tracing/tracing.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
-import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
+import { SandboxWorkerSignal } from './sandbox-events.js';
 import { type LeaseClaim, SandboxLeaseRepository } from './sandbox-lease.repository.js';
 import {
   deadlineSeconds,

@@ -29,13 +29,12 @@ import { SandboxLifecycleQueries } from './lifecycle/sandbox-lifecycle.queries.j
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
-import { SandboxWorkerSignal } from './lifecycle/sandbox-worker-signal.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
-import { SandboxEvents } from './sandbox-events.js';
+import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
 import { SandboxHost, SandboxHostRepository } from './sandbox-host.repository.js';
 import { SandboxKeyQueries } from './sandbox-key.queries.js';
 import { SandboxLeaseRepository } from './sandbox-lease.repository.js';

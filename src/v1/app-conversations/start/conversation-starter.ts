@@ -6,7 +6,7 @@ import { DomainError, InvalidInputError } from '../../../common/errors/domain-er
 import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
-import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
 import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';

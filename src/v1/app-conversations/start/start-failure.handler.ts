@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { SandboxRemovalService } from '../sandbox-removal.service.js';
 import type { StartTask } from '../start-task.entity.js';

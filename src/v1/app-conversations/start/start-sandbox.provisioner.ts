@@ -6,7 +6,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { toLaunch } from '../../sandboxes/lifecycle/launch-plan.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
-import { SandboxWorkerSignal } from '../../sandboxes/lifecycle/sandbox-worker-signal.js';
+import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, quotaExceeded, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
 import type { Sandbox } from '../../sandboxes/sandbox.entity.js';
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';

@@ -8,13 +8,13 @@ import {
 import { RepeatedWork } from '../../../common/async.js';
 import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
 import { HostIdentity } from '../host-identity.js';
+import { SandboxWorkerSignal } from '../sandbox-events.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import { isTransitional, TRANSITIONAL_STATUSES } from '../sandbox-status.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { StepInterrupted } from './sandbox-starter.js';
 import { SandboxTransitionsRunner } from './sandbox-transitions.runner.js';
-import { SandboxWorkerSignal } from './sandbox-worker-signal.js';
 
 /** Pause after a step that failed for a reason that is not the sandbox's own. */
 const RETRY_MS = 5_000;
