@@ -15,11 +15,11 @@ import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
-import { requireAddresses } from './answer-waiter.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
 import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
 const EVERY_MS = 2_000;

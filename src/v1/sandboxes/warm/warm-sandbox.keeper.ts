@@ -11,8 +11,8 @@ import { errorMessage, errorStack } from '../../../common/errors/error-message.j
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backends/sandbox-backend.js';
-import { AnswerWaiter, StartDeadline } from '../lifecycle/answer-waiter.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
+import { AnswerWaiter, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
 import { WarmSandboxClaims } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
