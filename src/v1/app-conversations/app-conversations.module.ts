@@ -65,7 +65,6 @@ import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
 import { StartFailureHandler } from './start/start-failure.handler.js';
 import { StartMetrics } from './start/start.metrics.js';
-import { StartSandboxProvisioner } from './start/start-sandbox.provisioner.js';
 import { StartStream } from './start/start-stream.js';
 import { StartTargetResolver } from './start/start-target.resolver.js';
 import { StartTasksService, TaskGitServerResolver } from './start/start-tasks.service.js';
@@ -142,7 +141,6 @@ import { StartQueue, StartWorker } from './start/start.worker.js';
     StartFailureHandler,
     StartMetrics,
     StartQueue,
-    StartSandboxProvisioner,
     StartStream,
     StartTargetResolver,
     StartTaskQueries,

@@ -2,52 +2,96 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import type { SandboxSpec } from '../sandbox-specs/sandbox-specs.js';
+import { AppConfig } from '../../config/app-config.js';
+import { SettingsRepository } from '../../settings/settings.repository.js';
+import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
-import { pausedNotes } from './sandbox-quota.js';
+import { toLaunch, toOverrides } from './lifecycle/launch-plan.js';
+import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { deadlineSeconds } from './sandbox-status.js';
+import type { Sandbox, SandboxOverrides } from './sandbox.entity.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
-import type { SandboxOverrides } from './user-overrides.js';
 import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 
-interface NewSandbox {
-  /** From `newSandboxId()`; null: that of a warm sandbox, where one is ready, else a new one. */
-  id: string | null;
+/** What is read before the transaction that creates a sandbox. */
+export interface SandboxPlan {
   userId: string;
   spec: SandboxSpec;
   /** Null: the user's settings ask for nothing special. */
   overrides: SandboxOverrides | null;
+  /** For the user: which settings have no effect. */
+  notes: string[];
+  /** Sandboxes that could be paused to make room (`SandboxQuota.findEvictable`). */
+  evictable: Sandbox[] | null;
+}
+
+interface CreationOptions {
+  /** From `newSandboxId()`; null: that of a warm sandbox, where one is ready, else a new one. */
+  id?: string | null;
   /** The host that is to run it; this one by default. */
   hostId?: string;
-  /** For how long it does not count as idle. */
-  keepAliveSeconds: number;
+  /** For how long it does not count as idle; 0 by default. */
+  keepAliveSeconds?: number;
+}
+
+/** A sandbox that has a row now. */
+interface CreatedSandbox {
+  id: string;
   /** Sandboxes that were paused to make room for it. */
   paused: readonly string[];
 }
 
-/** Makes rows of sandboxes; a worker of the row's host starts them. */
+/** Makes rows of sandboxes within the quota of their users; a worker of the row's host starts them. */
 @Injectable()
 export class SandboxCreator {
   constructor(
     private readonly sandboxes: SandboxRepository,
-    private readonly host: HostIdentity,
-    private readonly backend: SandboxBackend,
-    private readonly cipher: SecretCipher,
-    private readonly clock: Clock,
+    private readonly quota: SandboxQuota,
     private readonly warm: WarmSandboxClaims,
+    private readonly settings: SettingsRepository,
+    private readonly specs: SandboxSpecs,
+    private readonly backend: SandboxBackend,
+    private readonly host: HostIdentity,
+    private readonly cipher: SecretCipher,
+    private readonly config: AppConfig,
+    private readonly clock: Clock,
   ) {}
 
   /**
-   * Inserts a STARTING row in the caller's transaction, which has made room for it (`SandboxQuota.claim`). The caller
-   * calls `SandboxWorkerSignal.wake` once it is committed.
+   * Reads what `create` needs. To be called before its transaction: agent servers are asked, which may take seconds.
    *
-   * @returns its id
+   * @param specId null, or not configured any more: the default specification
    */
-  async create(manager: EntityManager, sandbox: NewSandbox): Promise<string> {
-    const { userId, spec, overrides, keepAliveSeconds, hostId = this.host.id } = sandbox;
-    const id = sandbox.id ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
+  async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
+    const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
+    const [settings, evictable] = await Promise.all([
+      this.settings.load(userId),
+      this.quota.findEvictable(userId),
+    ]);
+    const overrides = toOverrides(settings);
+    const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
+    return { userId, spec, overrides, notes, evictable };
+  }
+
+  /**
+   * Inserts a STARTING row in the caller's transaction. The caller calls `SandboxWorkerSignal.wake` once it is committed.
+   *
+   * @returns `busy` when the quota is exhausted, and no sandbox could be paused
+   * @throws DomainError forbidden when the user may have no sandboxes here
+   */
+  async create(
+    manager: EntityManager,
+    { userId, spec, overrides, evictable }: SandboxPlan,
+    { id: givenId = null, hostId = this.host.id, keepAliveSeconds = 0 }: CreationOptions = {},
+  ): Promise<'busy' | CreatedSandbox> {
+    const claim = await this.quota.claim(manager, userId, evictable, givenId);
+    if (claim === 'busy') {
+      return claim;
+    }
+    const { paused } = claim;
+    const id = givenId ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
     const now = this.clock.now();
     const after = (seconds: number): Date => new Date(now + seconds * 1000);
     const sessionKey = newSessionKey();
@@ -56,7 +100,7 @@ export class SandboxCreator {
       id,
       userId,
       specId: spec.id,
-      statusDetail: pausedNotes(sandbox.paused).join(' ') || null,
+      statusDetail: pausedNotes(paused).join(' ') || null,
       backend: this.backend.kind,
       hostId,
       sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(id)),
@@ -66,6 +110,6 @@ export class SandboxCreator {
       heldUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
     });
-    return id;
+    return { id, paused };
   }
 }

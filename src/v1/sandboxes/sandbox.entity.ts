@@ -11,7 +11,6 @@ import {
 import { User } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
-import type { SandboxOverrides } from './user-overrides.js';
 
 /** A sandbox: this row says what should be; the backend says what is. */
 @Entity('sandboxes')
@@ -122,6 +121,16 @@ export class Sandbox {
 
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
+}
+
+/** What a user's settings ask of a sandbox; kept with the sandbox, so that every resume gets the same. */
+export interface SandboxOverrides {
+  /** `remote_runtime_resource_factor`: multiplies the processors and the memory of the specification. */
+  resourceFactor: number | null;
+  /** `sandbox_runtime_container_image`, or else `sandbox_base_container_image`. */
+  image: string | null;
+  /** `sandbox_base_container_image`, when the other one is set too. */
+  unusedImage?: string;
 }
 
 /** Where the ports of what agents start were reached after one start of a sandbox. */

@@ -43,7 +43,6 @@ import { Sandbox } from './sandbox.entity.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { UserOverrides } from './user-overrides.js';
 import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
@@ -90,7 +89,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxCreator,
     SandboxQuota,
     UserSeparation,
-    UserOverrides,
     SandboxPresenter,
     SandboxUrls,
     SandboxCallback,
@@ -144,7 +142,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxUrls,
     SandboxWorkerSignal,
     SandboxesService,
-    UserOverrides,
   ],
 })
 export class SandboxesModule {}

@@ -2,15 +2,15 @@ import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { AppConfig } from '../../config/app-config.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
+import { pausedNotes, quotaExceeded, SandboxQuota } from './sandbox-quota.js';
 import { statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
-import { UserOverrides } from './user-overrides.js';
 
 const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 
@@ -23,9 +23,9 @@ export class SandboxesService {
     private readonly quota: SandboxQuota,
     private readonly creator: SandboxCreator,
     private readonly specs: SandboxSpecs,
-    private readonly userOverrides: UserOverrides,
     private readonly idempotency: IdempotencyService,
     private readonly worker: SandboxWorkerSignal,
+    private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
 
@@ -124,16 +124,15 @@ export class SandboxesService {
     spec: SandboxSpec,
     idempotencyKey: string | null,
   ): Promise<string> {
-    const [overrides, evictable] = await Promise.all([
-      this.userOverrides.find(userId),
-      this.quota.findEvictable(userId),
-    ]);
+    const plan = await this.creator.plan(userId, spec.id);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const { resourceId } = await this.sandboxes.transaction((manager) =>
       this.idempotency.run(manager, userId, IDEMPOTENCY_SCOPE, idempotencyKey, requestHash, async () => {
-        const paused = await this.quota.claimOrFail(manager, userId, evictable);
-        const wanted = { id: null, userId, spec, overrides, keepAliveSeconds: 0, paused };
-        return this.creator.create(manager, wanted);
+        const created = await this.creator.create(manager, plan);
+        if (created === 'busy') {
+          throw quotaExceeded(this.config.sandboxes);
+        }
+        return created.id;
       }),
     );
     this.worker.wake();

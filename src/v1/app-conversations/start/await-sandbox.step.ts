@@ -1,18 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import { Clock } from '../../../common/clock.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import { AppConfig } from '../../../config/app-config.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
+import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
+import { SandboxEvents, SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
+import { pausedNotes, quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import {
   type RunningSandbox,
   RunningSandboxQueries,
   SandboxQueries,
   type SandboxSnapshot,
 } from '../../sandboxes/sandbox.queries.js';
+import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
 import { agentDialect, type AgentDialect } from '../agent-request/agent-settings.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-failure.js';
-import { StartSandboxProvisioner } from './start-sandbox.provisioner.js';
 
 /** Lets starts wait for changes of their sandboxes that this process makes. */
 @Injectable()
@@ -54,18 +59,36 @@ export class SandboxChangeWaiter {
   }
 }
 
+/** How long each keep-alive of an unfinished start's sandbox lasts; renewed while the start goes on. */
+export const KEEP_ALIVE_SECONDS = 120;
+
 /** How long a change that another process makes to the sandbox may stay unseen. */
 const POLL_MS = 250;
 const QUOTA_POLL_MS = 1_000;
 
-/** WAITING_FOR_SANDBOX: waits until the sandbox runs; has it created or resumed where that is needed. */
+/** Result of an attempt to get a sandbox started. */
+interface ProvisionAttempt {
+  /** False: the user's quota is exhausted by busy sandboxes. */
+  hasQuota: boolean;
+  /** As it is now. */
+  task: StartTask;
+}
+
+/** Rolls back the transaction of an attempt without quota. */
+class QuotaExhausted extends Error {}
+
+/** WAITING_FOR_SANDBOX: waits until the sandbox runs; has it created or resumed as soon as its user's quota allows. */
 @Injectable()
 export class AwaitSandboxStep {
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly sandboxes: SandboxQueries,
-    private readonly provisioner: StartSandboxProvisioner,
+    private readonly creator: SandboxCreator,
+    private readonly service: SandboxesService,
+    private readonly worker: SandboxWorkerSignal,
     private readonly changes: SandboxChangeWaiter,
+    private readonly config: AppConfig,
+    private readonly clock: Clock,
   ) {}
 
   /**
@@ -89,10 +112,7 @@ export class AwaitSandboxStep {
           break;
         case 'create':
         case 'resume': {
-          const attempt =
-            next.action === 'create'
-              ? await this.provisioner.createFor(task)
-              : await this.provisioner.resumeFor(task);
+          const attempt = await (next.action === 'create' ? this.create(task) : this.resume(task));
           task = attempt.task;
           if (!attempt.hasQuota) {
             await this.changes.wait(task.sandboxId, QUOTA_POLL_MS, signal);
@@ -100,6 +120,81 @@ export class AwaitSandboxStep {
         }
       }
     }
+  }
+
+  /**
+   * Creates the sandbox of a task that waited for quota, under the id that the task has had since.
+   *
+   * @throws StartFailure when the task has waited too long, may not wait, or its user may have no sandboxes
+   */
+  private async create(task: StartTask): Promise<ProvisionAttempt> {
+    return this.attempt(task, async () => {
+      const { sandboxId: id, userId, hostId } = task;
+      const plan = await this.creator.plan(userId, task.request.sandbox_spec_id);
+      const updated = await this.tasks.transaction(async (manager) => {
+        // First, so that a task that was deleted meanwhile leaves nothing behind.
+        const change = { sandboxMade: true, detail: null, notes: plan.notes };
+        const changed = await this.tasks.update(task, change, manager);
+        const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+        const created = await this.creator.create(manager, plan, options);
+        if (created === 'busy') {
+          throw new QuotaExhausted();
+        }
+        const notes = [...plan.notes, ...pausedNotes(created.paused)];
+        return this.tasks.update(changed, { notes }, manager);
+      });
+      this.worker.wake();
+      return updated;
+    });
+  }
+
+  /**
+   * Has the paused sandbox of a task resumed.
+   *
+   * @throws StartFailure as `create` does
+   */
+  private async resume(task: StartTask): Promise<ProvisionAttempt> {
+    return this.attempt(task, async () => {
+      const paused = await this.service.resume(task.userId, task.sandboxId);
+      return this.tasks.update(task, { notes: [...task.notes, ...pausedNotes(paused)] });
+    });
+  }
+
+  private async attempt(task: StartTask, provision: () => Promise<StartTask>): Promise<ProvisionAttempt> {
+    try {
+      return { hasQuota: true, task: await provision() };
+    } catch (error) {
+      if (
+        error instanceof QuotaExhausted ||
+        (error instanceof DomainError && error.code === 'sandbox_limit')
+      ) {
+        return { hasQuota: false, task: await this.noteWaiting(task) };
+      }
+      if (error instanceof DomainError && error.kind === 'not_found') {
+        // Deleted just now: the caller finds out when it looks again.
+        return { hasQuota: true, task };
+      }
+      if (error instanceof DomainError && (error.kind === 'forbidden' || error.kind === 'conflict')) {
+        throw new StartFailure('sandbox', error.message, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  /** @throws StartFailure when the task must not wait for quota, or not any longer */
+  private async noteWaiting(task: StartTask): Promise<StartTask> {
+    const { maxRunning, waitSeconds, limitPolicy } = this.config.sandboxes;
+    if (limitPolicy === 'reject') {
+      throw new StartFailure('quota', quotaExceeded(this.config.sandboxes).message);
+    }
+    const all = `All ${maxRunning} sandboxes that you may have running are in use`;
+    if (this.clock.now() >= task.createdAt.getTime() + waitSeconds * 1000) {
+      throw new StartFailure(
+        'quota',
+        `${all}, and none became free within ${waitSeconds} seconds. Pause or delete one, then start again.`,
+      );
+    }
+    return this.tasks.update(task, { detail: `${all}: waiting for one to become free.` });
   }
 }
 

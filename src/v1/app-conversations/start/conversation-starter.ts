@@ -6,6 +6,7 @@ import { DomainError, InvalidInputError } from '../../../common/errors/domain-er
 import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
+import { type SandboxPlan, SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
 import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
@@ -18,7 +19,7 @@ import {
   suggestedTaskPrompt,
   type TaskGitServer,
 } from '../suggested-task/suggested-task-prompt.js';
-import { type SandboxPlan, StartSandboxProvisioner } from './start-sandbox.provisioner.js';
+import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { StartTargetResolver } from './start-target.resolver.js';
 import { StartQueue } from './start.worker.js';
 
@@ -45,7 +46,7 @@ export class ConversationStarter {
     private readonly conversations: ConversationRepository,
     private readonly idempotency: IdempotencyService,
     private readonly targets: StartTargetResolver,
-    private readonly sandboxes: StartSandboxProvisioner,
+    private readonly sandboxes: SandboxCreator,
     private readonly quota: SandboxQuota,
     private readonly worker: SandboxWorkerSignal,
     private readonly queue: StartQueue,
@@ -168,7 +169,8 @@ export class ConversationStarter {
     if (plan === null) {
       return { sandboxId, sandboxMade: true, notes: [] };
     }
-    const created = await this.sandboxes.create(manager, { id: null, userId, hostId }, plan);
+    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+    const created = await this.sandboxes.create(manager, plan, options);
     if (created === 'busy') {
       await this.quota.assertAvailable(manager, userId);
       // The task waits for quota; the workflow creates the sandbox then.

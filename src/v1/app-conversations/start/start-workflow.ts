@@ -6,14 +6,18 @@ import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
-import { AwaitSandboxStep, type StartContext, StartContextReader } from './await-sandbox.step.js';
+import {
+  AwaitSandboxStep,
+  KEEP_ALIVE_SECONDS,
+  type StartContext,
+  StartContextReader,
+} from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
 import { CheckSettingsStep } from './check-settings.step.js';
 import { PrepareRepositoryStep } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
 import { StartFailure } from './start-failure.js';
 import { StartFailureHandler } from './start-failure.handler.js';
-import { KEEP_ALIVE_SECONDS } from './start-sandbox.provisioner.js';
 import { StartMetrics } from './start.metrics.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { builtInSpecs, type SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxBackendKind } from '../backends/sandbox-backend.js';
-import { specsProblem, toLaunch } from './launch-plan.js';
+import { specsProblem, toLaunch, toOverrides } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
   return builtInSpecs(new Date(0)).map((each) => ({ ...each, id, ...change }));
@@ -100,5 +100,36 @@ describe('toLaunch', () => {
       expect(notes[index]).toContain('has no effect');
     }
     expect(launch.program).toEqual(spec.program);
+  });
+});
+
+describe('toOverrides', () => {
+  const none = {
+    remote_runtime_resource_factor: null,
+    sandbox_base_container_image: null,
+    sandbox_runtime_container_image: null,
+  };
+
+  it.each([
+    [null, null],
+    [none, null],
+    [
+      { ...none, remote_runtime_resource_factor: 2 },
+      { resourceFactor: 2, image: null },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base' },
+      { resourceFactor: null, image: 'base' },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: 'run' },
+      { resourceFactor: null, image: 'run', unusedImage: 'base' },
+    ],
+    [
+      { ...none, sandbox_base_container_image: 'base', sandbox_runtime_container_image: '' },
+      { resourceFactor: null, image: 'base' },
+    ],
+  ])('%j: %j', (settings, overrides) => {
+    expect(toOverrides(settings)).toEqual(overrides);
   });
 });

@@ -10,10 +10,9 @@ import {
 } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
-import type { Sandbox } from '../sandbox.entity.js';
+import type { Sandbox, SandboxOverrides } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
 import { madeByOtherBackend } from './exit-diagnosis.js';
-import type { SandboxOverrides } from '../user-overrides.js';
 
 /** What a sandbox gets unless its specification says otherwise. */
 export const SANDBOX_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
@@ -80,6 +79,31 @@ export class LaunchPlanner {
     const ports = this.urls.exposesPorts ? launch.ports : {};
     return { template: { ...launch, ports, callbackUrl: this.callback.webhooksUrl }, notes };
   }
+}
+
+interface SandboxSettings {
+  remote_runtime_resource_factor: number | null;
+  sandbox_base_container_image: string | null;
+  sandbox_runtime_container_image: string | null;
+}
+
+/** @param settings null: the user has stored none */
+export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
+  if (settings === null) {
+    return null;
+  }
+  const {
+    remote_runtime_resource_factor: resourceFactor,
+    sandbox_base_container_image: base,
+    sandbox_runtime_container_image: runtime,
+  } = settings;
+  const overrides = {
+    resourceFactor,
+    // An image that is ready to run wins over one that would have to be prepared first.
+    image: runtime || base || null,
+    ...(runtime && base && runtime !== base && { unusedImage: base }),
+  };
+  return overrides.resourceFactor === null && overrides.image === null ? null : overrides;
 }
 
 /** The part of a launch that follows from the specification and the overrides. */

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../../../config/app-config.js';
 import { type Instrument, Metrics } from '../../../metrics/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
-import type { SandboxOverrides } from '../user-overrides.js';
+import type { SandboxOverrides } from '../sandbox.entity.js';
 import { WarmSandboxRepository } from './warm-sandbox.repository.js';
 import { WarmTemplates } from './warm-templates.js';
 

@@ -4,7 +4,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend, type WarmTemplate } from '../backends/sandbox-backend.js';
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
-import type { SandboxOverrides } from '../user-overrides.js';
+import type { SandboxOverrides } from '../sandbox.entity.js';
 
 /** What the warm sandboxes of a specification are started with, and recognized by. */
 export interface WarmPlan {
