@@ -58,7 +58,6 @@ import { StartTaskRepository } from './start-task.repository.js';
 import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
 import { AwaitSandboxStep, SandboxChangeWaiter, StartContextReader } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
-import { CheckSettingsStep } from './start/check-settings.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
@@ -128,7 +127,6 @@ import { StartQueue, StartWorker } from './start/start.worker.js';
     AgentRequestBuilder,
     AwaitSandboxStep,
     BeginConversationStep,
-    CheckSettingsStep,
     ConversationStarter,
     GitAccessReader,
     AcpAgents,

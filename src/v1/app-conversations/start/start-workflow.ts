@@ -1,7 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
+import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
+import { agentDialect } from '../agent-request/agent-settings.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
@@ -13,7 +16,6 @@ import {
   StartContextReader,
 } from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
-import { CheckSettingsStep } from './check-settings.step.js';
 import { PrepareRepositoryStep } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
 import { StartFailure } from './start-failure.js';
@@ -36,7 +38,8 @@ export class StartWorkflow {
     private readonly sandboxes: SandboxRepository,
     private readonly failures: StartFailureHandler,
     private readonly contexts: StartContextReader,
-    private readonly checkSettings: CheckSettingsStep,
+    private readonly requests: AgentRequestBuilder,
+    private readonly specs: SandboxSpecs,
     private readonly awaitSandbox: AwaitSandboxStep,
     private readonly prepareRepository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
@@ -101,12 +104,25 @@ export class StartWorkflow {
   private async runStep(task: StartTask, signal: AbortSignal): Promise<StartTask> {
     switch (task.status) {
       case 'WORKING':
-        await this.checkSettings.run(task);
+        await this.checkSettings(task);
         return this.tasks.advance(task, 'WAITING_FOR_SANDBOX', { detail: task.detail });
       case 'WAITING_FOR_SANDBOX':
         return this.tasks.advance(await this.awaitSandbox.run(task, signal), 'PREPARING_REPOSITORY');
       default:
         return this.runStepInSandbox(await this.contexts.read(task, signal), signal);
+    }
+  }
+
+  /** @throws StartFailure for settings that no conversation can begin with, before the start waits for a sandbox */
+  private async checkSettings({ userId, request }: StartTask): Promise<void> {
+    // What runs in an existing sandbox is known later; the settings are checked again then.
+    const dialect =
+      request.sandbox_id === null
+        ? agentDialect(this.specs.find(request.sandbox_spec_id ?? this.specs.default.id))
+        : 'stock';
+    const problem = await this.requests.problem(userId, request, dialect);
+    if (problem !== null) {
+      throw new StartFailure('settings', problem);
     }
   }
 
