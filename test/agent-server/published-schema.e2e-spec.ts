@@ -21,7 +21,7 @@ import {
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import { ConversationFolderService } from '../../src/v1/app-conversations/conversation-folder.service.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
-import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { RepositoryCheckout } from '../../src/v1/app-conversations/start/prepare-repository.step.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -359,7 +359,7 @@ const CLASSES = {
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-folder.service.ts': ConversationFolderService,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
-  'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
+  'app-conversations/start/prepare-repository.step.ts': RepositoryCheckout,
 };
 
 const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>

@@ -13,7 +13,7 @@ import type { AgentDialect } from '../../src/v1/app-conversations/agent-request/
 import {
   RepositoryCheckout,
   type CheckoutPlan,
-} from '../../src/v1/app-conversations/start/repository-checkout.js';
+} from '../../src/v1/app-conversations/start/prepare-repository.step.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
