@@ -24,8 +24,7 @@ import {
   checkSettings,
   ineffectiveSettings,
 } from './agent-settings.js';
-import type { ModelFacts } from './model-catalogue.data.js';
-import { ModelCatalogue } from './model-catalogue.js';
+import { ModelCatalogue, type ModelFacts } from './model-catalogue.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;

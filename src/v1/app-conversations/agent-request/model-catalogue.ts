@@ -1,8 +1,24 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type * as genaiPrices from '@pydantic/genai-prices';
 import { ascending } from '../../../common/compare.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { CatalogueModel, ModelFacts } from './model-catalogue.data.js';
 import type { ModelPrice } from './model-prices.file.js';
+
+/** What the catalogue knows of a model. */
+export interface ModelFacts {
+  /** Null: unknown. */
+  price: ModelPrice | null;
+  /** Tokens; null: unknown. */
+  contextWindow: number | null;
+}
+
+/** A model that the catalogue lists, as clients let users choose it. */
+interface CatalogueModel {
+  provider: string;
+  name: string;
+  /** A chat model of a provider that our agent server reaches by the name alone. */
+  verified: boolean;
+}
 
 /** A model that users may choose. */
 export interface ListedModel extends Omit<CatalogueModel, 'provider'> {
@@ -30,9 +46,7 @@ export class ModelCatalogue implements OnModuleInit {
 
   /** @param name as in the settings; the operator's list may omit its provider */
   async facts(name: string): Promise<ModelFacts> {
-    // The catalogue is large, and only starts of conversations need it.
-    const { catalogueFacts } = await import('./model-catalogue.data.js');
-    const facts = catalogueFacts(name);
+    const facts = catalogueFacts(await loadCatalogue(), name);
     const given = this.prices.get(name) ?? this.prices.get(name.slice(name.indexOf('/') + 1));
     return given ? { ...facts, price: given } : facts;
   }
@@ -44,9 +58,8 @@ export class ModelCatalogue implements OnModuleInit {
   }
 
   private async readModels(): Promise<readonly ListedModel[]> {
-    const { catalogueModels } = await import('./model-catalogue.data.js');
     const models = new Map<string, ListedModel>();
-    for (const model of await catalogueModels()) {
+    for (const model of await catalogueModels(await loadCatalogue())) {
       models.set(`${model.provider}/${model.name}`, model);
     }
     for (const fullName of this.prices.keys()) {
@@ -55,4 +68,74 @@ export class ModelCatalogue implements OnModuleInit {
     }
     return [...models].toSorted(([a], [b]) => ascending(a, b)).map(([, model]) => model);
   }
+}
+
+/** The catalogue is large, and only starts of conversations and the list of models need it. */
+async function loadCatalogue(): Promise<typeof genaiPrices> {
+  return import('@pydantic/genai-prices');
+}
+
+/** Too little to leave the first tier: prices do not depend on the usage here. */
+const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
+
+/**
+ * What the bundled catalogue knows of a model.
+ *
+ * @param catalogue the package that holds it, loaded
+ * @param name as in the settings: `gpt-4o`, `anthropic/claude-…`, `litellm_proxy/gpt-4o`
+ */
+export function catalogueFacts({ calcPrice }: typeof genaiPrices, name: string): ModelFacts {
+  const found = candidates(name)
+    .map(({ model, provider }) =>
+      calcPrice(ANY_USAGE, model, provider === null ? {} : { providerId: provider }),
+    )
+    .find((result) => result !== null);
+  if (!found) {
+    return { price: null, contextWindow: null };
+  }
+  const input = base(found.model_price['input_mtok']);
+  const output = base(found.model_price['output_mtok']);
+  return {
+    price: input === null || output === null ? null : { input, output },
+    contextWindow: found.model.context_window ?? null,
+  };
+}
+
+/** The model at its provider, the name as a whole, then the rest of the name, whoever sells it. */
+function candidates(name: string): { model: string; provider: string | null }[] {
+  const slash = name.indexOf('/');
+  const whole = { model: name, provider: null };
+  if (slash <= 0) {
+    return [whole];
+  }
+  const rest = name.slice(slash + 1);
+  return [{ model: rest, provider: name.slice(0, slash) }, whole, ...candidates(rest)];
+}
+
+function base(price: number | { base: number } | undefined): number | null {
+  if (price === undefined) {
+    return null;
+  }
+  return typeof price === 'number' ? price : price.base;
+}
+
+/** Providers whose models need no address, see `modelEndpoint`. */
+const KNOWN_BY_NAME: ReadonlySet<string> = new Set(['anthropic', 'openai']);
+
+/** The bundled catalogue; it is never fetched from elsewhere. */
+async function catalogueModels(catalogue: typeof genaiPrices): Promise<CatalogueModel[]> {
+  const providers = (await catalogue.waitForUpdate()) ?? [];
+  return providers.flatMap(({ id: provider, models }) =>
+    models
+      .filter(({ deprecated }) => deprecated !== true)
+      .map(({ id: name, context_window: contextWindow }) => ({
+        provider,
+        name,
+        // Embeddings, pictures and speech have no window there, and no price of output.
+        verified:
+          KNOWN_BY_NAME.has(provider) &&
+          contextWindow !== undefined &&
+          catalogueFacts(catalogue, `${provider}/${name}`).price !== null,
+      })),
+  );
 }
