@@ -4,12 +4,10 @@ import { z } from 'zod';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { namedValues } from '../../../common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
+import { type AcpAgent, PLACEHOLDER } from './acp-agents.js';
 
 /** Settings that are no secret: any agent may see them. */
 const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
-
-/** `${NAME}` in a value. */
-export const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
 
@@ -42,9 +40,6 @@ const agentSchema = z
       }
     }
   });
-
-/** An agent of the operator's list. */
-export type AcpAgent = z.infer<typeof agentSchema>;
 
 const fileSchema = z.array(agentSchema).superRefine((agents, context) => {
   agents.forEach(({ name }, index) => {

@@ -11,9 +11,7 @@ import { SETTINGS } from '../../../settings/settings-table.js';
 import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
-import type { AcpAgent } from './acp-agents.file.js';
-import { AcpAgents } from './acp-agents.js';
-import { type AcpLaunch, toAcpLaunch } from './acp-launch.js';
+import { type AcpAgent, AcpAgents, type AcpLaunch, toAcpLaunch } from './acp-agents.js';
 import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import { mcpServerEntries, secretSources } from './agent-tools.mapper.js';
 import {

@@ -5,7 +5,7 @@ import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
-import type { AcpAgent } from './acp-agents.file.js';
+import type { AcpAgent } from './acp-agents.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 
 /** The settings that say how an agent works, with their keys in clear. */

@@ -3,7 +3,7 @@ import type { StartConversationRequest } from '../../../agent-protocol/conversat
 import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
-import { acpLimitations } from '../agent-request/acp-launch.js';
+import { acpLimitations } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';

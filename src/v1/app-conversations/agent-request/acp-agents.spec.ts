@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AcpAgent } from './acp-agents.file.js';
-import { acpLimitations, toAcpLaunch } from './acp-launch.js';
+import { type AcpAgent, acpLimitations, toAcpLaunch } from './acp-agents.js';
 
 const AGENT: AcpAgent = {
   name: 'own',
